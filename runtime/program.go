@@ -1,0 +1,240 @@
+package runtime
+
+// Elem is the element type of a program's tensors.
+type Elem uint8
+
+const (
+	F32 Elem = iota
+	F64
+)
+
+// Size is the number of bytes of one element.
+func (e Elem) Size() int { return [...]int{F32: 4, F64: 8}[e] }
+
+func (e Elem) String() string { return [...]string{F32: "f32", F64: "f64"}[e] }
+
+// Program is everything that a compiled training program knows before it runs: the tables below and the
+// four entries. Generated code fills one in; Run and Main execute it. It is shared by all ranks and never
+// written after start.
+type Program struct {
+	Name     string // of the job
+	Hash     string // of the program's text form
+	Elem     Elem
+	Plan     Plan
+	Predict  Predict
+	Model    Model
+	Settings Settings // what the job file said; flags and --set change a copy
+	Mesh     []Axis   // atoms of the mesh, fastest-varying rank first
+	Groups   []Group  // generated code names a group by its index here
+	Params   []Param
+	Buckets  []Bucket
+	Arena    Arena
+	Batch    BatchLayout
+	Optim    OptimizerKind
+	Dropout  bool // the model drops anything in training
+
+	// Step runs one optimizer step of the rank on the batch in its arena; Eval adds the rank's share of the
+	// loss of micro-batch 0 to Rank.LossSum; Logits leaves the logits of position Rank.Pos of every row of
+	// micro-batch 0 at Arena.Logits, whole (gathered) on every rank.
+	Step   func(*Rank)
+	Eval   func(*Rank)
+	Logits func(*Rank)
+}
+
+// Axis is an atom of the mesh: Size consecutive steps of a rank's coordinate.
+type Axis struct {
+	Name string
+	Size int
+}
+
+// Group names the atoms over which a collective runs: the ranks that differ only in these coordinates.
+// The order of its members is the mixed-radix number of the atoms in the order listed here, the first
+// atom varying fastest.
+type Group struct{ Axes []string }
+
+// Model describes what is trained, for reports.
+type Model struct {
+	Name      string
+	Params    int64
+	Layers    int
+	Vocab     int
+	SeqLen    int
+	FlopsStep float64 // model flops of one optimizer step (MFU's numerator), all ranks
+}
+
+// Dim is a dimension of a logical tensor and the atoms that split it, the first varying fastest.
+// The local part is ceil(Size / ranks) wide; the last parts may be padded.
+type Dim struct {
+	Name string
+	Size int
+	Axes []string
+}
+
+// InitKind says how a parameter starts.
+type InitKind uint8
+
+const (
+	Zeros InitKind = iota
+	Ones
+	Normal // mean 0, standard deviation Init.Std
+)
+
+// Init is a parameter's initial distribution, drawn by the counter-based generator from (seed, name,
+// layer, global element index), so that it is the same on every plan.
+type Init struct {
+	Kind InitKind
+	Std  float64
+}
+
+// Param is one logical parameter, or one per layer of a segment.
+type Param struct {
+	Name   string // as in checkpoints; "{layer}" stands for the layer's index where len(Offset) > 1 or the name holds it
+	Dims   []Dim
+	Offset []int // of each layer's local part, in elements from the start of the flat parameter space
+	Init   Init
+	Decay  bool // weight decay applies
+}
+
+// Bucket is a run of the flat parameter space whose gradients are reduced together. Parameters and
+// gradients share the layout. Optimizer state exists for [0, Elems) where Shard is -1, else for this rank's
+// 1/n of it, and lies at State (in elements) from the start of each moment.
+type Bucket struct {
+	Offset int // in elements, in the flat space
+	Elems  int // padded to a multiple of the shard group's size
+	Reduce int // group over which the gradient is first all-reduced; -1 none
+	Sum    int // replica group over which it is then summed; -1 none (one replica)
+	Shard  int // group whose ranks each own 1/n (ZeRO >= 1: the gradient is reduce-scattered); -1 none
+	State  int
+	Count  []string // atoms over which the parameters are replicated: the norm counts coordinate 0 of each
+}
+
+// Region is a part of the arena, in bytes.
+type Region struct{ Offset, Size int }
+
+// Arena is one rank's memory: one allocation, laid out in regions at compile time. Offsets are multiples
+// of 64 bytes.
+type Arena struct {
+	Size        int
+	Params      Region
+	Grads       Region
+	Moment1     Region // AdamW's and Adam's m, SGD's momentum
+	Moment2     Region // AdamW's and Adam's v
+	Activations Region
+	Workspace   Region
+	Comm        Region
+	Batch       Region
+	Logits      Region // [micro-batch rows of one rank, vocab], filled by Program.Logits
+}
+
+// BatchLayout says where a step's input lies in the arena and how samples are numbered. Sample i of the
+// global batch is row j of micro-batch m on replica r, with i = (m*Replicas + r)*MicroBatch + j.
+type BatchLayout struct {
+	MicroBatch   int      // rows of one replica's micro-batch
+	MicroBatches int      // per step
+	SeqLen       int      // tokens of a row
+	Replicas     int      // product of ReplicaAxes
+	ReplicaAxes  []string // atoms that number the replicas, fastest first
+	GlobalBatch  int
+	Tokens       int // byte offset of int32 [MicroBatches, MicroBatch, SeqLen]
+	Labels       int // likewise
+	Mask         int // byte offset of Elem [MicroBatches, MicroBatch, SeqLen]: 1 counts, 0 does not
+}
+
+// OptimizerKind is compiled in; its rates are settings.
+type OptimizerKind uint8
+
+const (
+	AdamW OptimizerKind = iota // decoupled decay
+	Adam                       // decay added to the gradient
+	SGD                        // with momentum when Settings say so; decay added to the gradient
+)
+
+func (k OptimizerKind) String() string { return [...]string{"adamw", "adam", "sgd"}[k] }
+
+// Plan is the plan as users see it: contract.md's keys.
+type Plan struct {
+	DP, TP, PP, CP, EP, ETP         int
+	VPP                             int
+	SP                              bool
+	CPKind                          string
+	Zero, ZeroGroup                 int
+	MicroBatch, MicroBatches        int
+	Schedule, Recompute             string
+	RecomputeLayers, RecomputeEvery int
+	Text                            string // one line, as planc prints it: "dp 2 · tp 2 · zero 1 · micro_batch 4×8"
+}
+
+// Predict is what the planner expects of a step on the job's cluster.
+type Predict struct {
+	StepSeconds     float64
+	TokensPerSecond float64
+	MemoryBytes     int64   // of one rank, the arena and the engine's overhead
+	PeakFlops       float64 // of one device in the compute type; MFU's denominator, 0 unknown
+}
+
+// Settings are the job's run-time fields ([r] in contract.md), named by their json path.
+type Settings struct {
+	Data  DataSettings  `json:"data"`
+	Train TrainSettings `json:"train"`
+	Dir   string        `json:"-"` // folder of the job file: relative paths in Data start here
+}
+
+// DataSettings say what is read. Paths keep "goroot:" and ${VAR} as the job file wrote them.
+type DataSettings struct {
+	Root          string   `json:"root"`
+	Train         []Source `json:"train"`
+	Valid         []Source `json:"valid"`          // files, or none:
+	ValidFraction float64  `json:"valid_fraction"` // held out of train's end when Valid is empty
+	Tokenizer     string   `json:"tokenizer"`      // "bytes"
+}
+
+// Source is one file or glob and its weight in the mixture (1 unless said).
+type Source struct {
+	Path   string  `json:"path"`
+	Weight float64 `json:"weight"`
+}
+
+// TrainSettings are the rates, lengths and cadences.
+type TrainSettings struct {
+	Steps       int                `json:"steps"` // exactly one of steps, epochs, tokens is positive
+	Epochs      float64            `json:"epochs"`
+	Tokens      int64              `json:"tokens"`
+	Init        string             `json:"init"` // "random" or a folder of safetensors
+	Seed        uint64             `json:"seed"`
+	Optimizer   OptimizerSettings  `json:"optimizer"`
+	Schedule    ScheduleSettings   `json:"schedule"`
+	Dropout     float64            `json:"-"` // compiled in
+	Eval        EvalSettings       `json:"eval"`
+	Checkpoint  CheckpointSettings `json:"checkpoint"`
+	OnNonfinite string             `json:"on_nonfinite"` // "skip" or "stop"
+}
+
+// OptimizerSettings: Betas[0] is also SGD's momentum (0 for none).
+type OptimizerSettings struct {
+	LR          float64    `json:"lr"`
+	Betas       [2]float64 `json:"betas"`
+	Eps         float64    `json:"eps"`
+	WeightDecay float64    `json:"weight_decay"`
+	Momentum    float64    `json:"momentum"`
+	ClipNorm    float64    `json:"clip_norm"` // 0: no clipping
+}
+
+// ScheduleSettings: Kind is constant, linear, cosine, wsd or inverse_sqrt; Warmup in steps.
+type ScheduleSettings struct {
+	Kind   string  `json:"kind"`
+	Warmup int     `json:"warmup"`
+	MinLR  float64 `json:"min_lr"`
+	Decay  int     `json:"decay"` // wsd: steps of the final decay
+}
+
+// EvalSettings: every 0 is never but at the end.
+type EvalSettings struct {
+	Every   int    `json:"every"`
+	Batches int    `json:"batches"` // micro-batches of all replicas
+	Sample  string `json:"sample"`  // prompt of the passage printed at the end
+}
+
+// CheckpointSettings: every 0 is only at the end and on request.
+type CheckpointSettings struct {
+	Every int `json:"every"`
+}

@@ -1,0 +1,44 @@
+package runtime
+
+import (
+	"unsafe"
+)
+
+// Rank is one rank's state. Generated code reads the exported fields and calls the functions of this
+// package on it; everything else belongs to the runtime.
+type Rank struct {
+	Program *Program
+	ID      int
+	Coord   map[string]int // of each atom of the mesh
+
+	Arena []byte // Program.Arena.Size bytes
+
+	Training bool   // dropout is on
+	StepID   int    // 1 in the first optimizer step; keys dropout
+	Pos      int    // what Program.Logits looks at
+	Seed     uint64 // of dropout
+
+	Tokens  float64 // unmasked tokens of the global batch, set by CountTokens
+	LossSum float64 // this replica's sum of unmasked token losses since the runtime last cleared it
+	Norm    float64 // global gradient norm before clipping
+	Clip    float64 // factor of the gradients
+	Skip    bool    // this step's update is skipped on all ranks
+	Hyper   Hyper   // the step's rates
+}
+
+// Hyper is what the optimizer reads in one step.
+type Hyper struct {
+	LR, Beta1, Beta2, Eps, WeightDecay, Momentum, ClipNorm float64
+	T                                                      int // updates done before this one, plus 1
+}
+
+// View is n elements of the rank's arena from byte offset off. It panics where that leaves the arena:
+// the memory plan was wrong.
+func View[T float32 | float64 | int32](r *Rank, off, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	var z T
+	_ = r.Arena[off+n*int(unsafe.Sizeof(z))-1]
+	return unsafe.Slice((*T)(unsafe.Pointer(&r.Arena[off])), n)
+}
