@@ -1,0 +1,111 @@
+package ir
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Pos is a place in a user's file or in a model builder; lines and columns start at 1, 0 means unknown.
+type Pos struct {
+	File         string
+	Line, Column int
+}
+
+func (p Pos) String() string {
+	switch {
+	case p.File == "" && p.Line == 0:
+		return ""
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Code names a kind of user's mistake; it never changes once released.
+type Code string
+
+// Diag is one mistake of the user's: where, which kind, what is wrong, and what would be right.
+type Diag struct {
+	Pos  Pos
+	Code Code
+	Msg  string
+	Fix  string // the value or name that would be right, "" if planc cannot tell
+}
+
+// String is FILE:LINE:COLUMN: what is wrong; did you mean FIX? [Code]
+func (d Diag) String() string {
+	var b strings.Builder
+	if s := d.Pos.String(); s != "" {
+		b.WriteString(s + ": ")
+	}
+	b.WriteString(d.Msg)
+	if d.Fix != "" {
+		fmt.Fprintf(&b, "; did you mean %s?", d.Fix)
+	}
+	fmt.Fprintf(&b, " [%s]", d.Code)
+	return b.String()
+}
+
+// Diags collects mistakes, so that a user sees all of them at once.
+type Diags []Diag
+
+// Addf records a mistake.
+func (ds *Diags) Addf(p Pos, c Code, format string, args ...any) {
+	*ds = append(*ds, Diag{Pos: p, Code: c, Msg: fmt.Sprintf(format, args...)})
+}
+
+// Err is nil if there are no mistakes, else ds itself, sorted by position.
+func (ds Diags) Err() error {
+	if len(ds) == 0 {
+		return nil
+	}
+	s := slices.Clone(ds)
+	slices.SortStableFunc(s, func(a, b Diag) int {
+		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), a.Pos.Line-b.Pos.Line, a.Pos.Column-b.Pos.Column)
+	})
+	return s
+}
+
+func (ds Diags) Error() string {
+	lines := make([]string, len(ds))
+	for i, d := range ds {
+		lines[i] = d.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Nearest is the name in names that is closest to s by edit distance, or "" if none is close enough to be
+// what the user meant.
+func Nearest(s string, names []string) string {
+	best, bestDist := "", max(1, len(s)/3)+1
+	for _, n := range names {
+		if d := editDistance(s, n); d < bestDist {
+			best, bestDist = n, d
+		}
+	}
+	return best
+}
+
+func editDistance(a, b string) int {
+	prev := make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := range len(a) {
+		cur := make([]int, len(b)+1)
+		cur[0] = i + 1
+		for j := range len(b) {
+			sub := prev[j]
+			if a[i] != b[j] {
+				sub++
+			}
+			cur[j+1] = min(sub, prev[j+1]+1, cur[j]+1)
+		}
+		prev = cur
+	}
+	return prev[len(b)]
+}
