@@ -1,0 +1,159 @@
+package data
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// gorootPrefix marks a path inside the Go installation, whose texts any machine with Go can train on.
+const gorootPrefix = "goroot:"
+
+// Resolve finds the files that a path of a job file stands for, sorted by name. ${NAME} is replaced by
+// the environment variable, here and in root; a relative path starts at root, and a relative root at dir,
+// the folder of the job file ("" for the current folder). The path may hold the wildcards of
+// filepath.Match; a file of exactly that name goes first. "goroot:PATH" is a file of the Go installation,
+// whatever root and dir are. Files that are not there are an InputError.
+func Resolve(path, root, dir string) ([]string, error) {
+	p, err := expand(path)
+	if err != nil {
+		return nil, err
+	}
+	if rest, ok := strings.CutPrefix(p, gorootPrefix); ok {
+		return resolveGoroot(path, rest, goroots())
+	}
+	base, err := expand(root)
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(base) {
+		base = filepath.Join(dir, base)
+	}
+	p = filepath.FromSlash(p)
+	if p == "" {
+		return nil, inputf("a path is empty")
+	}
+	files, err := match(base, p)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, notFound(path, base, p)
+	}
+	return files, nil
+}
+
+// match is the file p, or those that it matches, under base; none is no error.
+func match(base, p string) ([]string, error) {
+	if filepath.IsAbs(p) {
+		base = ""
+	}
+	full := filepath.Join(base, p)
+	info, err := os.Stat(full)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, inputf("%s is a folder; name its files, for example %s", full, filepath.Join(full, "*.bin"))
+	case err == nil:
+		return []string{full}, nil
+	case !errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(p, "*?["):
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(quote(base), p))
+	if err != nil {
+		return nil, inputf("%q is not a valid pattern: a [ or \\ in it is not closed", p)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool {
+		info, err := os.Stat(f)
+		return err == nil && info.IsDir()
+	})
+	slices.Sort(files)
+	return files, nil
+}
+
+// quote makes wildcards in a folder's own name stand for themselves.
+func quote(dir string) string {
+	if runtime.GOOS == "windows" {
+		return dir // Match has no escapes there
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+func notFound(path, base, p string) error {
+	full := p
+	if !filepath.IsAbs(p) {
+		full = filepath.Join(base, p)
+	}
+	if abs, err := filepath.Abs(full); err == nil {
+		full = abs
+	}
+	if strings.ContainsAny(p, "*?[") {
+		return inputf("no file matches %s (looked for %s)", path, full)
+	}
+	return inputf("there is no file %s (looked for %s)", path, full)
+}
+
+// expand replaces each ${NAME}; other dollar signs stay.
+func expand(s string) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "${")
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if !closed || name == "" {
+			return "", inputf("%q has ${ without a name and }", "${"+rest)
+		}
+		v, set := os.LookupEnv(name)
+		if !set {
+			return "", inputf("the environment variable %s is not set, and a path uses ${%s}", name, name)
+		}
+		b.WriteString(v)
+		s = after
+	}
+}
+
+// goroots are the folders where a Go installation may be, best first.
+func goroots() []string {
+	var roots []string
+	if r := os.Getenv("GOROOT"); r != "" {
+		roots = append(roots, r)
+	}
+	if goTool, err := exec.LookPath("go"); err == nil {
+		if out, err := exec.Command(goTool, "env", "GOROOT").Output(); err == nil {
+			if r := strings.TrimSpace(string(out)); r != "" {
+				roots = append(roots, r)
+			}
+		}
+	}
+	if r := runtime.GOROOT(); r != "" {
+		roots = append(roots, r)
+	}
+	return slices.Compact(roots)
+}
+
+func resolveGoroot(path, rest string, roots []string) ([]string, error) {
+	const help = "; pass --data FILE to use a file of yours"
+	if !filepath.IsLocal(filepath.FromSlash(rest)) {
+		return nil, inputf("%s is not a path inside the Go installation", path)
+	}
+	for _, root := range roots {
+		files, err := match(root, filepath.FromSlash(rest))
+		if err != nil {
+			return nil, err
+		}
+		if len(files) > 0 {
+			return files, nil
+		}
+	}
+	if len(roots) == 0 {
+		return nil, inputf("%s is in the Go installation, and this machine has none (GOROOT is not set and go is not on PATH)%s", path, help)
+	}
+	return nil, inputf("%s is not in the Go installation at %s%s", path, strings.Join(roots, " or "), help)
+}

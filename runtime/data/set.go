@@ -1,0 +1,298 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/planc-dev/planc/runtime/rng"
+)
+
+// Source is a path, as Resolve takes it, and how many times an epoch each of its samples appears.
+type Source struct {
+	Path   string
+	Weight float64 // positive; 1 is once an epoch
+}
+
+// Spec says what a Set reads.
+type Spec struct {
+	Train         []Source
+	Valid         []Source // weights are ignored
+	ValidFraction float64  // in [0, 1): held out of Train's files where Valid is empty
+	Root          string   // prefix of relative paths
+	Dir           string   // folder of the job file
+	Tokenizer     string   // of files that are not .bin; "" is bytes
+	SeqLen        int      // tokens of a sample
+	Vocab         int      // tokens read must be below it
+	Seed          uint64   // of the order
+}
+
+// Set is open data. Its methods may be called by any number of goroutines; nothing in it changes.
+type Set struct {
+	spec    Spec
+	files   []*tokenFile
+	sources []source
+	starts  []int64 // sources[i] has the places [starts[i], starts[i+1]) of an epoch, before permutation
+	valid   []section
+	nvalid  int64
+}
+
+// source is the training part of one Source.
+type source struct {
+	sections []section
+	samples  int64 // in sections
+	epoch    int64 // places in an epoch: about weight * samples
+}
+
+// section is the samples [first, first+count) of a file; its samples follow those of the sections before
+// it, from number start on.
+type section struct {
+	file                *tokenFile
+	first, count, start int64
+}
+
+// Open resolves, opens and checks all files of spec. Errors about the user's files and settings are
+// InputErrors.
+//
+// Weights: of a source with n samples and weight w, round(w*n) places (at least one) of an epoch are its
+// own. They run through its samples round and round, and each epoch goes on where the last one ended, so
+// that a weight of 0.5 reads one half in one epoch and the other in the next, and 2.5 reads all samples
+// twice and in turn one half once more.
+//
+// Held out: ValidFraction takes the last samples of each file, so many that they are the fraction of all
+// files so far, and at least one sample in all. Their labels are never trained on.
+func Open(spec Spec) (*Set, error) {
+	s := &Set{spec: spec}
+	if err := s.open(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Set) open() error {
+	if err := s.spec.check(); err != nil {
+		return err
+	}
+	var held holdout // its products are rounded explicitly, for the same samples on every platform
+	if len(s.spec.Valid) == 0 {
+		held.fraction = s.spec.ValidFraction
+	}
+	for i, src := range s.spec.Train {
+		files, err := s.openSource(src)
+		if err != nil {
+			return err
+		}
+		held.lastSource = i == len(s.spec.Train)-1
+		s.addSource(src.Weight, files, &held)
+	}
+	for _, src := range s.spec.Valid {
+		files, err := s.openSource(src)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			s.addValid(f, 0, s.samples(f))
+		}
+	}
+	if s.TrainSamples() == 0 {
+		return inputf("nothing is left to train on: the files make %d samples of %d tokens, and a validation fraction of %g holds out %d; %s",
+			s.nvalid, s.spec.SeqLen, s.spec.ValidFraction, s.nvalid, "give more data, a shorter train.seq_len, or data.valid: none")
+	}
+	return nil
+}
+
+func (spec Spec) check() error {
+	switch {
+	case spec.SeqLen <= 0 || spec.Vocab <= 0:
+		panic(fmt.Sprintf("data: SeqLen %d and Vocab %d must be positive", spec.SeqLen, spec.Vocab))
+	case len(spec.Train) == 0:
+		return inputf("data.train names no files")
+	case !(spec.ValidFraction >= 0 && spec.ValidFraction < 1):
+		return inputf("data.valid is %g; a fraction is at least 0 and below 1", spec.ValidFraction)
+	}
+	for _, src := range spec.Train {
+		if !(src.Weight > 0 && src.Weight <= 1e6) {
+			return inputf("the weight of %s is %g; weights are above 0, and 1 reads each sample once an epoch", src.Path, src.Weight)
+		}
+	}
+	return nil
+}
+
+// openSource opens the files of a source and wants one full sample of each.
+func (s *Set) openSource(src Source) ([]*tokenFile, error) {
+	paths, err := Resolve(src.Path, s.spec.Root, s.spec.Dir)
+	if err != nil {
+		return nil, err
+	}
+	first := len(s.files)
+	for _, path := range paths {
+		f, err := openTokens(path, s.spec.Tokenizer)
+		if err != nil {
+			return nil, err
+		}
+		s.files = append(s.files, f)
+		if need := int64(s.spec.SeqLen) + 1; f.Tokens < need {
+			return nil, inputf("%s is too short: it has %d tokens, and one sample needs %d (train.seq_len %d and the label of the last)",
+				path, f.Tokens, need, s.spec.SeqLen)
+		}
+	}
+	return s.files[first:], nil
+}
+
+// samples is the number of windows of a file, the ragged last one included.
+func (s *Set) samples(f *tokenFile) int64 {
+	n := int64(s.spec.SeqLen)
+	return (f.Tokens - 1 + n - 1) / n
+}
+
+// holdout decides how many of a file's samples validate.
+type holdout struct {
+	fraction   float64
+	seen, held int64 // samples so far
+	lastSource bool
+}
+
+func (h *holdout) take(samples int64, lastFile bool) int64 {
+	if h.fraction == 0 {
+		return 0
+	}
+	h.seen += samples
+	n := int64(float64(h.fraction*float64(h.seen))+0.5) - h.held
+	n = max(0, min(n, samples))
+	if lastFile && h.lastSource && h.held+n == 0 {
+		n = 1
+	}
+	h.held += n
+	return n
+}
+
+func (s *Set) addSource(weight float64, files []*tokenFile, held *holdout) {
+	var src source
+	for i, f := range files {
+		n := s.samples(f)
+		out := held.take(n, i == len(files)-1)
+		if out < n {
+			src.sections = append(src.sections, section{f, 0, n - out, src.samples})
+		}
+		src.samples += n - out
+		if out > 0 {
+			s.addValid(f, n-out, out)
+		}
+	}
+	if src.samples == 0 {
+		return
+	}
+	src.epoch = max(1, int64(float64(weight*float64(src.samples))+0.5))
+	if weight == 1 {
+		src.epoch = src.samples
+	}
+	if s.starts == nil {
+		s.starts = []int64{0}
+	}
+	s.sources = append(s.sources, src)
+	s.starts = append(s.starts, s.TrainSamples()+src.epoch)
+}
+
+func (s *Set) addValid(f *tokenFile, first, count int64) {
+	s.valid = append(s.valid, section{f, first, count, s.nvalid})
+	s.nvalid += count
+}
+
+// TrainSamples is the number of samples of one epoch, weights counted.
+func (s *Set) TrainSamples() int64 {
+	if len(s.starts) == 0 {
+		return 0
+	}
+	return s.starts[len(s.starts)-1]
+}
+
+// ValidSamples is the number of samples held out, 0 where there is no validation.
+func (s *Set) ValidSamples() int64 { return s.nvalid }
+
+// Train fills tokens and labels, both SeqLen long, with sample g of training, counted from 0 through all
+// epochs. Positions from unmasked on are past the end of the file: token and label are 0 there, and the
+// caller must mask them. A token outside the vocabulary is an InputError.
+func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
+	n := s.TrainSamples()
+	epoch := uint64(g / n)
+	order := newPermutation(uint64(n), rng.Key(s.spec.Seed, orderKey, epoch))
+	place := int64(order.at(uint64(g % n)))
+
+	i := sort.Search(len(s.sources), func(i int) bool { return place < s.starts[i+1] })
+	src := &s.sources[i]
+	m := uint64(src.samples)
+	begin := mulMod(epoch, uint64(src.epoch), m) // where the last epoch ended
+	k := (begin + uint64(place-s.starts[i])%m) % m
+	return s.read(src.sections, int64(k), tokens, labels)
+}
+
+// orderKey sets the data's order apart from the other uses of the seed.
+const orderKey = 0x64617461 // "data"
+
+// Valid fills tokens and labels, as Train does, with sample g of validation. The order is that of the
+// files; past the last sample it begins again. It panics where ValidSamples is 0.
+func (s *Set) Valid(g int64, tokens, labels []int32) (unmasked int, err error) {
+	return s.read(s.valid, g%s.nvalid, tokens, labels)
+}
+
+// read reads sample k of the sections.
+func (s *Set) read(sections []section, k int64, tokens, labels []int32) (int, error) {
+	n := s.spec.SeqLen
+	if len(tokens) != n || len(labels) != n {
+		panic(fmt.Sprintf("data: buffers of %d tokens and %d labels for samples of %d", len(tokens), len(labels), n))
+	}
+	i := sort.Search(len(sections), func(i int) bool { return k < sections[i].start+sections[i].count })
+	sec := &sections[i]
+	at := (sec.first + k - sec.start) * int64(n)
+	n = int(min(int64(n), sec.file.Tokens-1-at))
+	if err := sec.file.read(at, tokens[:n], &labels[n-1], s.spec.Vocab); err != nil {
+		return 0, err
+	}
+	copy(labels[:n-1], tokens[1:n])
+	clear(tokens[n:])
+	clear(labels[n:])
+	return n, nil
+}
+
+// String is one line for logs: "2 files, 1.2M tokens: 1141 samples an epoch, 60 held out".
+func (s *Set) String() string {
+	var tokens int64
+	for _, f := range s.files {
+		tokens += f.Tokens
+	}
+	files := "1 file"
+	if len(s.files) != 1 {
+		files = fmt.Sprintf("%d files", len(s.files))
+	}
+	valid := fmt.Sprintf("%d to validate", s.nvalid)
+	if s.nvalid == 0 {
+		valid = "no validation"
+	}
+	return fmt.Sprintf("%s, %d tokens: %d samples of %d an epoch, %s", files, tokens, s.TrainSamples(), s.spec.SeqLen, valid)
+}
+
+// ID names what decides which tokens sample g has: lengths and formats of the files in order, weights, held-out
+// part, sample length and seed. A checkpoint's count of samples is only good for a Set with the same ID.
+func (s *Set) ID() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "v1 seq %d valid %g\n", s.spec.SeqLen, s.spec.ValidFraction)
+	for _, src := range s.sources {
+		fmt.Fprintf(&b, "source %d of %d\n", src.epoch, src.samples)
+		for _, sec := range src.sections {
+			fmt.Fprintf(&b, "%d %d %d %d\n", sec.file.Width, sec.file.Tokens, sec.first, sec.count)
+		}
+	}
+	return fmt.Sprintf("%016x", rng.KeyString(s.spec.Seed, b.String()))
+}
+
+// Close closes the files. No other method may be called after it.
+func (s *Set) Close() error {
+	var errs []error
+	for _, f := range s.files {
+		errs = append(errs, f.blob.Close())
+	}
+	s.files = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,188 @@
+package data
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Format says how a file holds its tokens.
+type Format struct {
+	Name   string // "text", "nanoGPT tokens", "llm.c tokens"
+	Width  int    // bytes of a token: 1, 2 or 4, little-endian
+	Offset int64  // of the first token
+	Tokens int64
+}
+
+// tokenFile is an open file of tokens; any number of goroutines may read it.
+type tokenFile struct {
+	path string
+	Format
+	blob *blob
+}
+
+// llm.c's header: 256 little-endian int32, of which the first three are the kind of file, its version and
+// the number of tokens.
+const shardHeader = 256 * 4
+
+// shards are the kinds of llm.c file that hold tokens.
+var shards = map[uint32]struct {
+	version uint32
+	width   int
+}{
+	20240520: {1, 2},
+	20240801: {7, 4},
+}
+
+// otherShards are llm.c's other files, by the same first number.
+var otherShards = map[uint32]string{
+	20240326: "model checkpoint", 20240327: "debug state", 20240328: "tokenizer", 20240522: "evaluation set",
+	20240527: "optimizer state", 20240803: "Llama checkpoint",
+}
+
+// openTokens opens a file as tokens. Files named .bin hold tokens already; all others are text for the
+// tokenizer of that name.
+func openTokens(path, tokenizer string) (*tokenFile, error) {
+	isBin := strings.EqualFold(filepath.Ext(path), ".bin")
+	if !isBin {
+		if _, err := NewTokenizer(tokenizer); err != nil {
+			return nil, inputf("%s: %s", path, strings.TrimPrefix(err.Error(), "data: "))
+		}
+	} else if _, err := os.Stat(strings.TrimSuffix(path, filepath.Ext(path)) + ".idx"); err == nil {
+		return nil, inputf("%s is one half of a Megatron data set (its .idx file is beside it), which is not read yet; what works today: %s",
+			path, worksToday)
+	}
+	b, err := openBlob(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &tokenFile{path: path, blob: b}
+	t.Format, err = detect(b, b.size, isBin)
+	if bad := (*InputError)(nil); errors.As(err, &bad) {
+		err = inputf("%s %s", path, bad.Msg)
+	}
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// openFile opens a regular file and says how long it is.
+func openFile(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return nil, 0, inputf("there is no file %s", path)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("data: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = inputf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// detect finds out how a file of that size holds its tokens; isBin is whether its name ends in .bin.
+func detect(r io.ReaderAt, size int64, isBin bool) (Format, error) {
+	if size == 0 {
+		return Format{}, badFile("is empty")
+	}
+	if !isBin {
+		return Format{Name: "text", Width: 1, Tokens: size}, nil
+	}
+	if size < shardHeader {
+		return headerless(size)
+	}
+	var h [12]byte
+	if _, err := r.ReadAt(h[:], 0); err != nil {
+		return Format{}, fmt.Errorf("data: reading a header: %w", err)
+	}
+	magic := binary.LittleEndian.Uint32(h[0:])
+	if kind, ok := otherShards[magic]; ok {
+		return Format{}, badFile("is llm.c's %s, not tokens", kind)
+	}
+	s, ok := shards[magic]
+	if !ok {
+		return headerless(size)
+	}
+	if v := binary.LittleEndian.Uint32(h[4:]); v != s.version {
+		return Format{}, badFile("is an llm.c token file of version %d, want %d", v, s.version)
+	}
+	n := int64(binary.LittleEndian.Uint32(h[8:]))
+	switch want := shardHeader + n*int64(s.width); {
+	case n == 0:
+		return Format{}, badFile("is empty: its header says 0 tokens")
+	case size < want:
+		return Format{}, badFile("is truncated: its header says %d tokens, which take %d bytes, and it has %d", n, want, size)
+	case size > want:
+		return Format{}, badFile("is too long: its header says %d tokens, which take %d bytes, and it has %d", n, want, size)
+	}
+	return Format{Name: "llm.c tokens", Width: s.width, Offset: shardHeader, Tokens: n}, nil
+}
+
+func headerless(size int64) (Format, error) {
+	if size%2 != 0 {
+		return Format{}, badFile("has an odd length, %d bytes: 16-bit tokens were cut off, or it holds something else", size)
+	}
+	return Format{Name: "nanoGPT tokens", Width: 2, Tokens: size / 2}, nil
+}
+
+// badFile is an InputError that follows the file's name, which the caller puts before it.
+func badFile(format string, args ...any) error {
+	return &InputError{fmt.Sprintf(format, args...)}
+}
+
+// scratch holds the buffers of read.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// read decodes the tokens from number at on into tokens and, behind the last of them, one into label
+// where it is not nil. A token that is not below vocab is an error.
+func (t *tokenFile) read(at int64, tokens []int32, label *int32, vocab int) error {
+	n := len(tokens)
+	if label != nil {
+		n++
+	}
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	if cap(*buf) < n*t.Width {
+		*buf = make([]byte, n*t.Width)
+	}
+	b := (*buf)[:n*t.Width]
+	if _, err := t.blob.ReadAt(b, t.Offset+at*int64(t.Width)); err != nil {
+		return fmt.Errorf("data: reading %s: %w", t.path, err)
+	}
+	for i := range n {
+		v := t.token(b, i)
+		if int64(v) >= int64(vocab) {
+			return inputf("%s: token %d is %d, and the model's vocabulary is %d (0 to %d); was the file made by another tokenizer?",
+				t.path, at+int64(i), v, vocab, vocab-1)
+		}
+		if i < len(tokens) {
+			tokens[i] = int32(v)
+		} else {
+			*label = int32(v)
+		}
+	}
+	return nil
+}
+
+func (t *tokenFile) token(b []byte, i int) uint32 {
+	switch t.Width {
+	case 1:
+		return uint32(b[i])
+	case 2:
+		return uint32(binary.LittleEndian.Uint16(b[2*i:]))
+	}
+	return binary.LittleEndian.Uint32(b[4*i:])
+}
