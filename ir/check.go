@@ -1,0 +1,206 @@
+package ir
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// invariants are what must hold of a program, each from the pass on that establishes it ("" is always).
+// A pass promises more, so Check demands more from then on.
+var invariants = []struct {
+	since string
+	name  string
+	holds func(*checker, *Func) error
+}{
+	{"", "values are defined before use and once", definedOnce},
+	{"", "operands and results fit the op's rule", rulesFit},
+	{"", "logical sizes of a dim agree", sizesAgree},
+	{"grad", "every parameter has one gradient", gradients},
+	{"partition", "operands, results and partials agree on the axes", shardingAgrees},
+	{"partition", "axes divide dims", axesDivide},
+	{"memory", "every value has a place inside its region", placed},
+}
+
+// checker carries the program and the segment under check; segments is nil for the update function.
+type checker struct {
+	prog *Program
+	seg  *Segment
+}
+
+// Check verifies the invariants that hold after the named passes ran, and reports all that are broken.
+func (p *Program) Check(done []string) error {
+	var errs []error
+	check := func(c *checker, f *Func) {
+		for _, inv := range invariants {
+			if inv.since != "" && !slices.Contains(done, inv.since) {
+				continue
+			}
+			if err := inv.holds(c, f); err != nil {
+				errs = append(errs, fmt.Errorf("func %s: %s: %w", f.Name, inv.name, err))
+			}
+		}
+	}
+	for _, s := range p.Model.Segments {
+		for _, f := range s.Funcs() {
+			check(&checker{p, s}, f)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Check verifies what must hold of a logical model.
+func (m *Model) Check() error {
+	p := Program{Name: m.Name, Model: m}
+	return p.Check(nil)
+}
+
+func definedOnce(_ *checker, f *Func) error {
+	defined := map[*Value]bool{}
+	names := map[string]bool{}
+	define := func(v *Value) error {
+		if defined[v] || names[v.Name] {
+			return fmt.Errorf("%s is defined twice", v.Name)
+		}
+		defined[v], names[v.Name] = true, true
+		return nil
+	}
+	for _, v := range f.Inputs {
+		if err := define(v); err != nil {
+			return err
+		}
+	}
+	for _, n := range f.Nodes {
+		if err := defineNode(n, defined, define); err != nil {
+			return err
+		}
+	}
+	for _, o := range f.Outputs {
+		if !defined[o] {
+			return fmt.Errorf("returned value %s is not defined", o.Name)
+		}
+	}
+	return nil
+}
+
+func defineNode(n *Node, defined map[*Value]bool, define func(*Value) error) error {
+	for _, a := range n.Args {
+		if !defined[a] {
+			return fmt.Errorf("%s uses %s before it is defined", n.Op, a.Name)
+		}
+	}
+	for _, b := range n.Body {
+		if err := defineNode(b, defined, define); err != nil {
+			return err
+		}
+	}
+	for _, o := range n.Outs {
+		if n.Op == OpFused {
+			if !defined[o] {
+				return fmt.Errorf("no op of the body defines %s", o.Name)
+			}
+			continue
+		}
+		if err := define(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each visits the nodes of a function, those of fused bodies in place of the fused one.
+func (f *Func) each(visit func(*Node) error) error {
+	for _, n := range f.Nodes {
+		nodes := []*Node{n}
+		if n.Op == OpFused {
+			nodes = n.Body
+		}
+		for _, b := range nodes {
+			if err := visit(b); err != nil {
+				return fmt.Errorf("%v: %w", b, err)
+			}
+		}
+	}
+	return nil
+}
+
+func rulesFit(_ *checker, f *Func) error {
+	return f.each(func(n *Node) error {
+		_, err := n.Uses()
+		return err
+	})
+}
+
+func sizesAgree(_ *checker, f *Func) error {
+	return f.each(func(n *Node) error {
+		size := map[Dim]int{}
+		for _, v := range slices.Concat(n.Args, n.Outs) {
+			for _, e := range v.Type.Dims {
+				if old, ok := size[e.Dim]; ok && old != e.Size {
+					return fmt.Errorf("dim %s is %d and %d", e.Dim, old, e.Size)
+				}
+				size[e.Dim] = e.Size
+			}
+		}
+		if n.Attr.To != "" && n.Op.Info().renames() && size[n.Attr.Dim] != size[n.Attr.To] {
+			return fmt.Errorf("dim %s is %d, renamed %d", n.Attr.Dim, size[n.Attr.Dim], size[n.Attr.To])
+		}
+		return nil
+	})
+}
+
+// gradients: the backward function accumulates every parameter that is used, once.
+func gradients(c *checker, f *Func) error {
+	if f != c.seg.Forward {
+		return nil
+	}
+	if c.seg.Backward == nil {
+		return fmt.Errorf("no backward function")
+	}
+	into := map[string]int{}
+	for _, n := range c.seg.Backward.Nodes {
+		if n.Op == OpAccumulate {
+			into[n.Attr.Into]++
+		}
+	}
+	for _, w := range f.Weights() {
+		if into[w.Name] != 1 {
+			return fmt.Errorf("%s has %d gradients", w.Name, into[w.Name])
+		}
+	}
+	return nil
+}
+
+func axesDivide(c *checker, f *Func) error {
+	vs := slices.Clone(f.Inputs)
+	for _, n := range f.Nodes {
+		vs = append(vs, n.Outs...)
+	}
+	for _, v := range vs {
+		var seen []Axis
+		for _, e := range v.Type.Dims {
+			if n := c.prog.Mesh.Ranks(e.Axes); e.Size%n != 0 && !e.Dim.Padded() {
+				return fmt.Errorf("%s: %s=%d does not divide by %d", v.Name, e.Dim, e.Size, n)
+			}
+			seen = append(seen, c.prog.Mesh.Expand(e.Axes)...)
+		}
+		seen = append(seen, c.prog.Mesh.Expand(v.Type.Axes)...)
+		slices.Sort(seen)
+		if len(slices.Compact(seen)) < len(seen) {
+			return fmt.Errorf("%s: %v uses an axis twice", v.Name, v.Type)
+		}
+	}
+	return nil
+}
+
+func placed(c *checker, f *Func) error {
+	for _, n := range f.Nodes {
+		for _, o := range n.Outs {
+			r := c.prog.Region(o.Place.Region)
+			if end := o.Place.Offset + o.Type.LocalBytes(c.prog.Mesh); o.Place.Region == "" || end > r.Size {
+				return fmt.Errorf("%s ends at %d of region %q, which has %d bytes", o.Name, end, o.Place.Region, r.Size)
+			}
+		}
+	}
+	return nil
+}

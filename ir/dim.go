@@ -1,0 +1,113 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Dim names a dimension of a tensor; a dim occurs once in a tensor.
+type Dim string
+
+// The dims of transformers. Model builders may add others.
+const (
+	Batch    Dim = "batch"
+	Seq      Dim = "seq"      // the query's position
+	KSeq     Dim = "k_seq"    // the key's position
+	Hidden   Dim = "hidden"   // the residual stream
+	Head     Dim = "head"     // K/V heads
+	Group    Dim = "group"    // query heads of one K/V head
+	HeadDim  Dim = "head_dim" // of queries and keys
+	VDim     Dim = "v_dim"    // of values
+	FFN      Dim = "ffn"
+	Vocab    Dim = "vocab"
+	Position Dim = "position" // rows of a position table
+	Expert   Dim = "expert"
+	SlotDim  Dim = "slot" // tokens as experts receive them
+)
+
+// Padded tells whether the dim may be split unevenly: the last parts hold padding, which is zero in
+// parameters and which no op of the table reads.
+func (d Dim) Padded() bool { return d == Vocab }
+
+// Axis names an axis of the mesh, or a sub-axis.
+type Axis string
+
+// Region names a part of a block in which a plan gives each dim one layout.
+type Region string
+
+const (
+	Norm      Region = "norm" // norms and the residual stream
+	Attention Region = "attention"
+	MLP       Region = "mlp"
+	Experts   Region = "expert"
+	VocabR    Region = "vocab" // embedding, logits, loss
+	Update    Region = "update"
+)
+
+// Monoid says how the ranks' parts of a partial value combine.
+type Monoid uint8
+
+const (
+	NoMonoid Monoid = iota
+	Sum
+	Max
+	LSE         // log-add-exp
+	WeightedLSE // values weighted by a log-sum-exp that travels with them
+)
+
+var monoidNames = [...]string{"", "sum", "max", "lse", "wlse"}
+
+func (m Monoid) String() string { return monoidNames[m] }
+
+func parseMonoid(s string) (Monoid, bool) {
+	i := slices.Index(monoidNames[:], s)
+	return Monoid(max(i, 0)), i > 0
+}
+
+// Layout maps dims to the ordered axes that split them: the first axis is the major one.
+type Layout map[Dim][]Axis
+
+func (l Layout) String() string {
+	var parts []string
+	for d, axes := range l {
+		if len(axes) > 0 {
+			parts = append(parts, string(d)+"@"+joinAxes(axes, "@"))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
+
+func joinAxes(axes []Axis, sep string) string {
+	s := make([]string, len(axes))
+	for i, a := range axes {
+		s[i] = string(a)
+	}
+	return strings.Join(s, sep)
+}
+
+func splitAxes(s, sep string) []Axis {
+	var axes []Axis
+	for _, p := range strings.Split(s, sep) {
+		axes = append(axes, Axis(p))
+	}
+	return axes
+}
+
+// checkName accepts the names of dims, axes, values and segments.
+func checkName(s string) error {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
+		case i > 0 && (c >= '0' && c <= '9' || c == '.' || c == '(' || c == ')'):
+		default:
+			return fmt.Errorf("%q is not a name", s)
+		}
+	}
+	if s == "" {
+		return fmt.Errorf("a name is empty")
+	}
+	return nil
+}

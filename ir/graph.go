@@ -1,0 +1,209 @@
+package ir
+
+// Kind says where a value comes from.
+type Kind uint8
+
+const (
+	Temp   Kind = iota // a node's result
+	Input              // of the function: block input, batch, saved or incoming gradient
+	Weight             // a parameter
+)
+
+// Value is a tensor: an input, a parameter or a node's result.
+type Value struct {
+	Name  string // unique in its function
+	Type  Type
+	Kind  Kind
+	Param *Param // of a Weight
+	Def   *Node  // of a Temp
+	Place Place
+}
+
+// Place is where the memory pass put a value: bytes from the start of an arena region, or from the start of
+// the layer's part of it.
+type Place struct {
+	Region string // "" before the memory pass
+	Offset int
+}
+
+// Param is a parameter of a segment's block: one tensor a layer.
+type Param struct {
+	Name  string  // within the segment
+	Tied  string  // segment.name of the parameter that this one is, "" for its own
+	Init  string  // "zeros", "ones" or "normal"
+	Std   float64 // of a normal
+	Decay bool    // weight decay applies
+}
+
+// Attr are a node's attributes; each op's row says which it reads.
+type Attr struct {
+	Dim, To Dim     // the dim that an op works along; what it becomes
+	Axes    []Axis  // of a collective
+	Monoid  Monoid  // of a collective
+	Into    string  // what accumulate adds to: a parameter's name, or "loss"
+	Eps     float64 // of a norm
+	Scale   float64 // of scale and attention
+	Theta   float64 // rotary base
+	Rope    string  // rotary scaling, as "kind factor low high original"
+	Drop    float64 // dropout probability
+	Key     int     // of dropout, unique in the block
+	Window  int     // of attention: keys at most this far back, 0 for all
+	Causal  bool    // attention
+	Inverse bool    // rotary: turn back
+
+	Bucket int // of a flat op
+}
+
+// Node is one op applied to values.
+type Node struct {
+	Op     Op
+	Args   []*Value
+	Outs   []*Value
+	Attr   Attr
+	Region Region
+	From   string  // the value of the forward block that it works for
+	Body   []*Node // of a fused node: the ops it does element by element
+}
+
+// Func is a straight-line program over tensors.
+type Func struct {
+	Name    string
+	Inputs  []*Value // parameters too
+	Nodes   []*Node
+	Outputs []*Value
+}
+
+// Value finds a value by name, or nil.
+func (f *Func) Value(name string) *Value {
+	for _, v := range f.Inputs {
+		if v.Name == name {
+			return v
+		}
+	}
+	for _, n := range f.Nodes {
+		for _, v := range n.Outs {
+			if v.Name == name {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// Weights lists the function's parameters.
+func (f *Func) Weights() []*Value {
+	var ws []*Value
+	for _, v := range f.Inputs {
+		if v.Kind == Weight {
+			ws = append(ws, v)
+		}
+	}
+	return ws
+}
+
+// Users counts the uses of each value, returning it being one.
+func (f *Func) Users() map[*Value]int {
+	users := map[*Value]int{}
+	for _, n := range f.Nodes {
+		for _, a := range n.Args {
+			users[a]++
+		}
+	}
+	for _, o := range f.Outputs {
+		users[o]++
+	}
+	return users
+}
+
+// Segment is a run of Count blocks of one kind. The layer's index is an input of the block.
+type Segment struct {
+	Name     string
+	Count    int
+	Forward  *Func
+	Backward *Func // from pass grad on
+	Logits   *Func // of the last segment: what sampling runs instead of Forward
+}
+
+// Func lists the segment's functions that exist.
+func (s *Segment) Funcs() []*Func {
+	var fs []*Func
+	for _, f := range []*Func{s.Forward, s.Backward, s.Logits} {
+		if f != nil {
+			fs = append(fs, f)
+		}
+	}
+	return fs
+}
+
+// Model is logical: no axes, no ranks. Its batch dim is whatever size the builder gave; the partitioner
+// sets it to one micro-batch of all replicas.
+type Model struct {
+	Name     string
+	Segments []*Segment
+}
+
+// Clone copies the model deeply, so that passes can rewrite it.
+func (m *Model) Clone() *Model {
+	out := &Model{Name: m.Name}
+	for _, s := range m.Segments {
+		c := &Segment{Name: s.Name, Count: s.Count, Forward: s.Forward.Clone()}
+		c.Backward, c.Logits = s.Backward.Clone(), s.Logits.Clone()
+		out.Segments = append(out.Segments, c)
+	}
+	return out
+}
+
+// Clone copies a function deeply; parameters are shared.
+func (f *Func) Clone() *Func {
+	if f == nil {
+		return nil
+	}
+	c := cloner{}
+	out := &Func{Name: f.Name, Inputs: c.values(f.Inputs)}
+	for _, n := range f.Nodes {
+		out.Nodes = append(out.Nodes, c.node(n))
+	}
+	out.Outputs = c.values(f.Outputs)
+	return out
+}
+
+type cloner map[*Value]*Value
+
+func (c cloner) values(vs []*Value) []*Value {
+	out := make([]*Value, len(vs))
+	for i, v := range vs {
+		if c[v] == nil {
+			d := *v
+			d.Type = v.Type.Clone()
+			c[v] = &d
+		}
+		out[i] = c[v]
+	}
+	return out
+}
+
+func (c cloner) node(n *Node) *Node {
+	d := *n
+	d.Body = nil
+	for _, b := range n.Body {
+		d.Body = append(d.Body, c.node(b))
+	}
+	d.Args, d.Outs = c.values(n.Args), c.values(n.Outs)
+	for _, o := range d.Outs {
+		o.Def = &d
+	}
+	return &d
+}
+
+// Params is the number of logical parameter elements, tied ones counted once.
+func (m *Model) Params() int64 {
+	n := int64(0)
+	for _, s := range m.Segments {
+		for _, w := range s.Forward.Weights() {
+			if w.Param.Tied == "" {
+				n += int64(s.Count) * int64(w.Type.Elems())
+			}
+		}
+	}
+	return n
+}

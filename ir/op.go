@@ -1,0 +1,125 @@
+package ir
+
+// Op is an operation; its row in the op table says everything else.
+type Op uint8
+
+// opInfo is one row of the op table.
+type opInfo struct {
+	name     string
+	doc      string // what it computes
+	text     string // the rule
+	rule     Rule   // parsed from text
+	optional int    // operands that may be left out, from the last
+	monoid   Monoid // of a result that lacks a dim; Sum unless said
+	monoids  []Monoid
+	linear   []uint16 // sets of operands in which the op is jointly linear, a bit for each operand
+	grad     gradKind
+	flops    float64 // per point of the iteration space (all dims of the node)
+	work     func(n *Node, local map[Dim]float64) float64
+	gathers  bool // reads only as much of operand 0 as it writes
+	scatters bool // writes only as much as it reads
+	element  bool // element by element: the fuse pass may join it with its like
+	view     bool // moves no bytes
+	comm     bool // a collective: inserted by partition and zero
+	effect   bool // has no result and must stay
+	attrs    []string
+	noKernel string // why there is no kernel yet, "" if there is one
+}
+
+// gradKind says where the gradient of an op comes from.
+type gradKind uint8
+
+const (
+	gradNone   gradKind = iota // not differentiated: integers, gradients themselves, collectives
+	gradLinear                 // operand and result trade places
+	gradCustom                 // passes.gradients has a function
+)
+
+// Info is the op's row.
+func (o Op) Info() *opInfo { return &ops[o] }
+
+func (o Op) String() string { return ops[o].name }
+
+// Doc says in a line what the op computes.
+func (o Op) Doc() string { return ops[o].doc }
+
+// Rule is the op's einsum.
+func (o Op) Rule() string { return ops[o].text }
+
+// Attrs names the attributes that the op reads.
+func (o Op) Attrs() []string { return ops[o].attrs }
+
+// Comm tells whether the op is a collective or its local counterpart, slice.
+func (o Op) Comm() bool { return ops[o].comm }
+
+// Element tells whether the op works element by element.
+func (o Op) Element() bool { return ops[o].element }
+
+// View tells whether the op's result is its operand's memory.
+func (o Op) View() bool { return ops[o].view }
+
+// Effect tells whether the op is done for what it changes, not for a result.
+func (o Op) Effect() bool { return ops[o].effect }
+
+// NoKernel is why no kernel exists for the op yet, or "".
+func (o Op) NoKernel() string { return ops[o].noKernel }
+
+// Differentiable tells whether gradients pass, and whether a rule of its own derives them.
+func (o Op) Differentiable() (ok, custom bool) {
+	return ops[o].grad != gradNone, ops[o].grad == gradCustom
+}
+
+// LinearIn tells whether the op is jointly linear in exactly the operands of mask, so that they may all be
+// sum-partial over the same axes.
+func (o Op) LinearIn(mask uint16) bool {
+	for _, l := range ops[o].linear {
+		if l == mask {
+			return true
+		}
+	}
+	return false
+}
+
+// Monoid combines the partials of result i.
+func (o Op) Monoid(i int) Monoid {
+	if row := &ops[o]; i < len(row.monoids) {
+		return row.monoids[i]
+	} else if row.monoid != NoMonoid {
+		return row.monoid
+	}
+	return Sum
+}
+
+func (r *opInfo) renames() bool {
+	for _, v := range r.rule.vars {
+		if v.renamed {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseOp finds an op by name.
+func ParseOp(s string) (Op, bool) {
+	for o := range ops {
+		if ops[o].name == s {
+			return Op(o), true
+		}
+	}
+	return 0, false
+}
+
+// Ops lists all ops in the order of the table.
+func Ops() []Op {
+	out := make([]Op, NumOps)
+	for i := range out {
+		out[i] = Op(i)
+	}
+	return out
+}
+
+func init() {
+	for i := range ops {
+		ops[i].rule = mustRule(ops[i].text)
+	}
+}

@@ -1,0 +1,182 @@
+package ir
+
+// The ops. Groups: contraction, element-wise, shape, norms, tables, attention, loss, experts, effects,
+// collectives, update.
+const (
+	OpMatMul Op = iota
+	OpAdd
+	OpSub
+	OpMul
+	OpScale
+	OpGelu
+	OpGeluGrad
+	OpGeluErf
+	OpGeluErfGrad
+	OpSilu
+	OpSiluGrad
+	OpRelu
+	OpReluGrad
+	OpDropout
+	OpReduceSum
+	OpBroadcast
+	OpRename
+	OpSelect
+	OpLayerNorm
+	OpLayerNormDX
+	OpLayerNormDGain
+	OpRMSNorm
+	OpRMSNormDX
+	OpRMSNormDGain
+	OpIota
+	OpEmbed
+	OpEmbedGrad
+	OpRope
+	OpAttention
+	OpAttentionGrad
+	OpLogSumExp
+	OpLogSumExpGrad
+	OpPick
+	OpPickGrad
+	OpInvCount
+	OpDispatch
+	OpCombine
+	OpFused
+	OpAccumulate
+	OpAllReduce
+	OpReduceScatter
+	OpAllGather
+	OpAllToAll
+	OpSlice
+	OpGradReduce
+	OpGradNorm
+	OpOptimize
+	OpParamGather
+	NumOps
+)
+
+const laterExperts = "experts are planned and partitioned; their kernels come with the experts issue"
+
+// ops is the table: one row an op. In linear, 1 is operand 0, 2 operand 1, 3 both together.
+var ops = [NumOps]opInfo{
+	// contraction
+	OpMatMul: {name: "matmul", text: "b* m* k*, b* k* n* -> b* m* n*", linear: []uint16{1, 2}, grad: gradLinear, flops: 2,
+		doc: "sums products over the dims that the result lacks"},
+
+	// element-wise; operands broadcast by name
+	OpAdd: {name: "add", text: "b* m*, b* n* -> b* m* n*", linear: []uint16{3}, grad: gradLinear, flops: 1, element: true,
+		doc: "x + y"},
+	OpSub: {name: "sub", text: "b* m*, b* n* -> b* m* n*", linear: []uint16{3}, grad: gradLinear, flops: 1, element: true,
+		doc: "x - y"},
+	OpMul: {name: "mul", text: "b* m*, b* n* -> b* m* n*", linear: []uint16{1, 2}, grad: gradLinear, flops: 1, element: true,
+		doc: "x * y"},
+	OpScale: {name: "scale", text: "m* -> m*", linear: []uint16{1}, grad: gradLinear, flops: 1, element: true,
+		attrs: []string{"scale"}, doc: "scale * x"},
+	OpGelu: {name: "gelu", text: "m* -> m*", grad: gradCustom, flops: 12, element: true,
+		doc: "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"},
+	OpGeluGrad: {name: "gelu_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 20, element: true,
+		doc: "dy times gelu's derivative at x"},
+	OpGeluErf: {name: "gelu_erf", text: "m* -> m*", grad: gradCustom, flops: 12, element: true,
+		doc: "x/2 (1 + erf(x/sqrt(2)))"},
+	OpGeluErfGrad: {name: "gelu_erf_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 20, element: true,
+		doc: "dy times gelu_erf's derivative at x"},
+	OpSilu: {name: "silu", text: "m* -> m*", grad: gradCustom, flops: 6, element: true,
+		doc: "x / (1 + exp(-x))"},
+	OpSiluGrad: {name: "silu_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 10, element: true,
+		doc: "dy times silu's derivative at x"},
+	OpRelu: {name: "relu", text: "m* -> m*", grad: gradCustom, flops: 1, element: true,
+		doc: "max(x, 0)"},
+	OpReluGrad: {name: "relu_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 1, element: true,
+		doc: "dy where x > 0, else 0"},
+	OpDropout: {name: "dropout", text: "m* -> m*", linear: []uint16{1}, grad: gradLinear, flops: 6,
+		attrs: []string{"drop", "key"}, doc: "x/(1-drop), or 0 with probability drop, drawn by global position"},
+
+	// shape
+	OpReduceSum: {name: "reduce_sum", text: "m* k* -> m*", linear: []uint16{1}, grad: gradLinear, flops: 1,
+		doc: "sums over the dims that the result lacks"},
+	OpBroadcast: {name: "broadcast", text: "m* -> m* n*", linear: []uint16{1}, grad: gradLinear, element: true,
+		doc: "repeats along the dims that the operand lacks"},
+	OpRename: {name: "rename", text: "m* a -> m* a'", linear: []uint16{1}, grad: gradLinear, view: true,
+		attrs: []string{"dim", "to"}, doc: "calls dim by the name to"},
+	OpSelect: {name: "select", text: "m* !p -> m*", linear: []uint16{1}, gathers: true,
+		attrs: []string{"dim"}, doc: "takes one index of dim, known at run time"},
+
+	// norms over dim
+	OpLayerNorm: {name: "layer_norm", text: "m* !d, d, d -> m* d", optional: 1, grad: gradCustom, flops: 8,
+		attrs: []string{"eps"}, doc: "(x - mean) / sqrt(var + eps) * gain + bias"},
+	OpLayerNormDX: {name: "layer_norm_dx", text: "m* !d, m* d, d -> m* d", linear: []uint16{1}, flops: 14,
+		attrs: []string{"eps"}, doc: "gradient of layer_norm's x from dy, x, gain"},
+	OpLayerNormDGain: {name: "layer_norm_dgain", text: "m* !d, m* d -> d", linear: []uint16{1}, flops: 8,
+		attrs: []string{"eps"}, doc: "gradient of layer_norm's gain from dy, x"},
+	OpRMSNorm: {name: "rms_norm", text: "m* !d, d -> m* d", grad: gradCustom, flops: 5,
+		attrs: []string{"eps"}, doc: "x / sqrt(mean(x^2) + eps) * gain"},
+	OpRMSNormDX: {name: "rms_norm_dx", text: "m* !d, m* d, d -> m* d", linear: []uint16{1}, flops: 10,
+		attrs: []string{"eps"}, doc: "gradient of rms_norm's x from dy, x, gain"},
+	OpRMSNormDGain: {name: "rms_norm_dgain", text: "m* !d, m* d -> d", linear: []uint16{1}, flops: 6,
+		attrs: []string{"eps"}, doc: "gradient of rms_norm's gain from dy, x"},
+
+	// tables: one-hot contractions
+	OpIota: {name: "iota", text: "-> m*",
+		doc: "global indices along its dim"},
+	OpEmbed: {name: "embed", text: "v n*, m* -> m* n*", linear: []uint16{1}, grad: gradCustom, gathers: true,
+		doc: "rows of the table by index"},
+	OpEmbedGrad: {name: "embed_grad", text: "m* n*, m* -> v n*", linear: []uint16{1}, flops: 1, scatters: true,
+		doc: "adds dy's rows into the table's gradient by index"},
+
+	// attention
+	OpRope: {name: "rope", text: "m* !d -> m* d", linear: []uint16{1}, grad: gradLinear, flops: 6,
+		attrs: []string{"dim", "theta", "rope", "inverse"}, doc: "turns pairs (j, j+n/2) of dim by position * theta^(-2j/n)"},
+	OpAttention: {name: "attention", text: "b* s* !d, b* t !d, b* t e -> b* s* e, b* s*", grad: gradCustom,
+		monoids: []Monoid{WeightedLSE, LSE}, work: attentionFlops(1),
+		attrs: []string{"scale", "causal", "window", "drop", "key"}, doc: "softmax(scale q k) v, and its log-sum-exp"},
+	OpAttentionGrad: {name: "attention_grad", work: attentionFlops(2.5),
+		text:  "b* s* e, b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* !d, b* t !d, b* t e",
+		attrs: []string{"scale", "causal", "window", "drop", "key"}, doc: "gradients of q, k, v from do, q, k, v, o, lse"},
+
+	// loss
+	OpLogSumExp: {name: "logsumexp", text: "m* k* -> m*", grad: gradCustom, flops: 4, monoid: LSE,
+		doc: "log of the sum of exp over the dims that the result lacks"},
+	OpLogSumExpGrad: {name: "logsumexp_grad", text: "m*, m* k*, m* -> m* k*", linear: []uint16{1}, flops: 4,
+		doc: "dy exp(x - y) from dy, x, y"},
+	OpPick: {name: "pick", text: "m* v, m* -> m*", linear: []uint16{1}, grad: gradCustom, gathers: true,
+		doc: "the element of v by index"},
+	OpPickGrad: {name: "pick_grad", text: "m*, m* -> m* v", linear: []uint16{1},
+		doc: "dy at the index, 0 elsewhere"},
+	OpInvCount: {name: "inv_count", text: "->",
+		doc: "1 over the unmasked tokens of the global batch"},
+
+	// experts: the one rule of its own kind, since the permutation is data
+	OpDispatch: {name: "dispatch", text: "s* h*, s* -> x c(s) h*", linear: []uint16{1}, grad: gradCustom, noKernel: laterExperts,
+		doc: "sorts tokens by expert; slot stays with the ranks that had the tokens"},
+	OpCombine: {name: "combine", text: "x c(s) h*, s* -> s* h*", linear: []uint16{1}, grad: gradCustom, noKernel: laterExperts,
+		doc: "puts the experts' results back to their tokens"},
+
+	// fused element-wise chains: uses and flops are the body's
+	OpFused: {name: "fused", text: "->", element: true,
+		doc: "its body, element by element in one loop"},
+
+	// effects
+	OpAccumulate: {name: "accumulate", text: "m* ->", linear: []uint16{1}, flops: 1, effect: true,
+		attrs: []string{"into"}, doc: "adds to a gradient or to the loss, over the micro-batches of a step"},
+
+	// collectives and their local counterpart
+	OpAllReduce: {name: "all_reduce", text: "m* -> m*", comm: true, attrs: []string{"axes", "monoid"},
+		doc: "combines the parts of a partial value"},
+	OpReduceScatter: {name: "reduce_scatter", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes", "monoid"},
+		doc: "combines the parts and keeps this rank's share of dim"},
+	OpAllGather: {name: "all_gather", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes"},
+		doc: "joins the shares of dim"},
+	OpAllToAll: {name: "all_to_all", text: "m* -> m*", comm: true, attrs: []string{"dim", "to", "axes"},
+		doc: "splits dim to where dim was split before"},
+	OpSlice: {name: "slice", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes"},
+		doc: "keeps this rank's share of dim"},
+
+	// the step's end, over flat buckets
+	OpGradReduce: {name: "grad_reduce", text: "m* -> m*", comm: true, attrs: []string{"axes", "dim", "bucket"},
+		doc: "sums a bucket of gradients over its replicas; what dim names is scattered"},
+	OpGradNorm: {name: "grad_norm", text: "-> ", effect: true, attrs: []string{"axes"},
+		doc: "global norm, each logical element once; clipping factor; skip decision"},
+	OpOptimize: {name: "optimize", text: "m* ->", effect: true, attrs: []string{"bucket"}, flops: 12,
+		doc: "one optimizer step of this rank's part of a bucket"},
+	OpParamGather: {name: "param_gather", text: "m* -> m*", comm: true, attrs: []string{"axes", "bucket"},
+		doc: "joins the updated parts of a bucket's parameters"},
+}

@@ -1,0 +1,304 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParseModel reads what Model.String prints. Errors name the line.
+func ParseModel(text string) (*Model, error) {
+	p := &parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
+	rest, err := p.header("model ")
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Name: rest}
+	if err := p.segments(m); err != nil {
+		return nil, err
+	}
+	return m, p.end()
+}
+
+// ParseFunc reads what Func.String prints.
+func ParseFunc(text string) (*Func, error) {
+	p := &parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
+	f, err := p.function(nil)
+	if err != nil {
+		return nil, err
+	}
+	return f, p.end()
+}
+
+// parser reads lines; at is the next one.
+type parser struct {
+	lines []string
+	at    int
+}
+
+func (p *parser) peek() string {
+	if p.at < len(p.lines) {
+		return p.lines[p.at]
+	}
+	return ""
+}
+
+func (p *parser) errorf(format string, args ...any) error {
+	return fmt.Errorf("line %d: %s", p.at+1, fmt.Sprintf(format, args...))
+}
+
+// cut takes the next line if it begins with prefix.
+func (p *parser) cut(prefix string) (string, bool) {
+	rest, ok := strings.CutPrefix(p.peek(), prefix)
+	if ok && p.at < len(p.lines) {
+		p.at++
+		return rest, true
+	}
+	return "", false
+}
+
+func (p *parser) header(prefix string) (string, error) {
+	rest, ok := p.cut(prefix)
+	if !ok {
+		return "", p.errorf("want %q", prefix)
+	}
+	if err := checkText(rest); err != nil {
+		return "", p.errorf("%v", err)
+	}
+	return rest, nil
+}
+
+// checkText accepts names of models and jobs: one line without spaces at its ends.
+func checkText(s string) error {
+	if s == "" || strings.TrimSpace(s) != s {
+		return fmt.Errorf("%q is not a name", s)
+	}
+	return nil
+}
+
+func (p *parser) end() error {
+	if p.at < len(p.lines) {
+		return p.errorf("unexpected %q", p.peek())
+	}
+	return nil
+}
+
+func (p *parser) segments(m *Model) error {
+	for {
+		rest, ok := p.cut("segment ")
+		if !ok {
+			return nil
+		}
+		name, count, _ := strings.Cut(rest, " x")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 || strconv.Itoa(n) != count || checkName(name) != nil {
+			return p.errorf("segment %q: want NAME xCOUNT", rest)
+		}
+		s := &Segment{Name: name, Count: n}
+		m.Segments = append(m.Segments, s)
+		if err := p.funcs(s); err != nil {
+			return err
+		}
+	}
+}
+
+// funcs reads a segment's functions: forward first, the others by their names.
+func (p *parser) funcs(s *Segment) error {
+	params := map[string]*Param{}
+	for i := 0; strings.HasPrefix(p.peek(), "func ") && p.peek() != "func "+updateName; i++ {
+		f, err := p.function(params)
+		if err != nil {
+			return err
+		}
+		slot := map[string]**Func{s.Name + ".forward": &s.Forward, s.Name + ".backward": &s.Backward, s.Name + ".logits": &s.Logits}[f.Name]
+		if slot == nil || *slot != nil {
+			return p.errorf("segment %s has no place for func %s", s.Name, f.Name)
+		}
+		*slot = f
+	}
+	if s.Forward == nil {
+		return p.errorf("segment %s has no func %s.forward", s.Name, s.Name)
+	}
+	return nil
+}
+
+// updateName is the function of the step's end.
+const updateName = "update"
+
+// function reads one function. Functions of a segment share parameters by name.
+func (p *parser) function(params map[string]*Param) (*Func, error) {
+	name, ok := p.cut("func ")
+	if !ok || checkName(name) != nil {
+		return nil, p.errorf("want func NAME")
+	}
+	r := &funcReader{parser: p, f: &Func{Name: name}, values: map[string]*Value{}, params: params}
+	return r.f, r.body()
+}
+
+// funcReader reads the lines of one function.
+type funcReader struct {
+	*parser
+	f      *Func
+	values map[string]*Value
+	params map[string]*Param
+}
+
+func (r *funcReader) body() error {
+	for {
+		line := r.peek()
+		var err error
+		switch {
+		case strings.HasPrefix(line, "  return"):
+			r.at++
+			r.f.Outputs, err = r.lookup(strings.TrimPrefix(strings.TrimPrefix(line, "  return"), " "))
+			return err
+		case strings.HasPrefix(line, "  input "), strings.HasPrefix(line, "  param "):
+			err = r.input(line[2:])
+		case strings.HasPrefix(line, "    "):
+			err = r.bodyLine(line[4:])
+		case strings.HasPrefix(line, "  "):
+			err = r.nodeLine(line[2:])
+		default:
+			err = r.errorf("want a line of func %s or its return", r.f.Name)
+		}
+		if err != nil {
+			return err
+		}
+		r.at++
+	}
+}
+
+func (r *funcReader) lookup(list string) ([]*Value, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var vs []*Value
+	for _, name := range strings.Split(list, ", ") {
+		v := r.values[name]
+		if v == nil {
+			return nil, r.errorf("no value %q", name)
+		}
+		vs = append(vs, v)
+	}
+	return vs, nil
+}
+
+func (r *funcReader) define(v *Value) error {
+	if err := checkName(v.Name); err != nil {
+		return r.errorf("%v", err)
+	}
+	if r.values[v.Name] != nil {
+		return r.errorf("value %s is defined twice", v.Name)
+	}
+	r.values[v.Name] = v
+	return nil
+}
+
+// input reads "input NAME : TYPE words" or "param NAME : TYPE words".
+func (r *funcReader) input(line string) error {
+	if len(r.f.Nodes) > 0 {
+		return r.errorf("inputs come before the ops")
+	}
+	head, rest, ok := strings.Cut(line, " : ")
+	if !ok {
+		return r.errorf("want input NAME : TYPE")
+	}
+	v := &Value{Name: head[len("input "):], Kind: Input}
+	var err error
+	if v.Type, v.Place, rest, err = typeAndPlace(rest); err != nil {
+		return r.errorf("%v", err)
+	}
+	if strings.HasPrefix(head, "param ") {
+		v.Kind = Weight
+		if v.Param, err = parseParam(v.Name, rest); err != nil {
+			return r.errorf("%v", err)
+		}
+		if old := r.params[v.Name]; old != nil && *old == *v.Param {
+			v.Param = old
+		} else if r.params != nil {
+			r.params[v.Name] = v.Param
+		}
+	} else if rest != "" {
+		return r.errorf("unexpected %q", rest)
+	}
+	r.f.Inputs = append(r.f.Inputs, v)
+	return r.define(v)
+}
+
+// typeAndPlace takes a type from the front and " at region+offset" from the back.
+func typeAndPlace(s string) (Type, Place, string, error) {
+	s, place, err := cutPlace(s)
+	if err != nil {
+		return Type{}, place, "", err
+	}
+	t, rest, err := cutType(s)
+	return t, place, rest, err
+}
+
+func cutPlace(s string) (string, Place, error) {
+	i := strings.LastIndex(s, " at ")
+	if i < 0 {
+		return s, Place{}, nil
+	}
+	p, err := parsePlace(s[i+len(" at "):])
+	return s[:i], p, err
+}
+
+func parsePlace(s string) (Place, error) {
+	region, offset, _ := strings.Cut(s, "+")
+	n, err := strconv.Atoi(offset)
+	if err != nil || n < 0 || strconv.Itoa(n) != offset || checkName(region) != nil {
+		return Place{}, fmt.Errorf("place %q: want region+offset", s)
+	}
+	return Place{region, n}, nil
+}
+
+// cutType takes a type from the front of s; the rest begins with a space or is empty.
+func cutType(s string) (Type, string, error) {
+	i := strings.IndexByte(s, ']')
+	if i < 0 {
+		return Type{}, "", fmt.Errorf("type %q has no closing bracket", s)
+	}
+	end := i + 1
+	if word, ok := strings.CutPrefix(s[end:], " "); ok {
+		if j := strings.IndexByte(word, '@'); j > 0 {
+			if _, known := parseMonoid(word[:j]); known {
+				n := strings.IndexAny(word, " ,")
+				if n < 0 {
+					n = len(word)
+				}
+				end += 1 + n
+			}
+		}
+	}
+	t, err := ParseType(s[:end])
+	return t, s[end:], err
+}
+
+func parseParam(name, words string) (*Param, error) {
+	p := &Param{Name: name}
+	init, ok := strings.CutPrefix(words, " init=")
+	if !ok {
+		return nil, fmt.Errorf("param %s: want init=zeros, ones or normal(STD)", name)
+	}
+	init, rest, _ := strings.Cut(init, " ")
+	p.Init = init
+	if std, normal := strings.CutPrefix(init, "normal("); normal {
+		f, err := strconv.ParseFloat(strings.TrimSuffix(std, ")"), 64)
+		if err != nil {
+			return nil, fmt.Errorf("param %s: init %q", name, init)
+		}
+		p.Init, p.Std = "normal", f
+	}
+	for _, w := range strings.Fields(rest) {
+		if tied, ok := strings.CutPrefix(w, "tied="); ok {
+			p.Tied = tied
+		} else if w == "decay" {
+			p.Decay = true
+		}
+	}
+	if paramWords(p) != words {
+		return nil, fmt.Errorf("param %s: %q is not as planc prints it", name, words)
+	}
+	return p, nil
+}

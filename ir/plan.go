@@ -1,0 +1,141 @@
+package ir
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Precision says in which type each kind of state is kept.
+type Precision struct{ Compute, Params, Grads, Reduce, Master, Moments Elem }
+
+// FullPrecision keeps everything in one type.
+func FullPrecision(e Elem) Precision { return Precision{e, e, e, e, e, e} }
+
+// BytesPerParam is weights + gradients + master copy (if it differs from the weights) + two moments.
+func (p Precision) BytesPerParam() int {
+	n := p.Params.Size() + p.Grads.Size() + 2*p.Moments.Size()
+	if p.Master != p.Params {
+		n += p.Master.Size()
+	}
+	return n
+}
+
+// Plan is the decision, in normal form: what does not apply is 1, 0, "none" or "". It is comparable.
+type Plan struct {
+	DP, TP, PP, CP, EP, ETP         int
+	VPP                             int
+	SP                              bool
+	CPKind                          string
+	Zero, ZeroGroup                 int
+	MicroBatch, MicroBatches        int
+	Schedule, Recompute             string
+	RecomputeLayers, RecomputeEvery int
+	RecomputeSplit                  bool
+	StageLayers                     string // block counts of the chunks, comma-separated
+	AxisOrder                       string // axes, the fastest-varying rank first, comma-separated
+	Offload                         string // comma-separated
+	MoESlack                        float64
+	Precision                       Precision
+}
+
+// SerialPlan is the plan of one rank.
+func SerialPlan(layers, batch int, p Precision) Plan {
+	return Plan{DP: 1, TP: 1, PP: 1, CP: 1, EP: 1, ETP: 1, VPP: 1, CPKind: "none", ZeroGroup: 1,
+		MicroBatch: batch, MicroBatches: 1, Schedule: "none", Recompute: "none", RecomputeEvery: 1,
+		StageLayers: fmt.Sprint(layers), AxisOrder: "tp,dp", Precision: p}
+}
+
+// Ranks is the number of ranks that the plan uses.
+func (p Plan) Ranks() int { return p.DP * p.CP * p.TP * p.PP }
+
+// String is the plan in one line: what is not at its neutral value, and the micro-batches.
+func (p Plan) String() string {
+	var parts []string
+	degree := func(name string, n int) {
+		if n > 1 {
+			parts = append(parts, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	parts = append(parts, fmt.Sprintf("dp %d", p.DP))
+	degree("tp", p.TP)
+	degree("pp", p.PP)
+	degree("cp", p.CP)
+	degree("ep", p.EP)
+	if p.SP {
+		parts = append(parts, "sp")
+	}
+	if p.Zero > 0 {
+		parts = append(parts, fmt.Sprintf("zero %d", p.Zero))
+	}
+	parts = append(parts, fmt.Sprintf("micro_batch %d×%d", p.MicroBatch, p.MicroBatches))
+	if p.Recompute != "none" {
+		parts = append(parts, "recompute "+p.Recompute)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Mesh is the plan's mesh for a model with the given number of K/V heads (0: not an attention model). tp
+// beyond the K/V heads splits into rep (fastest) and kv, so that K/V are replicated over rep.
+func (p Plan) Mesh(kvHeads int) (Mesh, error) {
+	size := map[string]int{"dp": p.DP, "tp": p.TP, "pp": p.PP, "cp": p.CP}
+	var view View
+	for _, a := range strings.Split(p.AxisOrder, ",") {
+		if n, ok := size[a]; ok {
+			view = append(view, Atom{Axis(a), n})
+			delete(size, a)
+		}
+	}
+	for a, n := range size {
+		if n > 1 {
+			return Mesh{}, fmt.Errorf("axis order %q lacks %s", p.AxisOrder, a)
+		}
+	}
+	if kvHeads == 0 || p.TP <= kvHeads {
+		return NewMesh(view)
+	}
+	return p.replicateHeads(view, kvHeads)
+}
+
+// replicateHeads cuts tp into rep and kv.
+func (p Plan) replicateHeads(view View, kvHeads int) (Mesh, error) {
+	if p.TP%kvHeads != 0 {
+		return Mesh{}, fmt.Errorf("tp %d is no multiple of %d K/V heads", p.TP, kvHeads)
+	}
+	var fine View
+	for _, a := range view {
+		if a.Name != "tp" {
+			fine = append(fine, a)
+			continue
+		}
+		fine = append(fine, Atom{"rep", p.TP / kvHeads}, Atom{"kv", kvHeads})
+	}
+	return NewMesh(fine, view)
+}
+
+// Layouts is each region's map: where the plan splits which dim. split is what the plan's axes are called on
+// this mesh; axes that the mesh lacks split nothing.
+func (p Plan) Layouts(m Mesh) map[Region]Layout {
+	keep := func(axes ...Axis) []Axis {
+		var out []Axis
+		for _, a := range axes {
+			if m.Has(a) {
+				out = append(out, a)
+			}
+		}
+		return out
+	}
+	batch, tp := keep("dp"), keep("tp")
+	stream := Layout{Batch: batch}
+	if p.SP {
+		stream[Seq] = tp
+	}
+	heads := Layout{Batch: batch, Head: tp}
+	if m.Has("rep") {
+		heads[Head], heads[Group] = keep("kv"), keep("rep")
+	}
+	return map[Region]Layout{
+		Norm: stream, Attention: heads,
+		MLP:    {Batch: batch, FFN: tp},
+		VocabR: {Batch: batch, Vocab: tp},
+	}
+}

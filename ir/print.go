@@ -1,0 +1,177 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// String prints the model; ParseModel reads it back.
+func (m *Model) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "model %s\n", m.Name)
+	m.print(&b)
+	return b.String()
+}
+
+func (m *Model) print(b *strings.Builder) {
+	for _, s := range m.Segments {
+		fmt.Fprintf(b, "segment %s x%d\n", s.Name, s.Count)
+		for _, f := range s.Funcs() {
+			f.print(b)
+		}
+	}
+}
+
+// String prints the function as it stands in a model.
+func (f *Func) String() string {
+	var b strings.Builder
+	f.print(&b)
+	return b.String()
+}
+
+func (f *Func) print(b *strings.Builder) {
+	fmt.Fprintf(b, "func %s\n", f.Name)
+	for _, v := range f.Inputs {
+		fmt.Fprintf(b, "  %s %s : %s%s%s\n", inputWord(v), v.Name, v.Type, paramWords(v.Param), v.Place.words(" at"))
+	}
+	for _, n := range f.Nodes {
+		fmt.Fprintf(b, "  %s\n", n)
+		for _, body := range n.Body {
+			fmt.Fprintf(b, "    %s\n", body)
+		}
+	}
+	fmt.Fprintf(b, "  return %s\n", names(f.Outputs))
+}
+
+func inputWord(v *Value) string {
+	if v.Kind == Weight {
+		return "param"
+	}
+	return "input"
+}
+
+func paramWords(p *Param) string {
+	if p == nil {
+		return ""
+	}
+	s := " init=" + p.Init
+	if p.Init == "normal" {
+		s += "(" + float(p.Std) + ")"
+	}
+	if p.Decay {
+		s += " decay"
+	}
+	if p.Tied != "" {
+		s += " tied=" + p.Tied
+	}
+	return s
+}
+
+func (p Place) words(prefix string) string {
+	if p.Region == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s+%d", prefix, p.Region, p.Offset)
+}
+
+func names(vs []*Value) string {
+	s := make([]string, len(vs))
+	for i, v := range vs {
+		s[i] = v.Name
+	}
+	return strings.Join(s, ", ")
+}
+
+// String is the node's line: results = op operands {attributes} : types !region <- origin at place.
+func (n *Node) String() string {
+	var b strings.Builder
+	if len(n.Outs) > 0 {
+		b.WriteString(names(n.Outs) + " = ")
+	}
+	b.WriteString(n.Op.String())
+	if len(n.Args) > 0 {
+		b.WriteString(" " + names(n.Args))
+	}
+	if a := n.Attr.String(); a != "" {
+		b.WriteString(" {" + a + "}")
+	}
+	for i, o := range n.Outs {
+		b.WriteString([]string{" : ", ", "}[min(i, 1)] + o.Type.String())
+	}
+	if n.Region != "" {
+		b.WriteString(" !" + string(n.Region))
+	}
+	if n.From != "" {
+		b.WriteString(" <- " + n.From)
+	}
+	if len(n.Outs) > 0 && n.Outs[0].Place.Region != "" {
+		for i, o := range n.Outs {
+			b.WriteString(o.Place.words([]string{" at", ","}[min(i, 1)]))
+		}
+	}
+	return b.String()
+}
+
+func float(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// String prints the program; ParseProgram reads it back.
+func (p *Program) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "program %s stage %d\n", p.Name, p.Stage)
+	fmt.Fprintf(&b, "plan %s\n", p.Plan.Text())
+	fmt.Fprintf(&b, "mesh %s\n", p.Mesh)
+	for _, r := range sortedRegions(p.Layouts) {
+		fmt.Fprintf(&b, "region %s %s\n", r, p.Layouts[r])
+	}
+	p.Model.print(&b)
+	for i, c := range p.Classes {
+		fmt.Fprintf(&b, "class %d%s%s%s%s\n", i, axisWords("reduce", c.Reduce), axisWords("replicas", c.Replicas),
+			axisWords("shard", c.Shard), axisWords("repeat", c.Repeat))
+	}
+	for _, s := range p.Slots {
+		fmt.Fprintf(&b, "slot %s %s class=%d offset=%d elems=%d\n", s.Segment, s.Param, s.Class, s.Offset, s.Elems)
+	}
+	for i, k := range p.Buckets {
+		fmt.Fprintf(&b, "bucket %d class=%d offset=%d elems=%d state=%d :%s\n", i, k.Class, k.Offset, k.Elems, k.State, chunkWords(k.Chunks))
+	}
+	if p.Update != nil {
+		p.Update.print(&b)
+	}
+	for _, a := range p.Schedule {
+		b.WriteString(a.String() + "\n")
+	}
+	for _, s := range p.Stack {
+		fmt.Fprintf(&b, "stack %s offset=%d slot=%d\n", s.Segment, s.Offset, s.Slot)
+	}
+	for _, r := range p.Arena {
+		fmt.Fprintf(&b, "arena %s offset=%d size=%d\n", r.Name, r.Offset, r.Size)
+	}
+	return b.String()
+}
+
+func axisWords(name string, axes []Axis) string {
+	if len(axes) == 0 {
+		return ""
+	}
+	return " " + name + "=" + joinAxes(axes, "@")
+}
+
+func chunkWords(chunks []Chunk) string {
+	var b strings.Builder
+	for _, c := range chunks {
+		fmt.Fprintf(&b, " %s[%d]@%d", c.Segment, c.Layer, c.Offset)
+	}
+	return b.String()
+}
+
+// String is the action's line.
+func (a Action) String() string {
+	switch a.Kind {
+	case Reduce:
+		return fmt.Sprintf("do R bucket=%d after=%s[%d] micro=%d", a.Bucket, a.Segment, a.Layer, a.Micro)
+	case Finish:
+		return "do U"
+	}
+	return fmt.Sprintf("do %c micro=%d", a.Kind, a.Micro)
+}

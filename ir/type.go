@@ -1,0 +1,243 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Elem is the element type of a tensor.
+type Elem uint8
+
+const (
+	F32 Elem = iota
+	F64
+	I32
+	BF16
+	F16
+)
+
+var elems = [...]struct {
+	name string
+	size int
+}{F32: {"f32", 4}, F64: {"f64", 8}, I32: {"i32", 4}, BF16: {"bf16", 2}, F16: {"f16", 2}}
+
+func (e Elem) String() string { return elems[e].name }
+
+// Size is the number of bytes of one element.
+func (e Elem) Size() int { return elems[e].size }
+
+// ParseElem reads an element type's name.
+func ParseElem(s string) (Elem, bool) {
+	for e := range elems {
+		if elems[e].name == s {
+			return Elem(e), true
+		}
+	}
+	return 0, false
+}
+
+// Extent is a dim of a tensor: its logical size and the axes that split it, the major one first.
+type Extent struct {
+	Dim    Dim
+	Size   int
+	Axes   []Axis
+	Zigzag bool // over its one axis: part i of n holds chunks i and 2n-1-i
+}
+
+// Type is an element type, the extents in memory order (row-major), and whether the value is partial:
+// each rank of Axes holds a part, which Monoid combines.
+//
+// It prints as f32[batch=8@dp,seq=64,hidden=32] sum@tp.
+type Type struct {
+	Elem   Elem
+	Dims   []Extent
+	Monoid Monoid
+	Axes   []Axis // over which the value is partial
+}
+
+func (t Type) String() string {
+	var b strings.Builder
+	b.WriteString(t.Elem.String() + "[")
+	for i, d := range t.Dims {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%d", d.Dim, d.Size)
+		if d.Zigzag {
+			fmt.Fprintf(&b, "@zigzag:%s", d.Axes[0])
+			continue
+		}
+		for _, a := range d.Axes {
+			b.WriteString("@" + string(a))
+		}
+	}
+	b.WriteByte(']')
+	if t.Monoid != NoMonoid {
+		b.WriteString(" " + t.Monoid.String() + "@" + joinAxes(t.Axes, "@"))
+	}
+	return b.String()
+}
+
+// ParseType reads what Type.String prints.
+func ParseType(s string) (Type, error) {
+	var t Type
+	elem, rest, ok := strings.Cut(s, "[")
+	if !ok {
+		return t, fmt.Errorf("type %q: want elem[dim=size,...]", s)
+	}
+	if t.Elem, ok = ParseElem(elem); !ok {
+		return t, fmt.Errorf("type %q: no element type %q", s, elem)
+	}
+	dims, partial, ok := strings.Cut(rest, "]")
+	if !ok {
+		return t, fmt.Errorf("type %q: no closing bracket", s)
+	}
+	if dims != "" {
+		for _, d := range strings.Split(dims, ",") {
+			e, err := parseExtent(d)
+			if err != nil {
+				return t, fmt.Errorf("type %q: %w", s, err)
+			}
+			if _, twice := t.Extent(e.Dim); twice {
+				return t, fmt.Errorf("type %q: dim %s occurs twice", s, e.Dim)
+			}
+			t.Dims = append(t.Dims, e)
+		}
+	}
+	return t, t.parsePartial(partial)
+}
+
+func (t *Type) parsePartial(s string) error {
+	if s == "" {
+		return nil
+	}
+	monoid, axes, ok := strings.Cut(strings.TrimPrefix(s, " "), "@")
+	m, known := parseMonoid(monoid)
+	if !ok || !known || s[0] != ' ' {
+		return fmt.Errorf("partial %q: want monoid@axis", s)
+	}
+	t.Monoid, t.Axes = m, splitAxes(axes, "@")
+	return checkAxes(t.Axes)
+}
+
+func parseExtent(s string) (Extent, error) {
+	var e Extent
+	name, rest, ok := strings.Cut(s, "=")
+	if !ok {
+		return e, fmt.Errorf("dim %q: want name=size", s)
+	}
+	size, axes, split := strings.Cut(rest, "@")
+	n, err := strconv.Atoi(size)
+	if err != nil || n < 1 || size[0] == '0' || size[0] == '+' {
+		return e, fmt.Errorf("dim %q: size %q is not a positive number", s, size)
+	}
+	e = Extent{Dim: Dim(name), Size: n}
+	if split {
+		if a, zig := strings.CutPrefix(axes, "zigzag:"); zig {
+			e.Zigzag, axes = true, a
+		}
+		e.Axes = splitAxes(axes, "@")
+		if e.Zigzag && len(e.Axes) != 1 {
+			return e, fmt.Errorf("dim %q: zigzag wants one axis", s)
+		}
+	}
+	if err := checkName(name); err != nil {
+		return e, err
+	}
+	return e, checkAxes(e.Axes)
+}
+
+func checkAxes(axes []Axis) error {
+	for i, a := range axes {
+		if err := checkName(string(a)); err != nil {
+			return err
+		}
+		if slices.Contains(axes[:i], a) {
+			return fmt.Errorf("axis %s occurs twice", a)
+		}
+	}
+	return nil
+}
+
+// Extent finds a dim of the type.
+func (t Type) Extent(d Dim) (Extent, bool) {
+	for _, e := range t.Dims {
+		if e.Dim == d {
+			return e, true
+		}
+	}
+	return Extent{}, false
+}
+
+// Has tells whether the type has the dim.
+func (t Type) Has(d Dim) bool { _, ok := t.Extent(d); return ok }
+
+// Clone copies the type deeply.
+func (t Type) Clone() Type {
+	t.Dims = slices.Clone(t.Dims)
+	for i := range t.Dims {
+		t.Dims[i].Axes = slices.Clone(t.Dims[i].Axes)
+	}
+	t.Axes = slices.Clone(t.Axes)
+	return t
+}
+
+// Logical is the type without sharding and partials.
+func (t Type) Logical() Type {
+	out := Type{Elem: t.Elem, Dims: make([]Extent, len(t.Dims))}
+	for i, d := range t.Dims {
+		out.Dims[i] = Extent{Dim: d.Dim, Size: d.Size}
+	}
+	return out
+}
+
+// Resolved is the type with its partial combined and nothing moved.
+func (t Type) Resolved() Type {
+	t.Monoid, t.Axes = NoMonoid, nil
+	return t
+}
+
+// With is the logical type laid out by l.
+func (t Type) With(l Layout) Type {
+	out := t.Logical()
+	for i, d := range out.Dims {
+		out.Dims[i].Axes = slices.Clone(l[d.Dim])
+	}
+	return out
+}
+
+// Equal compares types entirely.
+func (t Type) Equal(u Type) bool { return t.String() == u.String() }
+
+// Elems is the number of logical elements.
+func (t Type) Elems() int {
+	n := 1
+	for _, d := range t.Dims {
+		n *= d.Size
+	}
+	return n
+}
+
+// Local is one rank's size of each dim: ceil(size / ranks).
+func (t Type) Local(m Mesh) []int {
+	out := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		n := m.Ranks(d.Axes)
+		out[i] = (d.Size + n - 1) / n
+	}
+	return out
+}
+
+// LocalElems is the number of elements that one rank holds, padding counted.
+func (t Type) LocalElems(m Mesh) int {
+	n := 1
+	for _, l := range t.Local(m) {
+		n *= l
+	}
+	return n
+}
+
+// LocalBytes is the number of bytes that one rank holds.
+func (t Type) LocalBytes(m Mesh) int { return t.LocalElems(m) * t.Elem.Size() }

@@ -1,0 +1,103 @@
+package ir
+
+// Locals maps the dims of a node to one rank's sizes, the largest where operands differ.
+func (n *Node) Locals(m Mesh) map[Dim]float64 {
+	local := map[Dim]float64{}
+	add := func(t Type) {
+		for i, l := range t.Local(m) {
+			d := t.Dims[i].Dim
+			local[d] = max(local[d], float64(l))
+		}
+	}
+	for _, a := range n.Args {
+		add(a.Type)
+	}
+	for _, o := range n.Outs {
+		add(o.Type)
+	}
+	return local
+}
+
+// Flops is the arithmetic of one rank: the row's flops a point of the iteration space.
+func (n *Node) Flops(m Mesh) float64 {
+	row := n.Op.Info()
+	if row.comm {
+		return 0
+	}
+	if n.Op == OpFused {
+		sum := 0.0
+		for _, b := range n.Body {
+			sum += b.Flops(m)
+		}
+		return sum
+	}
+	local := n.Locals(m)
+	if row.work != nil {
+		return row.work(n, local)
+	}
+	f := row.flops
+	for _, d := range n.dims() {
+		f *= local[d]
+	}
+	return f
+}
+
+// dims lists the dims of a node in order of first occurrence.
+func (n *Node) dims() []Dim {
+	var ds []Dim
+	for _, u := range n.occurrences() {
+		ds = append(ds, u.Dim)
+	}
+	return ds
+}
+
+// Bytes is the memory traffic of one rank: operands read and results written once.
+func (n *Node) Bytes(m Mesh) float64 {
+	row := n.Op.Info()
+	if row.view || row.comm {
+		return 0
+	}
+	b := 0
+	for i, a := range n.Args {
+		if !row.gathers || i > 0 {
+			b += a.Type.LocalBytes(m)
+		}
+	}
+	for i, o := range n.Outs {
+		switch {
+		case row.gathers:
+			b += 2 * o.Type.LocalBytes(m)
+		case row.scatters && i == 0:
+			b += 2 * n.Args[0].Type.LocalBytes(m)
+		default:
+			b += o.Type.LocalBytes(m)
+		}
+	}
+	if n.Op == OpAccumulate {
+		b += 2 * n.Args[0].Type.LocalBytes(m)
+	}
+	return float64(b)
+}
+
+// attentionFlops counts two contractions over the pairs of positions that the mask leaves, times factor.
+// The backward pass does five.
+func attentionFlops(factor float64) func(*Node, map[Dim]float64) float64 {
+	return func(n *Node, local map[Dim]float64) float64 {
+		s, t := local[Seq], local[KSeq]
+		pairs := s * t
+		if w := float64(n.Attr.Window); w > 0 && w < t {
+			pairs = s * w
+		} else if n.Attr.Causal {
+			pairs = s * (t + 1) / 2
+		}
+		heads := 1.0
+		for d, l := range local {
+			switch d {
+			case Seq, KSeq, HeadDim, VDim:
+			default:
+				heads *= l
+			}
+		}
+		return factor * 2 * heads * pairs * (local[HeadDim] + local[VDim])
+	}
+}
