@@ -1,0 +1,32 @@
+package ckpt
+
+import (
+	"io"
+	"os"
+)
+
+// fileSystem is what Save does to the disk, one call an operation. Tests fail or stop it anywhere.
+type fileSystem interface {
+	MkdirAll(path string) error
+	Mkdir(path string) error
+	Create(path string) (syncFile, error)
+	SyncDir(path string) error // makes the names in a folder durable
+	Rename(from, to string) error
+	RemoveAll(path string) error
+}
+
+type syncFile interface {
+	io.WriteCloser
+	Sync() error
+}
+
+type osFS struct{}
+
+func (osFS) MkdirAll(path string) error { return os.MkdirAll(path, 0o777) }
+func (osFS) Mkdir(path string) error    { return os.Mkdir(path, 0o777) }
+func (osFS) Create(path string) (syncFile, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+}
+func (osFS) SyncDir(path string) error    { return syncDir(path) }
+func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
+func (osFS) RemoveAll(path string) error  { return os.RemoveAll(path) }

@@ -1,0 +1,210 @@
+package ckpt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Checkpoint is a verified checkpoint.
+type Checkpoint struct {
+	Path     string // its folder
+	Manifest Manifest
+}
+
+// Open reads a checkpoint's manifest and verifies every file against it. What is damaged, missing or no
+// checkpoint at all is an InputError that names the file.
+func Open(path string) (*Checkpoint, error) {
+	b, err := os.ReadFile(filepath.Join(path, manifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, inputf("%s has no %s: it is not a checkpoint, or the save did not finish", path, manifestName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	m, err := decodeManifest(b)
+	if bad := (*InputError)(nil); errors.As(err, &bad) {
+		return nil, inputf("%s%c%s", path, filepath.Separator, bad.Msg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if step, _, ok := parseStep(filepath.Base(path)); ok && step != m.Step {
+		return nil, inputf("%s holds step %d: it was renamed", path, m.Step)
+	}
+	for _, f := range m.Files {
+		if err := verify(filepath.Join(path, f.Name), f); err != nil {
+			return nil, err
+		}
+	}
+	return &Checkpoint{Path: path, Manifest: m}, nil
+}
+
+// File opens one of the checkpoint's files.
+func (c *Checkpoint) File(name string) (*File, error) {
+	if !slices.ContainsFunc(c.Manifest.Files, func(f FileInfo) bool { return f.Name == name }) {
+		return nil, inputf("%s has no %s", c.Path, name)
+	}
+	return OpenFile(filepath.Join(c.Path, name))
+}
+
+// verify compares a file with what the manifest says of it.
+func verify(path string, want FileInfo) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return inputf("%s is missing", path)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if info.Size() != want.Size {
+		return inputf("%s is damaged: it has %d bytes, and %d were saved", path, info.Size(), want.Size)
+	}
+	sum := sha256.New()
+	if _, err := io.CopyBuffer(sum, f, make([]byte, 1<<20)); err != nil {
+		return fmt.Errorf("checkpoint: reading %s: %w", path, err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
+		return inputf("%s is damaged: its content is not what was saved (the SHA-256 differs)", path)
+	}
+	return nil
+}
+
+// Skipped is a checkpoint that cannot be used.
+type Skipped struct {
+	Path string
+	Err  error
+}
+
+// Newest verifies the checkpoints of a folder from the newest step on and returns the first that is
+// whole, with those skipped on the way and why. The checkpoint is nil where there is none; a folder that
+// does not exist has none.
+func Newest(dir string) (*Checkpoint, []Skipped, error) {
+	names, err := steps(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var skipped []Skipped
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		c, err := Open(path)
+		if err == nil {
+			return c, skipped, nil
+		}
+		skipped = append(skipped, Skipped{path, err})
+	}
+	return nil, skipped, nil
+}
+
+// Find is the verified checkpoint of that step in a folder.
+func Find(dir string, step int64) (*Checkpoint, error) {
+	names, err := steps(dir)
+	if err != nil {
+		return nil, err
+	}
+	var have []string
+	for _, name := range names {
+		if n, old, _ := parseStep(name); n == step && !old {
+			return Open(filepath.Join(dir, name))
+		} else if !old {
+			have = append(have, strconv.FormatInt(n, 10))
+		}
+	}
+	if len(have) == 0 {
+		return nil, inputf("there is no checkpoint of step %d in %s, nor any other", step, dir)
+	}
+	return nil, inputf("there is no checkpoint of step %d in %s; steps there: %s", step, dir, strings.Join(have, ", "))
+}
+
+// steps are the names of a folder's checkpoints, newest first.
+func steps(dir string) ([]string, error) {
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var names []string
+	for _, e := range list {
+		if _, _, ok := parseStep(e.Name()); ok {
+			names = append(names, e.Name())
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		i, iold, _ := parseStep(a)
+		j, jold, _ := parseStep(b)
+		switch {
+		case i != j:
+			return int(max(-1, min(1, j-i)))
+		case iold == jold:
+			return strings.Compare(a, b)
+		case iold:
+			return 1
+		}
+		return -1
+	})
+	return names, nil
+}
+
+// parseStep reads the name of a checkpoint's folder; old is whether it was stepping aside for another.
+func parseStep(name string) (step int64, old, ok bool) {
+	digits, ok := strings.CutPrefix(name, "step-")
+	if !ok {
+		return 0, false, false
+	}
+	digits, old = strings.CutSuffix(digits, oldSuffix)
+	n, err := strconv.ParseUint(digits, 10, 63)
+	return int64(n), old, err == nil && stepName(int64(n))+name[len("step-")+len(digits):] == name
+}
+
+// Clean removes what an interrupted Save left in a folder. No Save may be going on in it.
+func Clean(dir string) error {
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	var errs []error
+	for _, e := range list {
+		path := filepath.Join(dir, e.Name())
+		switch _, old, isStep := parseStep(e.Name()); {
+		case strings.HasPrefix(e.Name(), tmpPrefix):
+			errs = append(errs, os.RemoveAll(path))
+		case isStep && old:
+			errs = append(errs, restore(path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// restore ends a replacement that was interrupted: the old checkpoint goes where the new one is whole,
+// and else gets its name back.
+func restore(old string) error {
+	path := strings.TrimSuffix(old, oldSuffix)
+	if _, err := Open(path); err == nil {
+		return os.RemoveAll(old)
+	}
+	if _, err := Open(old); err != nil {
+		return nil // neither is whole: keep both for people to look at
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	return os.Rename(old, path)
+}

@@ -1,0 +1,170 @@
+package ckpt
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// tmpPrefix begins the names of folders that are being written; oldSuffix ends the name of a checkpoint
+// that is being replaced by another of the same step.
+const (
+	tmpPrefix = ".tmp-"
+	oldSuffix = ".old"
+)
+
+// Content is one safetensors file of a checkpoint.
+type Content struct {
+	Name     string // in the checkpoint's folder, such as model.safetensors
+	Tensors  []Tensor
+	Metadata map[string]string
+	// Fill writes Tensors[i], exactly its bytes. It is called once for each i in order; after an error it
+	// is not called again.
+	Fill func(i int, w io.Writer) error
+}
+
+// Save writes a checkpoint of step m.Step to dir and returns the path of its folder. It returns when the
+// checkpoint is durable. When it fails or is killed, dir holds what it held before, and at most a
+// leftover that Clean removes. An older checkpoint of the same step is replaced.
+func Save(dir string, m Manifest, contents []Content) (path string, err error) {
+	return save(osFS{}, dir, m, contents)
+}
+
+func save(fsys fileSystem, dir string, m Manifest, contents []Content) (string, error) {
+	tmp := filepath.Join(dir, fmt.Sprintf("%s%08d-%s", tmpPrefix, m.Step, rand.Text()[:8]))
+	path := filepath.Join(dir, stepName(m.Step))
+	err := fsys.MkdirAll(dir)
+	if err == nil {
+		fsys.SyncDir(filepath.Dir(dir)) // dir's own name; not everyone may, and then the older names are safe still
+		err = writeAll(fsys, tmp, m, contents)
+	}
+	if err == nil {
+		err = commit(fsys, tmp, path)
+	}
+	if err != nil {
+		fsys.RemoveAll(tmp) // as far as possible; Clean removes the rest
+		return "", explain(dir, m.Step, size(contents), err)
+	}
+	return path, nil
+}
+
+// size is the number of bytes of all tensors that have a valid shape.
+func size(contents []Content) (total int64) {
+	for _, c := range contents {
+		for _, t := range c.Tensors {
+			n, _ := t.bytes()
+			total += n
+		}
+	}
+	return total
+}
+
+// writeAll writes all files to a new folder, the manifest last, and makes them durable.
+func writeAll(fsys fileSystem, tmp string, m Manifest, contents []Content) error {
+	if err := fsys.Mkdir(tmp); err != nil {
+		return err
+	}
+	m.Files = nil
+	for _, c := range contents {
+		info, err := writeContent(fsys, filepath.Join(tmp, c.Name), c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		m.Files = append(m.Files, info)
+	}
+	manifest, err := m.encode()
+	if err != nil {
+		return err
+	}
+	_, err = writeFile(fsys, filepath.Join(tmp, manifestName), func(w io.Writer) error {
+		_, err := w.Write(manifest)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return fsys.SyncDir(tmp)
+}
+
+func writeContent(fsys fileSystem, path string, c Content) (FileInfo, error) {
+	return writeFile(fsys, path, func(w io.Writer) error {
+		tw, err := NewWriter(w, c.Tensors, c.Metadata)
+		if err != nil {
+			return err
+		}
+		end := int64(0)
+		for i, t := range c.Tensors {
+			if err := c.Fill(i, tw); err != nil {
+				return err
+			}
+			if end += t.Bytes(); tw.Written() != end {
+				return fmt.Errorf("tensor %s takes %d bytes, and %d were written", t.Name, t.Bytes(), tw.Written()-end+t.Bytes())
+			}
+		}
+		return tw.Close()
+	})
+}
+
+// writeFile makes a file durable and returns its size and hash.
+func writeFile(fsys fileSystem, path string, write func(io.Writer) error) (FileInfo, error) {
+	f, err := fsys.Create(path)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	sum := sha256.New()
+	info := FileInfo{Name: filepath.Base(path)}
+	b := bufio.NewWriterSize(io.MultiWriter(f, sum, (*counter)(&info.Size)), 1<<20)
+	if err = write(b); err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	info.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return info, err
+}
+
+// counter counts the bytes written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// commit gives a complete folder its name. A folder that has the name already steps aside first, under
+// a name that Newest still knows, for the moment between the two renames.
+func commit(fsys fileSystem, tmp, path string) error {
+	old := path + oldSuffix
+	_, err := os.Lstat(path)
+	replace := err == nil
+	if replace {
+		if err := fsys.RemoveAll(old); err != nil {
+			return err
+		}
+		if err := fsys.Rename(path, old); err != nil {
+			return err
+		}
+	}
+	if err := fsys.Rename(tmp, path); err != nil {
+		if replace {
+			fsys.Rename(old, path)
+		}
+		return err
+	}
+	if err := fsys.SyncDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if replace {
+		return fsys.RemoveAll(old)
+	}
+	return nil
+}
