@@ -1,0 +1,208 @@
+package comm
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// Float is the element type of a collective.
+type Float interface{ float32 | float64 }
+
+// Op joins the members' elements in a reduction.
+type Op uint8
+
+const (
+	Sum Op = iota
+	Max    // NaN wins
+	LSE    // log of the sum of exponentials
+)
+
+func (o Op) String() string { return [...]string{Sum: "sum", Max: "max", LSE: "lse"}[o] }
+
+var allReduceNames = [...]string{Sum: "all_reduce(sum)", Max: "all_reduce(max)", LSE: "all_reduce(lse)"}
+
+// open publishes data and returns when every member has published its own.
+func open[F Float](g *Group, op string, data []F) error {
+	s := &g.ch.seats[g.me]
+	s.op, s.data, s.n, s.elem = op, unsafe.Pointer(unsafe.SliceData(data)), len(data), int(unsafe.Sizeof(F(0)))
+	if err := g.ch.meet(g.me, op); err != nil {
+		return err
+	}
+	for i := range g.ch.seats {
+		t := &g.ch.seats[i]
+		if t.op != s.op || t.n != s.n || t.elem != s.elem {
+			err := &Mismatch{Group: g.ch.name, Rank: g.ch.ranks[g.me], Peer: g.ch.ranks[i], Here: s.call(), There: t.call()}
+			g.ch.world.Fail(err)
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *seat) call() string { return fmt.Sprintf("%s of %d × f%d", s.op, s.n, 8*s.elem) }
+
+// peer is what member i published.
+func peer[F Float](g *Group, i int) []F {
+	s := &g.ch.seats[i]
+	return unsafe.Slice((*F)(s.data), s.n)
+}
+
+// AllReduce leaves in buf, on every member, the members' elements joined by op in the members' order:
+//
+//	for j := range buf { buf[j] = op(buf_0[j], buf_1[j], ...) }
+//
+// Each member computes an n-th of the result and writes it to all.
+func AllReduce[F Float](g *Group, buf []F, op Op) error {
+	n := g.Size()
+	if n == 1 || len(buf) == 0 {
+		return nil
+	}
+	name := allReduceNames[op]
+	if err := open(g, name, buf); err != nil {
+		return err
+	}
+	lo, hi := chunk(len(buf), n, g.me)
+	var block [blockLen]F
+	for ; lo < hi; lo += blockLen {
+		out := block[:min(blockLen, hi-lo)]
+		join(g, out, lo, op)
+		for i := range n {
+			copy(peer[F](g, i)[lo:], out)
+		}
+	}
+	return g.ch.meet(g.me, name)
+}
+
+// blockLen is how many elements are joined at a time, so that they stay in the first cache.
+const blockLen = 1024
+
+// chunk is the part of length elements that member me of n computes. Borders are multiples of 16
+// elements, so that two members never write the same cache line of an aligned buffer.
+func chunk(length, n, me int) (lo, hi int) {
+	width := (length + n - 1) / n
+	width = (width + 15) &^ 15
+	return min(me*width, length), min((me+1)*width, length)
+}
+
+// join sets out[j] to the members' elements at+j, joined in the members' order.
+func join[F Float](g *Group, out []F, at int, op Op) {
+	switch op {
+	case Sum:
+		copy(out, peer[F](g, 0)[at:])
+		for i := 1; i < g.Size(); i++ {
+			in := peer[F](g, i)[at:][:len(out)]
+			for j, x := range in {
+				out[j] += x
+			}
+		}
+	case Max:
+		copy(out, peer[F](g, 0)[at:])
+		for i := 1; i < g.Size(); i++ {
+			in := peer[F](g, i)[at:][:len(out)]
+			for j, x := range in {
+				out[j] = max(out[j], x)
+			}
+		}
+	case LSE:
+		for j := range out {
+			out[j] = logSumExp[F](g, at+j)
+		}
+	}
+}
+
+// logSumExp is log Σ_i exp(x_i[j]) over the members, in float64, safe for large x and for -Inf.
+func logSumExp[F Float](g *Group, j int) F {
+	top := math.Inf(-1)
+	for i := range g.Size() {
+		top = max(top, float64(peer[F](g, i)[j]))
+	}
+	if math.IsInf(top, 0) || math.IsNaN(top) {
+		return F(top)
+	}
+	sum := 0.0
+	for i := range g.Size() {
+		sum += math.Exp(float64(peer[F](g, i)[j]) - top)
+	}
+	return F(top + math.Log(sum))
+}
+
+// AllGather joins the members' parts of every row:
+//
+//	for o := range outer { for i, j in part i { dst[o, i*inner+j] = src_i[o, j] } }
+//
+// Rows of dst are total wide, of src inner; part i ends at column min((i+1)*inner, total). src may be
+// this member's own part of dst when outer is 1.
+func AllGather[F Float](g *Group, dst, src []F, outer, inner, total int) error {
+	n := g.Size()
+	if n == 1 {
+		gatherPart(dst, src, 0, outer, inner, total)
+		return nil
+	}
+	if err := open(g, "all_gather", src); err != nil {
+		return err
+	}
+	for k := range n {
+		i := (g.me + k) % n // members start apart, not all at the first
+		gatherPart(dst, peer[F](g, i), i, outer, inner, total)
+	}
+	return g.ch.meet(g.me, "all_gather")
+}
+
+func gatherPart[F Float](dst, src []F, i, outer, inner, total int) {
+	lo, hi := min(i*inner, total), min((i+1)*inner, total)
+	if lo == hi || outer == 0 || &dst[lo] == &src[0] {
+		return
+	}
+	for o := range outer {
+		copy(dst[o*total+lo:o*total+hi], src[o*inner:])
+	}
+}
+
+// ReduceScatter leaves on member me the sum of its columns of every row:
+//
+//	for o := range outer { for j := range inner { dst[o, j] = Σ_i src_i[o, me*inner+j] } }
+//
+// Rows of src are Size×inner wide. dst may be this member's own part of src when outer is 1.
+func ReduceScatter[F Float](g *Group, dst, src []F, outer, inner int) error {
+	n := g.Size()
+	if n == 1 {
+		if outer*inner > 0 && &dst[0] != &src[0] {
+			copy(dst[:outer*inner], src)
+		}
+		return nil
+	}
+	if err := open(g, "reduce_scatter", src); err != nil {
+		return err
+	}
+	var block [blockLen]F // not dst itself: it may be one of the sources
+	for o := range outer {
+		at := (o*n + g.me) * inner
+		for lo := 0; lo < inner; lo += blockLen {
+			out := block[:min(blockLen, inner-lo)]
+			join(g, out, at+lo, Sum)
+			copy(dst[o*inner+lo:], out)
+		}
+	}
+	return g.ch.meet(g.me, "reduce_scatter")
+}
+
+// Slice is the local counterpart of AllGather's gradient: this member's columns of every row,
+//
+//	for o := range outer { for j := range inner { dst[o, j] = src[o, me*inner+j] } }
+//
+// where rows of src are Size×inner wide.
+func Slice[F Float](g *Group, dst, src []F, outer, inner int) {
+	width := g.Size() * inner
+	for o := range outer {
+		copy(dst[o*inner:(o+1)*inner], src[o*width+g.me*inner:])
+	}
+}
+
+// Barrier returns when every member has called it.
+func Barrier(g *Group) error {
+	if g.Size() == 1 {
+		return nil
+	}
+	return g.ch.meet(g.me, "barrier")
+}

@@ -1,0 +1,104 @@
+package comm
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultTimeout is how long a collective waits for a rank that does not arrive.
+const DefaultTimeout = 10 * time.Minute
+
+// Stream names one of a rank's two lines of work. Collectives of different streams never meet.
+type Stream uint8
+
+const (
+	Main    Stream = iota // of the rank's own computation
+	Overlap               // beside it, on the rank's communication goroutine
+)
+
+func (s Stream) String() string { return [...]string{Main: "main", Overlap: "overlap"}[s] }
+
+// World is one run of all ranks of a mesh.
+type World struct {
+	mesh    Mesh
+	timeout time.Duration
+
+	failed atomic.Bool
+	done   chan struct{} // closed by the first Fail
+	cause  error         // readable after done is closed
+
+	mu       sync.Mutex
+	channels map[string]*channel
+}
+
+// NewWorld starts a run. timeout 0 is DefaultTimeout.
+func NewWorld(mesh Mesh, timeout time.Duration) *World {
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	return &World{mesh: mesh, timeout: timeout, done: make(chan struct{}), channels: map[string]*channel{}}
+}
+
+// Fail ends the run: every rank that waits in a collective returns. The first error stays.
+func (w *World) Fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed.Load() {
+		return
+	}
+	w.cause = err
+	w.failed.Store(true)
+	close(w.done)
+}
+
+// Done is closed when the run has failed.
+func (w *World) Done() <-chan struct{} { return w.done }
+
+// Err is the error of the first Fail, or nil.
+func (w *World) Err() error {
+	if !w.failed.Load() {
+		return nil
+	}
+	<-w.done
+	return w.cause
+}
+
+// Group is one rank's end of a collective channel. It is used by one goroutine at a time.
+type Group struct {
+	ch *channel
+	me int
+}
+
+// Join returns rank's end of the group over atoms on a stream. Members that join with the same atoms in
+// the same order share a channel.
+func (w *World) Join(rank int, atoms []string, stream Stream) (*Group, error) {
+	ranks, me, err := w.mesh.Members(rank, atoms)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.Join(atoms, "·")
+	key := fmt.Sprint(name, " ", ranks[0], " ", stream)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ch := w.channels[key]
+	if ch == nil {
+		ch = newChannel(w, name, ranks)
+		w.channels[key] = ch
+	}
+	return &Group{ch: ch, me: me}, nil
+}
+
+// Size is the number of members.
+func (g *Group) Size() int { return len(g.ch.ranks) }
+
+// Index is this rank's place among the members.
+func (g *Group) Index() int { return g.me }
+
+// Ranks are the members' ranks in order. It must not be changed.
+func (g *Group) Ranks() []int { return g.ch.ranks }
+
+// Name is the group's atoms joined by "·".
+func (g *Group) Name() string { return g.ch.name }
