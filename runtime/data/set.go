@@ -97,8 +97,12 @@ func (s *Set) open() error {
 		}
 	}
 	if s.TrainSamples() == 0 {
-		return inputf("nothing is left to train on: the files make %d samples of %d tokens, and a validation fraction of %g holds out %d; %s",
-			s.nvalid, s.spec.SeqLen, s.spec.ValidFraction, s.nvalid, "give more data, a shorter train.seq_len, or data.valid: none")
+		samples, all := "1 sample", "it"
+		if s.nvalid != 1 {
+			samples, all = fmt.Sprintf("%d samples", s.nvalid), "all of them"
+		}
+		return inputf("nothing is left to train on: the files make %s of %d tokens, and data.valid %g holds %s out; "+
+			"give more data, a shorter train.seq_len, or data.valid: none", samples, s.spec.SeqLen, s.spec.ValidFraction, all)
 	}
 	return nil
 }
