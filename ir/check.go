@@ -22,7 +22,7 @@ var invariants = []struct {
 	{"memory", "every value has a place inside its region", placed},
 }
 
-// checker carries the program and the segment under check; segments is nil for the update function.
+// checker carries the program and the segment under check; one without functions stands for the step's ends.
 type checker struct {
 	prog *Program
 	seg  *Segment
@@ -44,6 +44,11 @@ func (p *Program) Check(done []string) error {
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {
 			check(&checker{p, s}, f)
+		}
+	}
+	for _, f := range []*Func{p.Begin, p.Update} {
+		if f != nil {
+			check(&checker{p, &Segment{Name: f.Name}}, f)
 		}
 	}
 	return errors.Join(errs...)
@@ -194,11 +199,14 @@ func axesDivide(c *checker, f *Func) error {
 }
 
 func placed(c *checker, f *Func) error {
+	if c.seg.Forward == nil { // the step's ends work on whole regions
+		return nil
+	}
 	for _, n := range f.Nodes {
 		for _, o := range n.Outs {
-			r := c.prog.Region(o.Place.Region)
-			if end := o.Place.Offset + o.Type.LocalBytes(c.prog.Mesh); o.Place.Region == "" || end > r.Size {
-				return fmt.Errorf("%s ends at %d of region %q, which has %d bytes", o.Name, end, o.Place.Region, r.Size)
+			size := c.prog.PlaceSize(c.seg.Name, o.Place.Region)
+			if end := o.Place.Offset + o.Type.LocalBytes(c.prog.Mesh); end > size {
+				return fmt.Errorf("%s ends at %d of %q, which has %d bytes", o.Name, end, o.Place.Region, size)
 			}
 		}
 	}

@@ -109,9 +109,6 @@ func sameAxes(a, b []Axis) bool {
 
 // collective checks that the operand's type becomes the result's by what the node says.
 func (c *checker) collective(n *Node) error {
-	if n.Op == OpGradReduce || n.Op == OpParamGather {
-		return nil
-	}
 	got := Moved(n.Args[0].Type, n.Op, n.Attr)
 	if !got.Equal(n.Outs[0].Type) {
 		return fmt.Errorf("%s makes %v of %v, not %v", n.Op, got, n.Args[0].Type, n.Outs[0].Type)

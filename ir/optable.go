@@ -47,10 +47,10 @@ const (
 	OpAllGather
 	OpAllToAll
 	OpSlice
-	OpGradReduce
+	OpCountTokens
+	OpLossReduce
 	OpGradNorm
 	OpOptimize
-	OpParamGather
 	NumOps
 )
 
@@ -170,13 +170,13 @@ var ops = [NumOps]opInfo{
 	OpSlice: {name: "slice", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes"},
 		doc: "keeps this rank's share of dim"},
 
-	// the step's end, over flat buckets
-	OpGradReduce: {name: "grad_reduce", text: "m* -> m*", comm: true, attrs: []string{"axes", "dim", "bucket"},
-		doc: "sums a bucket of gradients over its replicas; what dim names is scattered"},
-	OpGradNorm: {name: "grad_norm", text: "-> ", effect: true, attrs: []string{"axes"},
+	// the step's ends, over flat buckets; the first three sum one number over their axes
+	OpCountTokens: {name: "count_tokens", text: "->", effect: true, attrs: []string{"axes"},
+		doc: "unmasked tokens of the global batch, before the first micro-batch"},
+	OpLossReduce: {name: "loss_reduce", text: "->", effect: true, attrs: []string{"axes"},
+		doc: "sums the replicas' losses"},
+	OpGradNorm: {name: "grad_norm", text: "->", effect: true, attrs: []string{"axes"},
 		doc: "global norm, each logical element once; clipping factor; skip decision"},
 	OpOptimize: {name: "optimize", text: "m* ->", effect: true, attrs: []string{"bucket"}, flops: 12,
 		doc: "one optimizer step of this rank's part of a bucket"},
-	OpParamGather: {name: "param_gather", text: "m* -> m*", comm: true, attrs: []string{"axes", "bucket"},
-		doc: "joins the updated parts of a bucket's parameters"},
 }

@@ -105,7 +105,7 @@ func (p *parser) segments(m *Model) error {
 // funcs reads a segment's functions: forward first, the others by their names.
 func (p *parser) funcs(s *Segment) error {
 	params := map[string]*Param{}
-	for i := 0; strings.HasPrefix(p.peek(), "func ") && p.peek() != "func "+updateName; i++ {
+	for i := 0; strings.HasPrefix(p.peek(), "func ") && !endFunc(p.peek()); i++ {
 		f, err := p.function(params)
 		if err != nil {
 			return err
@@ -122,8 +122,13 @@ func (p *parser) funcs(s *Segment) error {
 	return nil
 }
 
-// updateName is the function of the step's end.
-const updateName = "update"
+// BeginName and UpdateName are the functions of the step's ends.
+const (
+	BeginName  = "begin"
+	UpdateName = "update"
+)
+
+func endFunc(line string) bool { return line == "func "+BeginName || line == "func "+UpdateName }
 
 // function reads one function. Functions of a segment share parameters by name.
 func (p *parser) function(params map[string]*Param) (*Func, error) {

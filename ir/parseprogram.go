@@ -42,6 +42,7 @@ func (p *parser) programBody(prog *Program) error {
 	}{
 		{"plan ", func(s string) error { prog.Plan, err = ParsePlan(s); return err }},
 		{"mesh ", func(s string) error { prog.Mesh, err = ParseMesh(s); return err }},
+		{"recipe optimizer=", func(s string) error { prog.Recipe.Optimizer = s; return checkName(s) }},
 	} {
 		rest, ok := p.cut(line.prefix)
 		if !ok {
@@ -86,12 +87,12 @@ func (prog *Program) parseLayout(s string) error {
 // tables reads what follows the functions: a line's first word says which table it belongs to.
 func (p *parser) tables(prog *Program) error {
 	for p.at < len(p.lines) {
-		if p.peek() == "func "+updateName {
+		if endFunc(p.peek()) {
 			f, err := p.function(nil)
 			if err != nil {
 				return err
 			}
-			prog.Update = f
+			*map[string]**Func{BeginName: &prog.Begin, UpdateName: &prog.Update}[f.Name] = f
 			continue
 		}
 		word, rest, _ := strings.Cut(p.peek(), " ")
@@ -110,7 +111,7 @@ func (p *parser) tables(prog *Program) error {
 // tableLines parse one line of a program's tables, without its first word.
 var tableLines = map[string]func(*Program, string) error{
 	"class": (*Program).parseClass, "slot": (*Program).parseSlot, "bucket": (*Program).parseBucket,
-	"do": (*Program).parseAction, "stack": (*Program).parseStack, "arena": (*Program).parseArena,
+	"do": (*Program).parseAction, "stream": (*Program).parseStream, "stack": (*Program).parseStack, "arena": (*Program).parseArena,
 }
 
 func (prog *Program) parseClass(s string) error {
@@ -177,6 +178,11 @@ func (prog *Program) parseAction(s string) error {
 		_, err = fmt.Sscanf(s, "%c micro=%d", &a.Kind, &a.Micro)
 	}
 	prog.Schedule = append(prog.Schedule, a)
+	return err
+}
+
+func (prog *Program) parseStream(s string) error {
+	_, err := fmt.Sscanf(s, "size=%d", &prog.Stream)
 	return err
 }
 

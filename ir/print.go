@@ -121,6 +121,7 @@ func (p *Program) String() string {
 	fmt.Fprintf(&b, "program %s stage %d\n", p.Name, p.Stage)
 	fmt.Fprintf(&b, "plan %s\n", p.Plan.Text())
 	fmt.Fprintf(&b, "mesh %s\n", p.Mesh)
+	fmt.Fprintf(&b, "recipe optimizer=%s\n", p.Recipe.Optimizer)
 	for _, r := range sortedRegions(p.Layouts) {
 		fmt.Fprintf(&b, "region %s %s\n", r, p.Layouts[r])
 	}
@@ -135,11 +136,16 @@ func (p *Program) String() string {
 	for i, k := range p.Buckets {
 		fmt.Fprintf(&b, "bucket %d class=%d offset=%d elems=%d state=%d :%s\n", i, k.Class, k.Offset, k.Elems, k.State, chunkWords(k.Chunks))
 	}
-	if p.Update != nil {
-		p.Update.print(&b)
+	for _, f := range []*Func{p.Begin, p.Update} {
+		if f != nil {
+			f.print(&b)
+		}
 	}
 	for _, a := range p.Schedule {
 		b.WriteString(a.String() + "\n")
+	}
+	if p.Stream > 0 {
+		fmt.Fprintf(&b, "stream size=%d\n", p.Stream)
 	}
 	for _, s := range p.Stack {
 		fmt.Fprintf(&b, "stack %s offset=%d slot=%d\n", s.Segment, s.Offset, s.Slot)

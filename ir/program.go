@@ -7,15 +7,31 @@ type Program struct {
 	Stage    int
 	Plan     Plan
 	Mesh     Mesh
+	Recipe   Recipe
 	Layouts  map[Region]Layout
 	Model    *Model // its batch dim is one micro-batch of all replicas
 	Classes  []Class
 	Slots    []Slot
 	Buckets  []Bucket
+	Begin    *Func // before the first micro-batch
 	Update   *Func // the step's end, over buckets
 	Schedule []Action
 	Arena    []ArenaRegion
 	Stack    []StackPart
+	Stream   int // bytes of one rank's part of a block's input
+}
+
+// Recipe is what a program needs to know of the training beside the model and the plan.
+type Recipe struct {
+	Optimizer string // adamw, adam or sgd
+}
+
+// Moments is the number of state tensors beside the parameters: SGD keeps a momentum, Adam two moments.
+func (r Recipe) Moments() int {
+	if r.Optimizer == "sgd" {
+		return 1
+	}
+	return 2
 }
 
 // Class is how gradients of some parameters are resolved at the end of a step.
@@ -75,11 +91,38 @@ type ArenaRegion struct {
 	Offset, Size int
 }
 
-// StackPart says how a segment's saved values lie in the activation region: Count slots of Slot bytes from
-// Offset.
+// StackPart says how a segment's saved values lie in the activation region: one slot of Slot bytes a layer,
+// from Offset.
 type StackPart struct {
 	Segment      string
 	Offset, Slot int
+}
+
+// Places of values inside a function, beside the arena's workspace. The stream is what blocks hand on.
+const (
+	PlaceSlot = "slot"      // this layer's slot of the activation stack; the block's input comes first
+	PlaceNext = "next"      // the next layer's slot: where its input lies
+	PlaceWork = "workspace" // temporary
+	PlaceDY   = "dy"        // the gradient of the block's output
+	PlaceDX   = "dx"        // the gradient of the block's input
+	PlaceOut  = "logits"    // the logits entry's result
+)
+
+// PlaceSize is the number of bytes of a place in a segment's functions, 0 if there is none.
+func (p *Program) PlaceSize(segment, place string) int {
+	switch place {
+	case PlaceSlot:
+		for _, s := range p.Stack {
+			if s.Segment == segment {
+				return s.Slot
+			}
+		}
+	case PlaceNext, PlaceDY, PlaceDX:
+		return p.Stream
+	case PlaceWork, PlaceOut:
+		return p.Region(place).Size
+	}
+	return 0
 }
 
 // Names of the arena's regions, in their order.

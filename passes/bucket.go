@@ -1,0 +1,180 @@
+package passes
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// alignElems keeps every parameter on a 64-byte line, whatever its type.
+const alignElems = 16
+
+// Buckets hold about a quarter of the parameters, so that three quarters of the reduction can run beside
+// backward, but at least 64 Ki elements, below which latency rules, and at most 8 Mi (32 MB in f32; DDP's
+// default is 25 MB).
+const minBucket, maxBucket = 64 << 10, 8 << 20
+
+// bucket lays parameters out flat, in the order in which backward makes their gradients: class by class, and in a
+// class layer by layer from the last. It cuts each class into buckets, and writes the ends of a step: what
+// happens before the first micro-batch and what happens to each bucket after the last.
+func bucket(p *ir.Program) error {
+	sizes := layoutSlots(p)
+	total := 0
+	for _, s := range p.Model.Segments {
+		for class := range p.Classes {
+			total += s.Count * sizes[chunkKey{s.Name, class}]
+		}
+	}
+	limit := min(max(total/4, minBucket), maxBucket)
+	b := &bucketer{p: p, sizes: sizes, limit: limit}
+	for class := range p.Classes {
+		b.class(class)
+	}
+	ends(p)
+	return nil
+}
+
+// chunkKey names the run of one class in a layer of a segment.
+type chunkKey struct {
+	segment string
+	class   int
+}
+
+// layoutSlots gives each parameter its offset in its layer's run and returns the runs' sizes in elements.
+func layoutSlots(p *ir.Program) map[chunkKey]int {
+	sizes := map[chunkKey]int{}
+	for i := range p.Slots {
+		s := &p.Slots[i]
+		k := chunkKey{s.Segment, s.Class}
+		s.Offset = sizes[k]
+		sizes[k] = roundUp(s.Offset+s.Elems, alignElems)
+	}
+	return sizes
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// bucketer cuts classes into buckets.
+type bucketer struct {
+	p      *ir.Program
+	sizes  map[chunkKey]int
+	limit  int
+	offset int // in the flat space
+	state  int // in this rank's moments
+}
+
+func (b *bucketer) class(class int) {
+	k := ir.Bucket{Class: class, Offset: b.offset}
+	for i := len(b.p.Model.Segments) - 1; i >= 0; i-- {
+		s := b.p.Model.Segments[i]
+		n := b.sizes[chunkKey{s.Name, class}]
+		for layer := s.Count - 1; layer >= 0 && n > 0; layer-- {
+			k.Chunks = append(k.Chunks, ir.Chunk{Segment: s.Name, Layer: layer, Offset: k.Offset + k.Elems})
+			if k.Elems += n; k.Elems >= b.limit {
+				k = b.close(k)
+			}
+		}
+	}
+	if k.Elems > 0 {
+		b.close(k)
+	}
+}
+
+// close pads the bucket so that each owner's part is whole lines, and begins the next.
+func (b *bucketer) close(k ir.Bucket) ir.Bucket {
+	owners := b.p.Mesh.Ranks(b.p.Classes[k.Class].Shard)
+	k.Elems = roundUp(k.Elems, owners*alignElems)
+	k.State = b.state
+	b.p.Buckets = append(b.p.Buckets, k)
+	b.offset += k.Elems
+	b.state += k.Elems / owners
+	return ir.Bucket{Class: k.Class, Offset: b.offset}
+}
+
+// ends writes func begin and func update.
+func ends(p *ir.Program) {
+	replicas := present(p.Mesh, "dp")
+	p.Begin = &ir.Func{Name: ir.BeginName, Nodes: []*ir.Node{
+		{Op: ir.OpCountTokens, Attr: ir.Attr{Axes: replicas}, Region: ir.Update}}}
+	u := &updater{p: p, f: &ir.Func{Name: ir.UpdateName}}
+	u.effect(ir.OpLossReduce, ir.Attr{Axes: replicas})
+	grads := make([]*ir.Value, len(p.Buckets))
+	for i := range p.Buckets {
+		grads[i] = u.reduce(i)
+	}
+	var all []ir.Axis
+	for i := len(p.Mesh.Atoms) - 1; i >= 0; i-- {
+		all = append(all, p.Mesh.Atoms[i].Name)
+	}
+	u.effect(ir.OpGradNorm, ir.Attr{Axes: all})
+	for i := range p.Buckets {
+		u.optimize(i, grads[i])
+	}
+	p.Update = u.f
+}
+
+func present(m ir.Mesh, axes ...ir.Axis) []ir.Axis {
+	var out []ir.Axis
+	for _, a := range axes {
+		if m.Has(a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// updater writes func update.
+type updater struct {
+	p *ir.Program
+	f *ir.Func
+}
+
+func (u *updater) effect(op ir.Op, attr ir.Attr, args ...*ir.Value) {
+	u.f.Nodes = append(u.f.Nodes, &ir.Node{Op: op, Args: args, Attr: attr, Region: ir.Update})
+}
+
+func (u *updater) flat(i int, name string, elem ir.Elem) (*ir.Value, ir.Dim) {
+	d := ir.Dim(fmt.Sprintf("flat(b%d)", i))
+	t := ir.Type{Elem: elem, Dims: []ir.Extent{{Dim: d, Size: u.p.Buckets[i].Elems}}}
+	v := &ir.Value{Name: fmt.Sprintf("%s%d", name, i), Type: t, Kind: ir.Input}
+	u.f.Inputs = append(u.f.Inputs, v)
+	return v, d
+}
+
+// comm adds a collective on v if it has axes to run over.
+func (u *updater) comm(v *ir.Value, op ir.Op, attr ir.Attr) *ir.Value {
+	if len(attr.Axes) == 0 {
+		return v
+	}
+	n := &ir.Node{Op: op, Args: []*ir.Value{v}, Attr: attr, Region: ir.Update}
+	out := &ir.Value{Name: v.Name + moveSuffix[op], Type: ir.Moved(v.Type, op, attr), Def: n}
+	n.Outs = []*ir.Value{out}
+	u.f.Nodes = append(u.f.Nodes, n)
+	return out
+}
+
+// reduce resolves bucket i's gradient.
+func (u *updater) reduce(i int) *ir.Value {
+	c := u.p.Classes[u.p.Buckets[i].Class]
+	g, dim := u.flat(i, "g", u.p.Plan.Precision.Grads)
+	if axes := append(append([]ir.Axis{}, c.Replicas...), c.Reduce...); len(axes) > 0 {
+		g.Type.Monoid, g.Type.Axes = ir.Sum, axes
+	}
+	v := u.comm(g, ir.OpAllReduce, ir.Attr{Axes: c.Reduce, Monoid: ir.Sum})
+	if len(c.Shard) > 0 {
+		return u.comm(v, ir.OpReduceScatter, ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum})
+	}
+	return u.comm(v, ir.OpAllReduce, ir.Attr{Axes: c.Replicas, Monoid: ir.Sum})
+}
+
+// optimize updates bucket i and joins the owners' parts.
+func (u *updater) optimize(i int, grad *ir.Value) {
+	u.effect(ir.OpOptimize, ir.Attr{Bucket: i}, grad)
+	c := u.p.Classes[u.p.Buckets[i].Class]
+	if len(c.Shard) == 0 {
+		return
+	}
+	v, dim := u.flat(i, "p", u.p.Plan.Precision.Params)
+	v.Type.Dims[0].Axes = c.Shard
+	u.comm(v, ir.OpAllGather, ir.Attr{Dim: dim, Axes: c.Shard})
+}

@@ -1,0 +1,200 @@
+package passes
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// grad gives every segment a backward function, by reverse accumulation over the logical graph: nothing here
+// knows of ranks, so backward collectives come out of the partitioner's one rule.
+//
+// A backward function takes the gradient of the block's output and the forward values that it needs, adds each
+// parameter's gradient to its accumulator, and returns the gradient of the block's input.
+func grad(p *ir.Program) error {
+	for _, s := range p.Model.Segments {
+		g := &gradient{seg: s, back: &ir.Func{Name: s.Name + ".backward"}, of: map[*ir.Value][]*ir.Value{}, in: map[*ir.Value]*ir.Value{}, names: map[string]int{}}
+		g.build()
+		s.Backward = g.back
+	}
+	return nil
+}
+
+// gradient builds one backward function.
+type gradient struct {
+	seg   *ir.Segment
+	back  *ir.Func
+	of    map[*ir.Value][]*ir.Value // contributions to each forward value's gradient
+	in    map[*ir.Value]*ir.Value   // forward values as they appear in the backward function
+	names map[string]int
+	node  *ir.Node // the forward node whose gradient is being built
+	need  map[*ir.Value]bool
+}
+
+func (g *gradient) build() {
+	f := g.seg.Forward
+	g.need = needed(f)
+	for _, y := range f.Outputs {
+		dy := &ir.Value{Name: g.name("d." + y.Name), Type: y.Type.Clone(), Kind: ir.Input}
+		g.back.Inputs = append(g.back.Inputs, dy)
+		g.of[y] = append(g.of[y], dy)
+	}
+	for i := len(f.Nodes) - 1; i >= 0; i-- {
+		g.reverse(f.Nodes[i])
+	}
+	for _, v := range f.Inputs {
+		g.finish(v)
+	}
+}
+
+// needed marks the values through which a gradient flows: the block's input x, the parameters, and what
+// depends on them.
+func needed(f *ir.Func) map[*ir.Value]bool {
+	need := map[*ir.Value]bool{}
+	for _, v := range f.Inputs {
+		need[v] = v.Kind == ir.Weight || v.Name == StreamName
+	}
+	for _, n := range f.Nodes {
+		for _, a := range n.Args {
+			if need[a] {
+				for _, o := range n.Outs {
+					need[o] = true
+				}
+			}
+		}
+	}
+	return need
+}
+
+// StreamName is the input of a block that the block before it returned.
+const StreamName = "x"
+
+// reverse adds what node n contributes to its operands' gradients.
+func (g *gradient) reverse(n *ir.Node) {
+	g.node = n
+	ds := make([]*ir.Value, len(n.Outs))
+	any := n.Op == ir.OpAccumulate
+	for i, o := range n.Outs {
+		if ds[i] = g.sum(o); ds[i] != nil {
+			any = true
+		}
+	}
+	if !any {
+		return
+	}
+	derive := gradients[n.Op]
+	if derive == nil {
+		for _, a := range n.Args {
+			if g.need[a] {
+				panic(fmt.Sprintf("passes: a gradient reaches %v, which has none", n))
+			}
+		}
+		return
+	}
+	derive(g, n, ds)
+}
+
+// sum is the gradient of v so far: its contributions added up, in the region that they come from.
+func (g *gradient) sum(v *ir.Value) *ir.Value {
+	cs := g.of[v]
+	if len(cs) == 0 {
+		return nil
+	}
+	total := cs[0]
+	for _, c := range cs[1:] {
+		n := &ir.Node{Op: ir.OpAdd, Region: g.sumRegion(v, cs), From: v.Name}
+		total = g.emit(n, v.Type, total, c)
+	}
+	g.of[v] = []*ir.Value{total}
+	return total
+}
+
+// sumRegion: partial contributions of one region are added there, so that one collective resolves their sum.
+func (g *gradient) sumRegion(v *ir.Value, cs []*ir.Value) ir.Region {
+	region := ir.Region("")
+	for _, c := range cs {
+		r := ir.Norm
+		if c.Def != nil {
+			r = c.Def.Region
+		}
+		if region != "" && r != region {
+			return ir.Norm
+		}
+		region = r
+	}
+	return region
+}
+
+// finish ends the gradient of an input: a parameter's is accumulated, the stream's returned.
+func (g *gradient) finish(v *ir.Value) {
+	d := g.sum(v)
+	if !g.need[v] {
+		return
+	}
+	if d == nil {
+		panic(fmt.Sprintf("passes: %s of segment %s gets no gradient", v.Name, g.seg.Name))
+	}
+	if v.Name == StreamName {
+		g.back.Outputs = append(g.back.Outputs, d)
+		return
+	}
+	n := &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{d}, Attr: ir.Attr{Into: v.Name}, Region: d.Def.Region, From: v.Name}
+	g.back.Nodes = append(g.back.Nodes, n)
+}
+
+// add records d as a contribution to v's gradient.
+func (g *gradient) add(v *ir.Value, d *ir.Value) { g.of[v] = append(g.of[v], d) }
+
+// op emits a node of the backward function in the forward node's region; its result has t's logical type.
+func (g *gradient) op(op ir.Op, attr ir.Attr, t ir.Type, args ...*ir.Value) *ir.Value {
+	return g.emit(&ir.Node{Op: op, Attr: attr, Region: g.node.Region, From: g.origin()}, t, args...)
+}
+
+func (g *gradient) origin() string {
+	if len(g.node.Outs) > 0 {
+		return g.node.Outs[0].Name
+	}
+	return g.node.Attr.Into
+}
+
+func (g *gradient) emit(n *ir.Node, t ir.Type, args ...*ir.Value) *ir.Value {
+	out := &ir.Value{Name: g.name("d." + n.From), Type: t.Clone(), Def: n}
+	n.Args, n.Outs = args, []*ir.Value{out}
+	g.back.Nodes = append(g.back.Nodes, n)
+	return out
+}
+
+// name makes a name unique in the backward function.
+func (g *gradient) name(s string) string {
+	g.names[s]++
+	if k := g.names[s]; k > 1 {
+		return fmt.Sprintf("%s_%d", s, k)
+	}
+	return s
+}
+
+// use is a forward value as seen by the backward function: an input. What costs nothing to make, a view or a
+// function of positions alone, is made again instead.
+func (g *gradient) use(v *ir.Value) *ir.Value {
+	if w := g.in[v]; w != nil {
+		return w
+	}
+	if v.Def != nil && (v.Def.Op.View() || v.Def.Op == ir.OpIota) {
+		n := &ir.Node{Op: v.Def.Op, Attr: v.Def.Attr, Region: v.Def.Region, From: v.Def.From}
+		for _, a := range v.Def.Args {
+			n.Args = append(n.Args, g.use(a))
+		}
+		w := &ir.Value{Name: g.name(v.Name), Type: v.Type.Clone(), Def: n}
+		n.Outs = []*ir.Value{w}
+		g.back.Nodes = append(g.back.Nodes, n)
+		g.in[v] = w
+		return w
+	}
+	w := &ir.Value{Name: g.name(v.Name), Type: v.Type.Clone(), Kind: ir.Input, Param: v.Param}
+	if v.Kind == ir.Weight {
+		w.Kind = ir.Weight
+	}
+	g.back.Inputs = append(g.back.Inputs, w)
+	g.in[v] = w
+	return w
+}

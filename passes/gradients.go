@@ -1,0 +1,137 @@
+package passes
+
+import "github.com/planc-dev/planc/ir"
+
+// gradients has a function for each op that gradients pass: given the gradients of n's results (nil where
+// none arrives), it adds the gradients of n's operands. Tests want an entry exactly where the op table says
+// that the op is differentiable.
+var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
+	ir.OpMatMul: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		for i, a := range n.Args {
+			if g.need[a] {
+				g.add(a, g.op(ir.OpMatMul, ir.Attr{}, a.Type, matmulOrder(i, d[0], g.use(n.Args[1-i]))...))
+			}
+		}
+	},
+	ir.OpAdd: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		for _, a := range n.Args {
+			if g.need[a] {
+				g.add(a, g.reduced(d[0], a.Type))
+			}
+		}
+	},
+	ir.OpSub: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		if a := n.Args[0]; g.need[a] {
+			g.add(a, g.reduced(d[0], a.Type))
+		}
+		if b := n.Args[1]; g.need[b] {
+			g.add(b, g.op(ir.OpScale, ir.Attr{Scale: -1}, b.Type, g.reduced(d[0], b.Type)))
+		}
+	},
+	ir.OpMul: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		for i, a := range n.Args {
+			if g.need[a] {
+				g.add(a, g.reduced(g.op(ir.OpMul, ir.Attr{}, n.Outs[0].Type, d[0], g.use(n.Args[1-i])), a.Type))
+			}
+		}
+	},
+	ir.OpScale:   same,
+	ir.OpDropout: same,
+	ir.OpRope: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		attr := n.Attr
+		attr.Inverse = !attr.Inverse
+		g.add(n.Args[0], g.op(ir.OpRope, attr, n.Args[0].Type, d[0]))
+	},
+	ir.OpGelu:    pointwise(ir.OpGeluGrad),
+	ir.OpGeluErf: pointwise(ir.OpGeluErfGrad),
+	ir.OpSilu:    pointwise(ir.OpSiluGrad),
+	ir.OpRelu:    pointwise(ir.OpReluGrad),
+	ir.OpReduceSum: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpBroadcast, ir.Attr{}, n.Args[0].Type, d[0]))
+	},
+	ir.OpBroadcast: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.reduced(d[0], n.Args[0].Type))
+	},
+	ir.OpRename: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpRename, ir.Attr{Dim: n.Attr.To, To: n.Attr.Dim}, n.Args[0].Type, d[0]))
+	},
+	ir.OpLayerNorm: norm(ir.OpLayerNormDX, ir.OpLayerNormDGain),
+	ir.OpRMSNorm:   norm(ir.OpRMSNormDX, ir.OpRMSNormDGain),
+	ir.OpEmbed: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpEmbedGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+	},
+	ir.OpAttention: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		q, k, v := n.Args[0], n.Args[1], n.Args[2]
+		dq := g.op(ir.OpAttentionGrad, n.Attr, q.Type, d[0], g.use(q), g.use(k), g.use(v), g.use(n.Outs[0]), g.use(n.Outs[1]))
+		node := dq.Def
+		for _, a := range []*ir.Value{k, v} {
+			node.Outs = append(node.Outs, &ir.Value{Name: g.name("d." + node.From), Type: a.Type.Clone(), Def: node})
+		}
+		for i, a := range n.Args {
+			g.add(a, node.Outs[i])
+		}
+	},
+	ir.OpLogSumExp: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		x := n.Args[0]
+		g.add(x, g.op(ir.OpLogSumExpGrad, ir.Attr{}, x.Type, d[0], g.use(x), g.use(n.Outs[0])))
+	},
+	ir.OpPick: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpPickGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+	},
+	ir.OpDispatch: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpCombine, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+	},
+	ir.OpCombine: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpDispatch, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+	},
+	// The seed: the loss is a mean over the unmasked tokens of the global batch.
+	ir.OpAccumulate: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpInvCount, ir.Attr{}, n.Args[0].Type))
+	},
+}
+
+// matmulOrder puts the gradient where the missing operand's dims come out in their memory order: d(a) = d·b,
+// d(b) = a·d.
+func matmulOrder(i int, d, other *ir.Value) []*ir.Value {
+	if i == 0 {
+		return []*ir.Value{d, other}
+	}
+	return []*ir.Value{other, d}
+}
+
+// same: the op is its own gradient.
+func same(g *gradient, n *ir.Node, d []*ir.Value) {
+	g.add(n.Args[0], g.op(n.Op, n.Attr, n.Args[0].Type, d[0]))
+}
+
+func pointwise(op ir.Op) func(*gradient, *ir.Node, []*ir.Value) {
+	return func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(op, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[0])))
+	}
+}
+
+func norm(dx, dgain ir.Op) func(*gradient, *ir.Node, []*ir.Value) {
+	return func(g *gradient, n *ir.Node, d []*ir.Value) {
+		x, gain := n.Args[0], n.Args[1]
+		attr := ir.Attr{Eps: n.Attr.Eps}
+		if g.need[gain] {
+			g.add(gain, g.op(dgain, attr, gain.Type, d[0], g.use(x)))
+		}
+		if len(n.Args) > 2 {
+			g.add(n.Args[2], g.reduced(d[0], n.Args[2].Type))
+		}
+		if g.need[x] {
+			g.add(x, g.op(dx, attr, x.Type, d[0], g.use(x), g.use(gain)))
+		}
+	}
+}
+
+// reduced sums d over the dims that t lacks.
+func (g *gradient) reduced(d *ir.Value, t ir.Type) *ir.Value {
+	for _, e := range d.Type.Dims {
+		if !t.Has(e.Dim) {
+			return g.op(ir.OpReduceSum, ir.Attr{}, t, d)
+		}
+	}
+	return d
+}

@@ -1,0 +1,210 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// alignBytes is a cache line: every value and region starts on one.
+const alignBytes = 64
+
+// memory gives every value a place and lays the arena out: regions whose sizes are closed forms of the
+// program, in the order of ir's region names.
+//
+// What backward needs of a layer lies in the layer's slot of the activation stack, the block's input first, so that a
+// block writes its output straight into the next slot. Everything else lives from the op that makes it to its
+// last user, in a workspace that all functions share.
+func memory(p *ir.Program) error {
+	for _, s := range p.Model.Segments {
+		if x := s.Forward.Value(StreamName); x != nil {
+			p.Stream = max(p.Stream, roundUp(x.Type.LocalBytes(p.Mesh), alignBytes))
+		}
+	}
+	work, stack := 0, 0
+	for _, s := range p.Model.Segments {
+		slot := placeSaved(p, s)
+		p.Stack = append(p.Stack, ir.StackPart{Segment: s.Name, Offset: stack, Slot: slot})
+		stack += s.Count * slot
+		for _, f := range s.Funcs() {
+			work = max(work, placeTemps(p, f))
+		}
+	}
+	layoutArena(p, stack, work)
+	return nil
+}
+
+// placeSaved gives the values that outlive the forward function their places in the layer's slot, and returns
+// its size.
+func placeSaved(p *ir.Program, s *ir.Segment) int {
+	saved := savedNames(s)
+	size := 0
+	place := func(v *ir.Value) {
+		v.Place = ir.Place{Region: ir.PlaceSlot, Offset: size}
+		size += roundUp(v.Type.LocalBytes(p.Mesh), alignBytes)
+	}
+	x := s.Forward.Value(StreamName)
+	if x != nil {
+		place(x)
+	}
+	for _, n := range s.Forward.Nodes {
+		for _, o := range n.Outs {
+			if saved[o.Name] {
+				place(o)
+			}
+		}
+	}
+	for _, o := range s.Forward.Outputs {
+		o.Place = ir.Place{Region: ir.PlaceNext}
+	}
+	for _, v := range s.Backward.Inputs {
+		if o := s.Forward.Value(v.Name); o != nil && v.Kind != ir.Weight {
+			v.Place = o.Place
+		} else if v.Kind != ir.Weight {
+			v.Place = ir.Place{Region: ir.PlaceDY}
+		}
+	}
+	for _, o := range s.Backward.Outputs {
+		o.Place = ir.Place{Region: ir.PlaceDX}
+	}
+	if l := s.Logits; l != nil {
+		if in := l.Value(StreamName); in != nil {
+			in.Place = x.Place
+		}
+		l.Outputs[0].Place = ir.Place{Region: ir.PlaceOut}
+	}
+	return size
+}
+
+// live is a temporary with the indices of the op that makes it and of its last user.
+type live struct {
+	v           *ir.Value
+	size        int
+	first, last int
+}
+
+// placeTemps places what has no place yet and returns the workspace that the function needs, by first fit in
+// order of birth. A view is its operand.
+func placeTemps(p *ir.Program, f *ir.Func) int {
+	lives := lifetimes(p, f)
+	peak := 0
+	var active []*live
+	for _, l := range lives {
+		active = slices.DeleteFunc(active, func(a *live) bool { return a.last < l.first })
+		l.v.Place = ir.Place{Region: ir.PlaceWork, Offset: firstGap(active, l.size)}
+		active = append(active, l)
+		peak = max(peak, l.v.Place.Offset+l.size)
+	}
+	for _, n := range f.Nodes {
+		if n.Op.View() {
+			n.Outs[0].Place = n.Args[0].Place
+		}
+	}
+	return peak
+}
+
+// lifetimes lists the values of f without a place in the order in which they are made. Using a view is using
+// what it views.
+func lifetimes(p *ir.Program, f *ir.Func) []*live {
+	base := map[*ir.Value]*ir.Value{}
+	of := map[*ir.Value]*live{}
+	var lives []*live
+	for i, n := range f.Nodes {
+		for _, a := range n.Args {
+			for base[a] != nil {
+				a = base[a]
+			}
+			if l := of[a]; l != nil {
+				l.last = i
+			}
+		}
+		if n.Op.View() {
+			base[n.Outs[0]] = n.Args[0]
+			continue
+		}
+		for _, o := range n.Outs {
+			if o.Place.Region == "" {
+				l := &live{v: o, size: roundUp(o.Type.LocalBytes(p.Mesh), alignBytes), first: i, last: i}
+				of[o] = l
+				lives = append(lives, l)
+			}
+		}
+	}
+	return lives
+}
+
+// firstGap is the lowest offset with size free bytes beside the active values.
+func firstGap(active []*live, size int) int {
+	slices.SortFunc(active, func(a, b *live) int { return a.v.Place.Offset - b.v.Place.Offset })
+	at := 0
+	for _, a := range active {
+		if a.v.Place.Offset-at >= size {
+			break
+		}
+		at = max(at, a.v.Place.Offset+a.size)
+	}
+	return at
+}
+
+// layoutArena sizes the regions. The two stream gradients that blocks hand back begin the communication
+// region's neighbour, the workspace.
+func layoutArena(p *ir.Program, stack, work int) {
+	elems, state := 0, 0
+	for _, b := range p.Buckets {
+		elems += b.Elems
+		state += b.Elems / p.Mesh.Ranks(p.Classes[b.Class].Shard)
+	}
+	prec := p.Plan.Precision
+	rows := p.Plan.MicroBatch * p.Plan.MicroBatches
+	batch := 0
+	for _, v := range batchInputs(p) {
+		batch += roundUp(rows*v.Elems()/batchSize(v)*v.Elem.Size(), alignBytes)
+	}
+	moment2 := 0
+	if p.Recipe.Moments() > 1 {
+		moment2 = state * prec.Moments.Size()
+	}
+	logits := 0
+	if l := p.Model.Segments[len(p.Model.Segments)-1].Logits; l != nil {
+		logits = l.Outputs[0].Type.LocalBytes(p.Mesh)
+	}
+	offset := 0
+	for _, r := range []ir.ArenaRegion{
+		{Name: ir.RegionParams, Size: elems * prec.Params.Size()},
+		{Name: ir.RegionGrads, Size: elems * prec.Grads.Size()},
+		{Name: ir.RegionMoment1, Size: state * prec.Moments.Size()},
+		{Name: ir.RegionMoment2, Size: moment2},
+		{Name: ir.RegionActivations, Size: stack},
+		{Name: ir.RegionWorkspace, Size: work + 2*p.Stream},
+		{Name: ir.RegionComm},
+		{Name: ir.RegionBatch, Size: batch},
+		{Name: ir.RegionLogits, Size: logits},
+	} {
+		r.Offset, r.Size = offset, roundUp(r.Size, alignBytes)
+		offset += r.Size
+		p.Arena = append(p.Arena, r)
+	}
+}
+
+// batchInputs are the types of tokens, labels and mask, in that order, as far as the model has them.
+func batchInputs(p *ir.Program) []ir.Type {
+	var ts []ir.Type
+	for _, name := range BatchNames {
+		for _, s := range p.Model.Segments {
+			if v := s.Forward.Value(name); v != nil {
+				ts = append(ts, v.Type)
+				break
+			}
+		}
+	}
+	return ts
+}
+
+// BatchNames are the inputs that the data loader fills: token ids, what follows each, and 1 where the loss
+// counts it.
+var BatchNames = []string{"tokens", "labels", "mask"}
+
+func batchSize(t ir.Type) int {
+	e, _ := t.Extent(ir.Batch)
+	return e.Size
+}

@@ -1,0 +1,182 @@
+package passes
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// partition gives every value a sharding and makes every change of sharding a collective.
+//
+// Each region of the plan has one map from dims to axes. A node works in its region's layout: its operands are
+// brought there (parameters are stored there), its results come out there. A dim that the result lacks
+// leaves a partial; where that is resolved is [delays]'s decision. The rule is the same for forward and
+// backward functions; a saved value enters the backward function as the forward function made it.
+func partition(p *ir.Program) error {
+	for _, s := range p.Model.Segments {
+		made := map[string]*ir.Value{}
+		for _, f := range []*ir.Func{s.Forward, s.Backward, s.Logits} {
+			if f == nil {
+				continue
+			}
+			pt := &partitioner{prog: p, f: f, made: made, now: map[*ir.Value]*ir.Value{}, moved: map[string]*ir.Value{}, delay: delays(p, f)}
+			if err := pt.run(); err != nil {
+				return fmt.Errorf("segment %s: %w", s.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// partitioner rewrites one function.
+type partitioner struct {
+	prog  *ir.Program
+	f     *ir.Func
+	made  map[string]*ir.Value    // what the forward function left of each of its values, by the name it had
+	now   map[*ir.Value]*ir.Value // a value's newest version: with its partial resolved, once that is done
+	moved map[string]*ir.Value    // versions by name and type, so that one reshard serves all users
+	delay map[*ir.Value]bool      // partial values that their one user takes as they are
+	nodes []*ir.Node
+}
+
+func (pt *partitioner) run() error {
+	for _, v := range pt.f.Inputs {
+		if err := pt.input(v); err != nil {
+			return err
+		}
+	}
+	for _, n := range pt.f.Nodes {
+		if err := pt.node(n); err != nil {
+			return fmt.Errorf("%v: %w", n, err)
+		}
+	}
+	for i, o := range pt.f.Outputs {
+		pt.f.Outputs[i] = pt.reshard(pt.now[o], o.Type.With(pt.prog.Layouts[ir.Norm]), ir.Norm, o.Name)
+	}
+	for v, now := range pt.now {
+		if pt.made[v.Name] == nil {
+			pt.made[v.Name] = now
+		}
+	}
+	pt.f.Nodes = pt.nodes
+	return nil
+}
+
+// input lays out an input: a saved value as it was made, a parameter as its first user's region wants it,
+// anything else as the residual stream.
+func (pt *partitioner) input(v *ir.Value) error {
+	layout := pt.prog.Layouts[ir.Norm]
+	if v.Kind == ir.Weight || v.Type.Elem == ir.I32 || !v.Type.Has(ir.Hidden) {
+		layout = pt.prog.Layouts[pt.firstRegion(v)]
+	}
+	if made := pt.made[v.Name]; made != nil {
+		v.Name, v.Type = made.Name, made.Type.Clone()
+	} else {
+		v.Type = v.Type.With(layout)
+	}
+	pt.now[v] = v
+	if v.Type.Monoid != ir.NoMonoid {
+		return fmt.Errorf("%s is saved while it is partial", v.Name)
+	}
+	return pt.divides(v.Type)
+}
+
+func (pt *partitioner) firstRegion(v *ir.Value) ir.Region {
+	for _, n := range pt.f.Nodes {
+		if slices.Contains(n.Args, v) {
+			return n.Region
+		}
+	}
+	return ir.Norm
+}
+
+// divides fails if an axis does not divide its dim.
+func (pt *partitioner) divides(t ir.Type) error {
+	for _, e := range t.Dims {
+		if n := pt.prog.Mesh.Ranks(e.Axes); e.Size%n != 0 && !e.Dim.Padded() {
+			return fmt.Errorf("%s=%d does not divide over %d ranks (%v)", e.Dim, e.Size, n, e.Axes)
+		}
+	}
+	return nil
+}
+
+// node brings the operands into the region's layout and types the results.
+func (pt *partitioner) node(n *ir.Node) error {
+	uses, err := n.Uses()
+	if err != nil {
+		return err
+	}
+	layout := nodeLayout(pt.prog, n, uses)
+	var passed []ir.Axis
+	for i, a := range n.Args {
+		cur := pt.now[a]
+		if pt.delay[a] {
+			passed = cur.Type.Axes
+		} else if n.Op != ir.OpAccumulate || cur.Type.Monoid == ir.NoMonoid {
+			cur = pt.reshard(cur, a.Type.With(layout), n.Region, n.From)
+			if pt.now[a].Type.Monoid != ir.NoMonoid {
+				pt.now[a] = cur // resolved once, for all users
+			}
+		}
+		n.Args[i] = cur
+	}
+	monoid := ir.Sum
+	for i, o := range n.Outs {
+		logical := o.Type
+		o.Type = logical.With(layout)
+		axes, own := lacking(uses, i, layout), ir.NoMonoid
+		if len(axes) > 0 {
+			own, monoid = n.Op.Monoid(i), n.Op.Monoid(i)
+		}
+		if axes = append(axes, passed...); len(axes) > 0 {
+			o.Type.Monoid, o.Type.Axes = monoid, axes
+		}
+		if own != ir.NoMonoid && own != ir.Sum && len(passed) > 0 {
+			return fmt.Errorf("a %v-partial would pass over a sum-partial", own)
+		}
+		pt.now[o] = o
+		if err := pt.divides(o.Type); err != nil {
+			return err
+		}
+	}
+	pt.nodes = append(pt.nodes, n)
+	return nil
+}
+
+// nodeLayout is the region's map restricted to what the node's rule lets be split. A merged dim carries
+// the axes of the dims that it merges.
+func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
+	region := p.Layouts[n.Region]
+	layout := ir.Layout{}
+	for _, u := range uses {
+		if !u.Whole {
+			layout[u.Dim] = region[u.Dim]
+		}
+		if u.To != "" && layout[u.Dim] != nil {
+			layout[u.To] = layout[u.Dim]
+		}
+	}
+	for _, u := range uses {
+		if u.Merged == nil {
+			continue
+		}
+		layout[u.Dim] = nil
+		for _, d := range u.Merged {
+			layout[u.Dim] = append(layout[u.Dim], layout[d]...)
+		}
+	}
+	return layout
+}
+
+// lacking are the axes over which result i is partial by the node's own reduction.
+func lacking(uses []ir.Use, i int, layout ir.Layout) []ir.Axis {
+	var axes []ir.Axis
+	for _, u := range uses {
+		merged := slices.ContainsFunc(uses, func(o ir.Use) bool { return slices.Contains(o.Merged, u.Dim) })
+		if u.Lacks(i) && u.Merged == nil && !merged {
+			axes = append(axes, layout[u.Dim]...)
+		}
+	}
+	return axes
+}

@@ -1,0 +1,139 @@
+package passes
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// Pass is one row of the pipeline.
+type Pass struct {
+	Name  string
+	Doc   string   // what holds afterwards
+	After []string // passes that must come before; a test checks the table
+	Run   func(*ir.Program) error
+}
+
+// All is the pipeline in run order.
+var All = []Pass{
+	{Name: "grad", Doc: "every segment computes its parameters' and its input's gradients", Run: grad},
+	{Name: "partition", After: []string{"grad"}, Run: partition,
+		Doc: "every value has a sharding; every change of sharding is an explicit collective"},
+	{Name: "zero", After: []string{"partition"}, Run: zero,
+		Doc: "every parameter has a class: how its gradient is resolved and where its state lives"},
+	{Name: "fuse", After: []string{"partition"}, Run: fuse,
+		Doc: "element-wise chains are one op"},
+	{Name: "bucket", After: []string{"zero"}, Run: bucket,
+		Doc: "parameters, gradients and moments are flat; the step's end works on buckets"},
+	{Name: "schedule", After: []string{"bucket"}, Run: schedule,
+		Doc: "the order of forwards, backwards, reductions and the update is fixed"},
+	{Name: "memory", After: []string{"schedule", "fuse"}, Run: memory,
+		Doc: "every value has a place in the arena"},
+}
+
+// Names lists the passes in run order.
+func Names() []string {
+	var ns []string
+	for _, p := range All {
+		ns = append(ns, p.Name)
+	}
+	return ns
+}
+
+// Options of Compile. The zero value checks nothing, which is what the search wants; Check is what everybody
+// else does.
+type Options struct {
+	Check bool
+	Until string                      // the last pass to run; "" is all
+	Dump  func(pass, text string)     // after each pass: the program, or "(unchanged)"
+	Time  func(string, time.Duration) // of each pass
+}
+
+// Start is the program before the first pass: the model on the plan's mesh, its batch dim one micro-batch of
+// all replicas.
+func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
+	mesh, err := plan.Mesh(kvHeads(m))
+	if err != nil {
+		return nil, err
+	}
+	p := &ir.Program{Name: m.Name, Plan: plan, Mesh: mesh, Recipe: recipe, Layouts: plan.Layouts(mesh), Model: m.Clone()}
+	for _, s := range p.Model.Segments {
+		for _, f := range s.Funcs() {
+			resize(f, ir.Batch, plan.MicroBatch*plan.DP)
+		}
+	}
+	return p, nil
+}
+
+// kvHeads is the size of dim head, 0 if the model has none.
+func kvHeads(m *ir.Model) int {
+	for _, s := range m.Segments {
+		for _, w := range s.Forward.Weights() {
+			if e, ok := w.Type.Extent(ir.Head); ok {
+				return e.Size
+			}
+		}
+	}
+	return 0
+}
+
+// resize sets a dim's size in all types of a function.
+func resize(f *ir.Func, d ir.Dim, size int) {
+	set := func(vs []*ir.Value) {
+		for _, v := range vs {
+			for i := range v.Type.Dims {
+				if v.Type.Dims[i].Dim == d {
+					v.Type.Dims[i].Size = size
+				}
+			}
+		}
+	}
+	set(f.Inputs)
+	for _, n := range f.Nodes {
+		set(n.Outs)
+	}
+}
+
+// Compile runs the pipeline. An error is a plan that the model cannot follow, by a rule that the planner's
+// legality check should have named; a broken invariant is planc's fault and panics with the pass's name.
+func Compile(m *ir.Model, plan ir.Plan, recipe ir.Recipe, o Options) (*ir.Program, error) {
+	p, err := Start(m, plan, recipe)
+	if err != nil {
+		return nil, err
+	}
+	var done []string
+	before := ""
+	for _, pass := range All {
+		start := time.Now()
+		if err := pass.Run(p); err != nil {
+			return nil, fmt.Errorf("pass %s: %w", pass.Name, err)
+		}
+		if o.Time != nil {
+			o.Time(pass.Name, time.Since(start))
+		}
+		done = append(done, pass.Name)
+		if o.Check {
+			if err := p.Check(done); err != nil {
+				panic(fmt.Sprintf("passes: %s broke the program of plan %v:\n%v\n%v", pass.Name, plan, err, p))
+			}
+		}
+		if o.Dump != nil {
+			before = dump(o.Dump, pass.Name, before, p.String())
+		}
+		if pass.Name == o.Until {
+			break
+		}
+	}
+	return p, nil
+}
+
+func dump(to func(pass, text string), pass, before, now string) string {
+	if now == before {
+		to(pass, "(unchanged)\n")
+	} else {
+		to(pass, strings.TrimSuffix(now, "\n")+"\n")
+	}
+	return now
+}

@@ -1,0 +1,156 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// reshard brings v to type want, which has no partial, by the fewest collectives: a partial becomes a
+// reduce-scatter where want splits a dim over its axes, else an all-reduce; an axis that leaves one dim for another
+// is an all-to-all; one that leaves is an all-gather; one that arrives is a slice.
+func (pt *partitioner) reshard(v *ir.Value, want ir.Type, region ir.Region, from string) *ir.Value {
+	if v.Type.Equal(want) {
+		return v
+	}
+	key := v.Name + " " + want.String()
+	if m := pt.moved[key]; m != nil {
+		return m
+	}
+	r := &resharder{pt: pt, v: v, want: want, region: region, from: from}
+	r.resolve()
+	r.leave()
+	r.arrive()
+	if !r.v.Type.Equal(want) {
+		panic("passes: reshard of " + v.Name + " made " + r.v.Type.String() + ", not " + want.String())
+	}
+	pt.moved[key] = r.v
+	return r.v
+}
+
+// resharder moves one value step by step; v is its present version.
+type resharder struct {
+	pt     *partitioner
+	v      *ir.Value
+	want   ir.Type
+	region ir.Region
+	from   string
+}
+
+// suffix of a resharded value's name.
+var moveSuffix = map[ir.Op]string{
+	ir.OpAllReduce: ".ar", ir.OpReduceScatter: ".rs", ir.OpAllGather: ".ag", ir.OpAllToAll: ".aa", ir.OpSlice: ".sl",
+}
+
+func (r *resharder) emit(op ir.Op, attr ir.Attr) {
+	n := &ir.Node{Op: op, Args: []*ir.Value{r.v}, Attr: attr, Region: r.region, From: r.from}
+	out := &ir.Value{Name: r.pt.fresh(r.v.Name + moveSuffix[op]), Type: ir.Moved(r.v.Type, op, attr), Def: n}
+	n.Outs = []*ir.Value{out}
+	r.pt.nodes = append(r.pt.nodes, n)
+	r.v = out
+}
+
+// fresh makes a name unique in the function being rewritten.
+func (pt *partitioner) fresh(name string) string {
+	taken := func(s string) bool {
+		return pt.f.Value(s) != nil || slices.ContainsFunc(pt.nodes, func(n *ir.Node) bool {
+			return slices.ContainsFunc(n.Outs, func(o *ir.Value) bool { return o.Name == s })
+		})
+	}
+	for taken(name) {
+		name += "_"
+	}
+	return name
+}
+
+// resolve combines a partial: axes that want has at the end of a dim's list, and the value has not, are
+// scattered there.
+func (r *resharder) resolve() {
+	t := r.v.Type
+	if t.Monoid == ir.NoMonoid {
+		return
+	}
+	rest := slices.Clone(t.Axes)
+	var scatter []ir.Attr
+	for i, e := range r.want.Dims {
+		have := t.Dims[i].Axes
+		if len(e.Axes) <= len(have) || !slices.Equal(e.Axes[:len(have)], have) || t.Monoid != ir.Sum {
+			continue
+		}
+		extra := e.Axes[len(have):]
+		if !containsAll(rest, extra) {
+			continue
+		}
+		rest = slices.DeleteFunc(rest, func(a ir.Axis) bool { return slices.Contains(extra, a) })
+		scatter = append(scatter, ir.Attr{Dim: e.Dim, Axes: extra, Monoid: t.Monoid})
+	}
+	for _, a := range scatter {
+		r.emit(ir.OpReduceScatter, a)
+	}
+	if len(rest) > 0 {
+		r.emit(ir.OpAllReduce, ir.Attr{Axes: rest, Monoid: t.Monoid})
+	}
+}
+
+func containsAll(set, sub []ir.Axis) bool {
+	return !slices.ContainsFunc(sub, func(a ir.Axis) bool { return !slices.Contains(set, a) })
+}
+
+// leave takes away the axes of each dim from where they differ from want's on, the minor ones first. Those that want has
+// at the end of another dim go there at once.
+func (r *resharder) leave() {
+	for i := range r.want.Dims {
+		have, want := r.v.Type.Dims[i].Axes, r.want.Dims[i].Axes
+		keep := 0
+		for keep < len(have) && keep < len(want) && have[keep] == want[keep] {
+			keep++
+		}
+		gone := slices.Clone(have[keep:])
+		if len(gone) == 0 {
+			continue
+		}
+		d := r.v.Type.Dims[i].Dim
+		if to, ok := r.wanted(gone); ok {
+			r.emit(ir.OpAllToAll, ir.Attr{Dim: d, To: to, Axes: gone})
+			continue
+		}
+		for len(gone) > 0 {
+			n := 1 // a suffix that goes elsewhere as one
+			for k := len(gone); k > 1; k-- {
+				if _, ok := r.wanted(gone[len(gone)-k:]); ok {
+					n = k
+					break
+				}
+			}
+			part := gone[len(gone)-n:]
+			if to, ok := r.wanted(part); ok {
+				r.emit(ir.OpAllToAll, ir.Attr{Dim: d, To: to, Axes: slices.Clone(part)})
+			} else {
+				r.emit(ir.OpAllGather, ir.Attr{Dim: d, Axes: slices.Clone(part)})
+			}
+			gone = gone[:len(gone)-n]
+		}
+	}
+}
+
+// wanted finds the dim that want splits by exactly these further axes.
+func (r *resharder) wanted(axes []ir.Axis) (ir.Dim, bool) {
+	for i, e := range r.want.Dims {
+		have := r.v.Type.Dims[i].Axes
+		if len(e.Axes) >= len(have)+len(axes) && slices.Equal(e.Axes[:len(have)], have) &&
+			slices.Equal(e.Axes[len(have):len(have)+len(axes)], axes) {
+			return e.Dim, true
+		}
+	}
+	return "", false
+}
+
+// arrive splits what is left to split; every rank has the data already.
+func (r *resharder) arrive() {
+	for i, e := range r.want.Dims {
+		have := r.v.Type.Dims[i].Axes
+		if extra := e.Axes[min(len(have), len(e.Axes)):]; len(extra) > 0 {
+			r.emit(ir.OpSlice, ir.Attr{Dim: e.Dim, Axes: slices.Clone(extra)})
+		}
+	}
+}
