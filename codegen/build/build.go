@@ -1,0 +1,149 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+)
+
+// Request is what to build. Files and Runtime are needed, the rest has defaults.
+type Request struct {
+	// Files are the generated Go files by slash-separated path in the module: "main.go", or "p001/train.go"
+	// for a package that main imports as Module + "/p001".
+	Files map[string][]byte
+	// Runtime is the folder runtime of planc's module: runtime.Sources.
+	Runtime fs.FS
+
+	Module  string // path of the private module; "" is planc.generated/train. Its last element names the binary
+	Out     string // where the binary goes, relative to Dir; "" leaves it in the cache
+	Dir     string // where planc was called; "" is the working directory
+	Version string // planc's, shown by `go version -m BINARY`
+	Cache   string // folder of builds; "" is planc/build in the user's cache folder
+}
+
+// Result is a build that succeeded.
+type Result struct {
+	Binary  string  // absolute path: Out, or the one in the cache
+	Cached  bool    // nothing had to be compiled
+	Seconds float64 // it took
+}
+
+// CompileError reports that the go command refused what planc generated: a fault of planc's.
+type CompileError struct {
+	Dir    string // where the generated files are kept
+	Output string // the go command's
+}
+
+func (e *CompileError) Error() string {
+	return fmt.Sprintf("the Go that planc generated does not compile. This is a fault in planc; please report it with\n"+
+		"the job file and the generated files, which are kept in\n%s\n\n%s", e.Dir, e.Output)
+}
+
+// Build compiles the package main at the root of r.Files, or finds that it has been compiled before.
+// Concurrent calls, also of several processes, are safe.
+func Build(ctx context.Context, r Request) (Result, error) {
+	start := time.Now()
+	if r.Module == "" {
+		r.Module = "planc.generated/train"
+	}
+	e, err := open(ctx, r)
+	if err != nil {
+		return Result{}, err
+	}
+	cached, err := e.ensure(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	binary := e.binary()
+	if r.Out != "" {
+		if binary, err = install(binary, r); err != nil {
+			return Result{}, err
+		}
+	}
+	return Result{Binary: binary, Cached: cached, Seconds: time.Since(start).Seconds()}, nil
+}
+
+// entry is one build in the cache: a folder, named by the hash of all that goes into it.
+type entry struct {
+	root string // of the cache
+	key  string
+	mod  module
+	tool toolchain
+}
+
+// open finds the toolchain and the request's place in the cache.
+func open(ctx context.Context, r Request) (entry, error) {
+	root, err := cacheRoot(r.Cache)
+	if err != nil {
+		return entry{}, err
+	}
+	tool, err := findGo(ctx, root)
+	if err != nil {
+		return entry{}, err
+	}
+	mod, err := newModule(r)
+	if err != nil {
+		return entry{}, err
+	}
+	return entry{root: root, key: mod.hash(tool), mod: mod, tool: tool}, nil
+}
+
+func (e entry) dir() string { return filepath.Join(e.root, e.key) }
+
+func (e entry) binary() string { return filepath.Join(e.dir(), e.mod.name+e.tool.exe()) }
+
+// ensure makes the entry's binary exist and reports whether it did already.
+func (e entry) ensure(ctx context.Context) (cached bool, err error) {
+	// A lock is shared by the keys that begin alike, and never removed: removing it would be a race.
+	unlock, err := lockedfile.MutexAt(filepath.Join(e.root, "lock", e.key[:2])).Lock()
+	if err != nil {
+		return false, fmt.Errorf("lock the build cache: %w", err)
+	}
+	defer unlock()
+	if _, err := os.Stat(e.binary()); err == nil {
+		touch(e.dir())
+		return true, nil
+	}
+	if err := e.compile(ctx); err != nil {
+		return false, err
+	}
+	return false, trim(e.root)
+}
+
+// compile writes the module and runs the go command on it. The binary appears whole or not at all.
+func (e entry) compile(ctx context.Context) error {
+	if err := e.mod.write(e.dir()); err != nil {
+		return fmt.Errorf("write the generated module: %w", err)
+	}
+	src, partial := filepath.Join(e.dir(), "src"), e.binary()+".partial"
+	cmd := e.tool.command(ctx, src, append(append([]string{"build"}, flags...), "-o", partial, ".")...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return blame(ctx, err, src, string(out))
+	}
+	return os.Rename(partial, e.binary())
+}
+
+// position begins a line in which the go command complains about a place in a source file.
+var position = regexp.MustCompile(`(?m)^\S+\.go:\d+(:\d+)?: `)
+
+// blame says whose fault it is that the go command failed.
+func blame(ctx context.Context, err error, src, output string) error {
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &exit) && position.MatchString(output):
+		return &CompileError{Dir: src, Output: strings.TrimSpace(output)}
+	}
+	return fmt.Errorf("go build in %s: %w\n%s", src, err, strings.TrimSpace(output))
+}

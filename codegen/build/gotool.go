@@ -1,0 +1,82 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/version"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// ErrNoGo reports that there is no go command.
+var ErrNoGo = errors.New("go is not on PATH: compiling needs Go 1.26 or newer; planning does not")
+
+// OldGoError reports that the go command is too old; its text is the version found.
+type OldGoError string
+
+func (e OldGoError) Error() string {
+	return fmt.Sprintf("go on PATH is %s: compiling needs Go 1.26 or newer; planning does not", string(e))
+}
+
+// flags are what every binary is built with: the same bytes from any folder and any checkout.
+var flags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+
+// toolchain is the go command and what of its environment decides the binary.
+type toolchain struct {
+	path string
+	env  map[string]string
+}
+
+// facts are the settings of the go command that change what it compiles.
+var facts = []string{"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFIPS140"}
+
+func (t toolchain) facts() (values []string) {
+	for _, name := range facts {
+		values = append(values, t.env[name])
+	}
+	return values
+}
+
+// exe ends the names of commands on the target.
+func (t toolchain) exe() string {
+	if t.env["GOOS"] == "windows" {
+		return ".exe"
+	}
+	return ""
+}
+
+// findGo looks for a go command that is new enough and asks it, in dir, for its settings.
+func findGo(ctx context.Context, dir string) (toolchain, error) {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		return toolchain{}, ErrNoGo
+	}
+	t := toolchain{path: path}
+	cmd := t.command(ctx, dir, append([]string{"env", "-json"}, facts...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		return toolchain{}, fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	if err := json.Unmarshal(out, &t.env); err != nil {
+		return toolchain{}, fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	// A development version is not valid, and taken to be new.
+	if v := t.env["GOVERSION"]; version.IsValid(v) && version.Compare(v, "go"+minGo) < 0 {
+		return toolchain{}, OldGoError(v)
+	}
+	return t, nil
+}
+
+// command is a run of the go command in dir that neither the network nor the caller's module, workspace or flags
+// can influence.
+func (t toolchain) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, t.path, args...)
+	cmd.Dir = dir
+	cmd.WaitDelay = 2 * time.Second
+	cmd.Env = append(os.Environ(), "PWD="+dir,
+		"GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0")
+	return cmd
+}
