@@ -12,7 +12,7 @@
 //
 // Tensors are logical: nothing in a file depends on the plan that saved it. The runtime gathers slices
 // when it saves, and reads the slices that it needs when it loads (File.Tensor gives random access).
-// Writer, OpenFile and OpenFolder read and write safetensors alone, without manifests.
+// Writer, OpenFile and OpenWeights read and write safetensors alone, without manifests.
 //
 // An InputError says that a file's content is wrong; other errors are the world's.
 package ckpt

@@ -1,0 +1,154 @@
+package ckpt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// indexName lists the files of a model that is split over several, as the Hugging Face Hub does.
+const indexName = "model.safetensors.index.json"
+
+// Weights are the tensors of a folder of safetensors files, for starting from a model rather than
+// resuming a run. Any number of goroutines may read them.
+type Weights struct {
+	path  string
+	files []*File
+	index map[string]*File
+}
+
+// OpenWeights opens the weights in a folder: the files that model.safetensors.index.json lists, else
+// model.safetensors, else every *.safetensors; or one file, where path is a file. A folder with a
+// manifest is verified as a checkpoint first. What is damaged, missing or ambiguous is an InputError.
+func OpenWeights(path string) (*Weights, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, inputf("there is no %s", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	paths := []string{path}
+	if info.IsDir() {
+		if paths, err = weightFiles(path); err != nil {
+			return nil, err
+		}
+	}
+	w := &Weights{path: path, index: map[string]*File{}}
+	for _, p := range paths {
+		if err := w.add(p); err != nil {
+			w.Close()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// weightFiles chooses the files of a folder.
+func weightFiles(dir string) ([]string, error) {
+	if _, err := os.Stat(filepath.Join(dir, manifestName)); err == nil {
+		if _, err := Open(dir); err != nil {
+			return nil, err
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(dir, indexName))
+	if err == nil {
+		return indexed(dir, b)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	whole := filepath.Join(dir, "model.safetensors")
+	if _, err := os.Stat(whole); err == nil {
+		return []string{whole}, nil
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var paths []string
+	for _, e := range list {
+		if filepath.Ext(e.Name()) == ".safetensors" {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(paths) == 0 {
+		return nil, inputf("%s holds no .safetensors files", dir)
+	}
+	return paths, nil
+}
+
+// indexed reads the names of files from an index.
+func indexed(dir string, b []byte) ([]string, error) {
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(b, &index); err != nil {
+		return nil, inputf("%s: %v", filepath.Join(dir, indexName), err)
+	}
+	names := slices.Compact(slices.Sorted(maps.Values(index.WeightMap)))
+	if len(names) == 0 {
+		return nil, inputf("%s lists no files", filepath.Join(dir, indexName))
+	}
+	for i, name := range names {
+		if !filepath.IsLocal(name) {
+			return nil, inputf("%s names the file %q, which is not in its folder", filepath.Join(dir, indexName), name)
+		}
+		names[i] = filepath.Join(dir, name)
+	}
+	return names, nil
+}
+
+func (w *Weights) add(path string) error {
+	f, err := OpenFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return inputf("%s is missing", path)
+	}
+	if err != nil {
+		return err
+	}
+	w.files = append(w.files, f)
+	for _, t := range f.Tensors() {
+		if other := w.index[t.Name]; other != nil {
+			return inputf("tensor %s is both in %s and in %s", t.Name, other.path, path)
+		}
+		w.index[t.Name] = f
+	}
+	return nil
+}
+
+// Tensors are all tensors, file by file.
+func (w *Weights) Tensors() []Tensor {
+	var all []Tensor
+	for _, f := range w.files {
+		all = append(all, f.Tensors()...)
+	}
+	return all
+}
+
+// Tensor finds a tensor by name, as File.Tensor does.
+func (w *Weights) Tensor(name string) (Tensor, *io.SectionReader, error) {
+	f := w.index[name]
+	switch {
+	case f != nil:
+		return f.Tensor(name)
+	case len(w.files) == 1:
+		return w.files[0].Tensor(name) // its message lists what it has
+	}
+	return Tensor{}, nil, inputf("none of the %d files in %s has a tensor %s", len(w.files), w.path, name)
+}
+
+// Close closes the files.
+func (w *Weights) Close() error {
+	var errs []error
+	for _, f := range w.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
