@@ -141,7 +141,7 @@ var ops = [NumOps]opInfo{
 		doc: "the element of v by index"},
 	OpPickGrad: {name: "pick_grad", text: "m*, m* -> m* v", linear: []uint16{1},
 		doc: "dy at the index, 0 elsewhere"},
-	OpInvCount: {name: "inv_count", text: "->",
+	OpInvCount: {name: "inv_count", text: "-> m*",
 		doc: "1 over the unmasked tokens of the global batch"},
 
 	// experts: the one rule of its own kind, since the permutation is data

@@ -106,6 +106,7 @@ const (
 	PlaceDY   = "dy"        // the gradient of the block's output
 	PlaceDX   = "dx"        // the gradient of the block's input
 	PlaceOut  = "logits"    // the logits entry's result
+	PlaceGrad = "grad"      // the accumulator of the parameter that the value is accumulated into
 )
 
 // PlaceSize is the number of bytes of a place in a segment's functions, 0 if there is none.
@@ -121,6 +122,8 @@ func (p *Program) PlaceSize(segment, place string) int {
 		return p.Stream
 	case PlaceWork, PlaceOut:
 		return p.Region(place).Size
+	case PlaceGrad:
+		return p.Region(RegionGrads).Size
 	}
 	return 0
 }

@@ -55,25 +55,24 @@ func (d *delayer) visit(n *ir.Node) {
 		axes := lacking(uses, i, layout)
 		bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
 		switch {
-		case len(axes) > 0 && len(passed) == 0:
-			if n.Op.Monoid(i) == ir.Sum {
-				d.open[o] = &pending{axes: axes, layout: layout, cost: bytes}
-			}
-		case len(axes) == 0 && len(passed) > 0:
-			d.pass(n, o, passed, layout, bytes)
+		case len(passed) > 0:
+			d.pass(o, passed, axes, layout, bytes)
+		case len(axes) > 0 && n.Op.Monoid(i) == ir.Sum:
+			d.open[o] = &pending{axes: axes, layout: layout, cost: bytes}
 		}
 	}
 }
 
-// pass opens o as a sum of the passed operands' parts.
-func (d *delayer) pass(n *ir.Node, o *ir.Value, passed []*ir.Value, layout ir.Layout, bytes int) {
+// pass opens o as a sum of the passed operands' parts, which its op may sum over further axes.
+func (d *delayer) pass(o *ir.Value, passed []*ir.Value, own []ir.Axis, layout ir.Layout, bytes int) {
 	before := 0
 	for _, v := range passed {
 		before += d.open[v].cost
 	}
 	// Resolving later is worth it only for fewer bytes, or where an accumulator takes the parts for nothing:
 	// then commit walks this tree whatever the costs are.
-	d.open[o] = &pending{axes: d.open[passed[0]].axes, layout: layout, cost: min(bytes, before), from: passed}
+	axes := slices.Concat(own, d.open[passed[0]].axes)
+	d.open[o] = &pending{axes: axes, layout: layout, cost: min(bytes, before), from: passed}
 	if bytes < before {
 		d.commit(passed...)
 	}

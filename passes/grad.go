@@ -29,11 +29,12 @@ type gradient struct {
 	names map[string]int
 	node  *ir.Node // the forward node whose gradient is being built
 	need  map[*ir.Value]bool
+	left  map[*ir.Value]int // users of a value that have not contributed yet
 }
 
 func (g *gradient) build() {
 	f := g.seg.Forward
-	g.need = needed(f)
+	g.need, g.left = needed(f), f.Users()
 	for _, y := range f.Outputs {
 		dy := &ir.Value{Name: g.name("d." + y.Name), Type: y.Type.Clone(), Kind: ir.Input}
 		g.back.Inputs = append(g.back.Inputs, dy)
@@ -43,7 +44,9 @@ func (g *gradient) build() {
 		g.reverse(f.Nodes[i])
 	}
 	for _, v := range f.Inputs {
-		g.finish(v)
+		if v.Kind != ir.Weight {
+			g.finish(v)
+		}
 	}
 }
 
@@ -142,8 +145,14 @@ func (g *gradient) finish(v *ir.Value) {
 	g.back.Nodes = append(g.back.Nodes, n)
 }
 
-// add records d as a contribution to v's gradient.
-func (g *gradient) add(v *ir.Value, d *ir.Value) { g.of[v] = append(g.of[v], d) }
+// add records d as a contribution to v's gradient. A parameter's gradient is accumulated as soon as it is
+// whole, so that it is not kept.
+func (g *gradient) add(v *ir.Value, d *ir.Value) {
+	g.of[v] = append(g.of[v], d)
+	if g.left[v]--; v.Kind == ir.Weight && g.left[v] == 0 {
+		g.finish(v)
+	}
+}
 
 // op emits a node of the backward function in the forward node's region; its result has t's logical type.
 func (g *gradient) op(op ir.Op, attr ir.Attr, t ir.Type, args ...*ir.Value) *ir.Value {

@@ -86,6 +86,7 @@ type live struct {
 // placeTemps places what has no place yet and returns the workspace that the function needs, by first fit in
 // order of birth. A view is its operand.
 func placeTemps(p *ir.Program, f *ir.Func) int {
+	placeGrads(f)
 	lives := lifetimes(p, f)
 	peak := 0
 	var active []*live
@@ -101,6 +102,25 @@ func placeTemps(p *ir.Program, f *ir.Func) int {
 		}
 	}
 	return peak
+}
+
+// accumulates are the ops whose kernels can add to their result, so that a gradient goes straight to its
+// accumulator.
+var accumulates = map[ir.Op]bool{
+	ir.OpMatMul: true, ir.OpReduceSum: true, ir.OpLayerNormDGain: true, ir.OpRMSNormDGain: true, ir.OpEmbedGrad: true,
+}
+
+// placeGrads gives values that are only accumulated into a parameter the accumulator's place.
+func placeGrads(f *ir.Func) {
+	users := f.Users()
+	for _, n := range f.Nodes {
+		if n.Op != ir.OpAccumulate || n.Attr.Into == "loss" {
+			continue
+		}
+		if v := n.Args[0]; v.Def != nil && users[v] == 1 && accumulates[v.Def.Op] {
+			v.Place = ir.Place{Region: ir.PlaceGrad}
+		}
+	}
 }
 
 // lifetimes lists the values of f without a place in the order in which they are made. Using a view is using
