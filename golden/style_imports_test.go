@@ -1,0 +1,72 @@
+package golden_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/planc-dev/planc"
+
+// A room is a folder at the module's root: what its packages may import of the others.
+type room struct {
+	imports []string // other rooms; "*" is all
+	std     bool     // besides, the standard library alone
+	pure    bool     // and of that nothing that reaches files, the network or other processes
+}
+
+// rooms is the table of design.md. Files import along it whatever their build tags; tests import what they like.
+var rooms = map[string]room{
+	"ir":        {pure: true},
+	"costmodel": {imports: []string{"ir"}, pure: true},
+	"passes":    {imports: []string{"ir", "costmodel"}, pure: true},
+	"codegen":   {imports: []string{"ir"}, pure: true},
+	"runtime":   {std: true}, // it is embedded in planc and compiled anywhere, offline
+	"cuda":      {imports: []string{"runtime"}},
+	"cmd":       {imports: []string{"*"}},
+	"golden":    {imports: []string{"*"}},
+	"examples":  {imports: []string{"runtime", "cuda"}},
+}
+
+// impure are the packages of a pure room that do touch the world, by decision.
+var impure = []string{"codegen/build"}
+
+var worldly = []string{"os", "os/exec", "os/signal", "os/user", "net", "net/http", "syscall", "io/ioutil"}
+
+// No import runs against the table.
+func TestNoBackArrows(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		row, ok := rooms[s.room()]
+		if !ok {
+			t.Errorf("%s: folder %s has no row in rooms, golden/style_imports_test.go", s.path, s.room())
+			continue
+		}
+		for _, p := range s.imports() {
+			if why := row.forbids(s, p); why != "" {
+				t.Errorf("%s imports %s: %s", s.path, p, why)
+			}
+		}
+	}
+}
+
+// forbids says why a file of the room may not import a package, or nothing.
+func (r room) forbids(s *source, path string) string {
+	if to, ours := strings.CutPrefix(path, modulePath+"/"); ours {
+		to = strings.Split(to, "/")[0]
+		if to != s.room() && !slices.Contains(r.imports, to) && !slices.Contains(r.imports, "*") {
+			return s.room() + " may not import " + to
+		}
+		return ""
+	}
+	standard := !strings.Contains(strings.Split(path, "/")[0], ".")
+	switch {
+	case r.std && !standard:
+		return s.room() + " imports the standard library alone"
+	case r.pure && slices.Contains(worldly, path) && !slices.Contains(impure, s.dir()):
+		return s.room() + " takes values and returns values; cmd and runtime touch the world"
+	}
+	return ""
+}

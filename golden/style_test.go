@@ -1,0 +1,200 @@
+// Package golden_test holds planc to its word: golden files, the laws, and, in the files style_*_test.go, the
+// house rules of the source itself.
+package golden_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every package says what it is for.
+func TestPackageDocs(t *testing.T) {
+	doc := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		text := s.file.Doc.Text()
+		opens := strings.HasPrefix(text, "Package "+s.file.Name.Name+" ") || s.file.Name.Name == "main" && text != ""
+		doc[s.dir()] = doc[s.dir()] || opens || s.generated
+	}
+	for _, dir := range slices.Sorted(maps.Keys(doc)) {
+		if !doc[dir] {
+			t.Errorf("%s: no file opens with a comment \"Package %s …\"; put it in doc.go", dir, filepath.Base(dir))
+		}
+	}
+}
+
+// A size is the length of something in lines.
+type size struct {
+	what  string
+	lines int
+}
+
+// A budget bounds sizes: their median, nine in ten of them, and each.
+type budget struct{ median, p90, max int }
+
+func (b budget) check(t *testing.T, kind string, sizes []size) {
+	t.Helper()
+	if len(sizes) == 0 {
+		return
+	}
+	slices.SortFunc(sizes, func(a, b size) int { return a.lines - b.lines })
+	median, p90, last := sizes[len(sizes)/2].lines, sizes[len(sizes)*9/10].lines, sizes[len(sizes)-1]
+	t.Logf("%d %s: median %d of %d lines, 90th percentile %d of %d, longest %d of %d (%s)",
+		len(sizes), kind, median, b.median, p90, b.p90, last.lines, b.max, last.what)
+	if median > b.median || p90 > b.p90 {
+		t.Errorf("%s have grown: median %d and 90th percentile %d, the budget is %d and %d", kind, median, p90, b.median, b.p90)
+	}
+	for _, s := range sizes {
+		if s.lines > b.max {
+			t.Errorf("%s: %d lines, none of the %s has more than %d", s.what, s.lines, kind, b.max)
+		}
+	}
+}
+
+// Files and functions stay small. Tables may be long: variables, and functions that only return a literal.
+func TestBudget(t *testing.T) {
+	var files, funcs []size
+	for _, s := range sources(t) {
+		if s.held() {
+			files = append(files, size{s.path, s.lines()})
+			funcs = append(funcs, functions(s)...)
+		}
+	}
+	budget{150, 400, 600}.check(t, "files", files)
+	budget{10, 40, 80}.check(t, "functions", funcs)
+}
+
+// functions are the declared functions of a file, and the literals outside of them.
+func functions(s *source) (sizes []size) {
+	add := func(n ast.Node, name string) {
+		from, to := s.set.Position(n.Pos()), s.set.Position(n.End())
+		sizes = append(sizes, size{fmt.Sprintf("%s:%d %s", s.path, from.Line, name), to.Line - from.Line + 1})
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Body != nil && !isTable(n.Body) {
+				add(n, n.Name.Name)
+			}
+			return false
+		case *ast.FuncLit:
+			add(n, "a function literal")
+			return false
+		}
+		return true
+	})
+	return sizes
+}
+
+// isTable reports whether a function does nothing but return a literal.
+func isTable(body *ast.BlockStmt) bool {
+	if len(body.List) != 1 {
+		return false
+	}
+	ret, ok := body.List[0].(*ast.ReturnStmt)
+	if !ok || len(ret.Results) != 1 {
+		return false
+	}
+	_, ok = ret.Results[0].(*ast.CompositeLit)
+	return ok
+}
+
+func TestGofmt(t *testing.T) {
+	for _, s := range sources(t) {
+		if want, err := format.Source(s.text); err != nil || !bytes.Equal(want, s.text) {
+			t.Errorf("%s is not as gofmt prints it", s.path)
+		}
+	}
+}
+
+// generatedFiles names, for each generated file of the repository (a pattern of path.Match), the test that makes the
+// file again and compares: "folder.TestName".
+var generatedFiles = map[string]string{}
+
+// A generated file says so in the words that tools look for, and a test holds it up to date.
+func TestGeneratedFiles(t *testing.T) {
+	for _, s := range sources(t) {
+		head := s.text[:s.set.Position(s.file.Package).Offset]
+		if !s.generated && looseHeader.Match(head) {
+			t.Errorf("%s: tools do not see that it is generated; its header must be \"// Code generated … DO NOT EDIT.\"", s.path)
+		}
+		if s.generated && !slices.ContainsFunc(slices.Collect(maps.Keys(generatedFiles)), func(pattern string) bool {
+			ok, err := filepath.Match(pattern, s.path)
+			return err == nil && ok
+		}) {
+			t.Errorf("%s: no row of generatedFiles, in golden/style_test.go, names the test that holds it up to date", s.path)
+		}
+	}
+	for pattern, name := range generatedFiles {
+		if files, err := filepath.Glob(filepath.Join(repoRoot, pattern)); err != nil || len(files) == 0 {
+			t.Errorf("generatedFiles: no file is %s", pattern)
+		}
+		if dir, test, _ := strings.Cut(name, "."); !declares(t, dir, test) {
+			t.Errorf("generatedFiles: no test %s in %s", test, dir)
+		}
+	}
+}
+
+var looseHeader = regexp.MustCompile(`(?i)(^|\n)//\s*(this )?(code|file) (is |was )?(auto-?)?generated|DO NOT EDIT`)
+
+// declares reports whether a test file of the folder declares the function.
+func declares(t *testing.T, dir, name string) bool {
+	return slices.ContainsFunc(sources(t), func(s *source) bool {
+		return s.test() && s.dir() == dir && slices.ContainsFunc(s.file.Decls, func(d ast.Decl) bool {
+			f, ok := d.(*ast.FuncDecl)
+			return ok && f.Name.Name == name
+		})
+	})
+}
+
+// docs/dependencies.md gives the reason for each module that go.mod requires, and for no other.
+func TestDependenciesExplained(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join(repoRoot, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := docPages(t)["docs/dependencies.md"]
+	var required, explained []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1) {
+		required = append(required, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^- \*\*(\S+)\*\*`).FindAllStringSubmatch(page, -1) {
+		explained = append(explained, m[1])
+	}
+	slices.Sort(required)
+	slices.Sort(explained)
+	if len(required) == 0 || !slices.Equal(required, explained) {
+		t.Errorf("go.mod requires, without an // indirect,\n%q\ndocs/dependencies.md explains\n%q", required, explained)
+	}
+}
+
+// The compiler plans in a browser too.
+func TestBuildsForBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles for another platform")
+	}
+	patterns := map[string]string{"ir": "./ir/...", "costmodel": "./costmodel/...", "passes": "./passes/...", "codegen": "./codegen"}
+	args := []string{"build"}
+	for _, s := range sources(t) {
+		if p := patterns[s.room()]; p != "" && s.held() && (s.room() != "codegen" || s.dir() == "codegen") && !slices.Contains(args, p) {
+			args = append(args, p)
+		}
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = repoRoot, append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("GOOS=js GOARCH=wasm go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
