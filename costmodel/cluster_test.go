@@ -1,0 +1,198 @@
+package costmodel
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+func TestParseBandwidth(t *testing.T) {
+	for in, want := range map[string]BytesPerSecond{
+		"450GB/s": 450e9, "400Gb/s": 50e9, " 12.5 GB/s": 12.5e9, "100Mb/s": 12.5e6, "1.6Tb/s": 200e9, "64kB/s": 64e3,
+	} {
+		if got, err := ParseBandwidth(in); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", in, float64(got), err, float64(want))
+		}
+	}
+	for in, want := range map[string]string{
+		"450":     "450 has no unit: 450GB/s is bytes, 450Gb/s is bits (56.25GB/s)",
+		"fast":    `"fast" is not a bandwidth; write it as 450GB/s (bytes) or 400Gb/s (bits)`,
+		"450GBps": `"450GBps" is not a bandwidth; write it as 450GB/s (bytes) or 400Gb/s (bits)`,
+		"-1GB/s":  `"-1GB/s" is not a positive bandwidth`,
+		"NaNGB/s": `"NaNGB/s" is not a positive bandwidth`,
+	} {
+		if _, err := ParseBandwidth(in); err == nil || err.Error() != want {
+			t.Errorf("%q: %v; want %s", in, err, want)
+		}
+	}
+}
+
+func TestUnitsPrint(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{(71.4 * GiB).String(), "71.4 GiB"}, {Bytes(0).String(), "0 B"}, {Bytes(1536).String(), "1.5 KiB"},
+		{Seconds(12.2).String(), "12.2 s"}, {Seconds(0.0021).String(), "2.1 ms"}, {Seconds(2e-6).String(), "2 µs"},
+		{(450 * GBs).String(), "450GB/s"}, {(989 * TFLOPs).String(), "989 TFLOP/s"}, {FlopsPerSecond(5e9).String(), "5 GFLOP/s"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s, want %s", c.got, c.want)
+		}
+	}
+}
+
+func TestCatalogueIsSound(t *testing.T) {
+	for _, name := range ClusterNames() {
+		c, err := Resolve(Ref{Node: name}, nil, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if c.Name != name || c.Devices() < 1 {
+			t.Errorf("%s resolves to %s with %d devices", name, c.Name, c.Devices())
+		}
+		data, err := ClusterFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, _ := strict.Parse(name, data)
+		for _, leaf := range figures(d.Root, "") {
+			if !sourced(leaf, c.Source) {
+				t.Errorf("%s: %s has no source", name, leaf)
+			}
+		}
+	}
+}
+
+// figures are the dotted names of the numbers of a cluster file that somebody must have found out.
+func figures(n *strict.Node, path string) []string {
+	var out []string
+	for _, f := range n.Fields {
+		if p := strings.TrimPrefix(path+"."+f.Key, "."); p != "source" && p != "nodes" {
+			out = append(out, figures(f.Value, p)...)
+		}
+	}
+	for _, item := range n.Items {
+		out = append(out, figures(item, path)...)
+	}
+	if n.Kind == strict.Int || n.Kind == strict.Float || strings.HasSuffix(n.Text, "/s") {
+		out = append(out, path)
+	}
+	return out
+}
+
+func sourced(leaf string, source map[string]string) bool {
+	for ; leaf != ""; leaf = leaf[:max(0, strings.LastIndexByte(leaf, '.'))] {
+		if source[leaf] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestResolve(t *testing.T) {
+	for _, c := range []struct {
+		ref            Ref
+		name           string
+		nodes, devices int // of a node
+	}{
+		{Ref{Node: "dgx-h100"}, "dgx-h100", 1, 8},
+		{Ref{Node: "dgx-a100", Nodes: 4}, "dgx-a100-80g", 4, 8},
+		{ParseRef("4xdgx-h100"), "dgx-h100", 4, 8},
+		{ParseRef("64xh100"), "dgx-h100", 8, 8},
+		{ParseRef("4xh100"), "dgx-h100", 1, 4},
+		{ParseRef("4xcpu"), "cpu", 1, 4},
+		{Ref{Node: "cpu", Devices: 4}, "cpu", 1, 4},
+		{Ref{Node: "dgx-h100", Devices: 2, Nodes: 3}, "dgx-h100", 3, 2},
+		{ParseRef("my/lab.yaml"), "lab", 2, 4},
+	} {
+		got, err := Resolve(c.ref, nil, lab)
+		if err != nil {
+			t.Errorf("%+v: %v", c.ref, err)
+			continue
+		}
+		if got.Name != c.name || got.Nodes != c.nodes || got.Node.Devices != c.devices {
+			t.Errorf("%+v: %d × %s of %d devices", c.ref, got.Nodes, got.Name, got.Node.Devices)
+		}
+	}
+}
+
+const labFile = `
+gpu: {name: H100, arch: sm_90a, memory_gib: 79.1, memory_bandwidth: 3350GB/s, peak_tflops: {bf16: 989}}
+node: {devices: 4, link: {kind: nvswitch, bandwidth: 450GB/s, latency_us: 2}}
+nodes: 2
+network: [{name: rail, nodes: 32, nics: 8, bandwidth: 400Gb/s, latency_us: 5, rails: true},
+          {name: spine, oversubscription: 2.0, latency_us: 8}]
+`
+
+func lab(string) ([]byte, error) { return []byte(labFile), nil }
+
+func TestTiersInherit(t *testing.T) {
+	c, err := Resolve(ParseRef("lab.yaml"), nil, lab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Tier{
+		{Name: "rail", Nodes: 32, NICs: 8, Bandwidth: 50e9, LatencyUS: 5, Rails: true, Oversubscription: 1},
+		{Name: "spine", Nodes: 2, NICs: 8, Bandwidth: 50e9, LatencyUS: 8, Oversubscription: 2},
+	}
+	if !reflect.DeepEqual(c.Network, want) {
+		t.Errorf("network is %+v", c.Network)
+	}
+}
+
+func TestCPUDevicesShareTheCores(t *testing.T) {
+	two, err := Resolve(ParseRef("2xcpu"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	four, err := Resolve(ParseRef("4xcpu"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := two.GPU.Peak("f32")
+	b, _ := four.GPU.Peak("f32")
+	if 2*a != 4*b {
+		t.Errorf("2 devices do %v each and 4 do %v: the sums differ", a, b)
+	}
+}
+
+func TestWrongClusters(t *testing.T) {
+	at := func(f string) ir.Pos { return ir.Pos{File: "job.yaml", Line: 1, Column: len(f)} }
+	for _, c := range []struct {
+		ref  Ref
+		want string
+	}{
+		{Ref{Node: "dgx-h10"}, "job.yaml:1:4: there is no cluster dgx-h10 in the catalogue (" + strings.Join(ClusterNames(), ", ") + "), and it is not the path of a file; did you mean dgx-h100? [UnknownCluster]"},
+		{ParseRef("12xh100"), "job.yaml:1:4: 12 devices are no whole number of nodes: dgx-h100 has 8 each (8 or 16 devices would do) [BadCluster]"},
+		{Ref{Node: "dgx-h100", Devices: 9}, "job.yaml:1:7: a node of dgx-h100 has 8 devices, not 9 [BadCluster]"},
+		{Ref{Node: "cpu", Nodes: 2}, "job.yaml:1:5: cpu has no network, so it is one node, not 2 [BadCluster]"},
+	} {
+		if _, err := Resolve(c.ref, at, nil); err == nil || err.Error() != c.want {
+			t.Errorf("%+v:\n got %v\nwant %s", c.ref, err, c.want)
+		}
+	}
+}
+
+func TestWrongClusterFiles(t *testing.T) {
+	for in, want := range map[string]string{
+		"gpu: {name: X, arch: sm_80, memory_gib: 40, memory_bandwidth: 1555, peak_tflops: {bf1: 312}}\nnodes: 0": "" +
+			"c.yaml:1:63: gpu.memory_bandwidth: 1555 has no unit: 1555GB/s is bytes, 1555Gb/s is bits (194.4GB/s) [NoUnit]\n" +
+			"c.yaml:1:83: no key bf1 in gpu.peak_tflops; did you mean bf16? [UnknownKey]\n" +
+			"c.yaml:2:8: nodes is 0; at least 1 is wanted [OutOfRange]",
+		"node: {devices: 8}": "" +
+			"c.yaml:1:1: gpu.name is missing; it is written as H100-SXM-80GB [Missing]\n" +
+			"c.yaml:1:1: gpu.arch is missing; it is written as sm_90a [Missing]\n" +
+			"c.yaml:1:1: gpu.memory_gib is missing; it is written as 79.1 [Missing]\n" +
+			"c.yaml:1:1: gpu.memory_bandwidth is missing; it is written as 3350GB/s [Missing]\n" +
+			"c.yaml:1:1: gpu.peak_tflops is missing; it is written as {bf16: 989, f32: 67} [Missing]\n" +
+			"c.yaml:1:1: node.link.kind is missing; it is written as nvswitch [Missing]\n" +
+			"c.yaml:1:1: node.link.bandwidth is missing; it is written as 450GB/s [Missing]",
+		"": "c.yaml:1:1: the file is empty [Empty]",
+	} {
+		if _, err := ParseCluster("c.yaml", []byte(in)); err == nil || err.Error() != want {
+			t.Errorf("%q:\n got %v\nwant %s", in, err, want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package costmodel
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed catalogue/*.yaml
+var catalogue embed.FS
+
+// clusterAliases are second names of catalogue rows.
+var clusterAliases = map[string]string{"dgx-a100": "dgx-a100-80g"}
+
+// gpuNodes say which node a GPU's name means in the short form 64xh100.
+var gpuNodes = map[string]string{
+	"a100": "dgx-a100-80g", "a100-80g": "dgx-a100-80g", "a100-40g": "dgx-a100-40g",
+	"h100": "dgx-h100", "h200": "dgx-h200", "v100": "v100-32g",
+}
+
+// ClusterNames are the names of the catalogue, sorted, without aliases.
+func ClusterNames() []string {
+	files, err := catalogue.ReadDir("catalogue")
+	if err != nil {
+		panic("costmodel: embedded catalogue: " + err.Error())
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ClusterFile is a catalogue row as a cluster file.
+func ClusterFile(name string) ([]byte, error) {
+	data, err := catalogue.ReadFile("catalogue/" + canonical(name) + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("no cluster %s in the catalogue", name)
+	}
+	return data, nil
+}
+
+func canonical(name string) string {
+	if full, ok := clusterAliases[name]; ok {
+		return full
+	}
+	return name
+}

@@ -1,0 +1,84 @@
+package costmodel
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// Missing is reported for a figure that a cluster file must have.
+//
+// Example:
+//
+//	node: {devices: 8}
+const Missing ir.Code = "Missing"
+
+// ParseCluster reads a cluster file. The error is an ir.Diags with all mistakes.
+func ParseCluster(file string, data []byte) (*Cluster, error) {
+	d, diags := strict.Parse(file, data)
+	if len(diags) > 0 && d.Root.Kind != strict.Map {
+		return nil, diags.Err()
+	}
+	c := &Cluster{Name: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), Nodes: 1}
+	diags = append(diags, d.Decode(c)...)
+	if len(diags) == 0 {
+		diags = c.complete(d)
+	}
+	if err := diags.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// complete wants what a plan cannot be priced without.
+func (c *Cluster) complete(d *strict.Doc) ir.Diags {
+	var diags ir.Diags
+	want := func(path string, present bool, example string) {
+		if !present {
+			diags.Addf(d.Pos(path), Missing, "%s is missing; it is written as %s", path, example)
+		}
+	}
+	want("gpu.name", c.GPU.Name != "", "H100-SXM-80GB")
+	want("gpu.arch", c.GPU.Arch != "", "sm_90a")
+	want("gpu.memory_gib", c.GPU.MemoryGiB > 0, "79.1")
+	want("gpu.memory_bandwidth", c.GPU.MemoryBandwidth > 0, "3350GB/s")
+	want("gpu.peak_tflops", len(c.GPU.PeakTFLOPS) > 0, "{bf16: 989, f32: 67}")
+	want("node.devices", c.Node.Devices > 0, "8")
+	if c.Node.Devices > 1 {
+		want("node.link.kind", c.Node.Link.Kind != "", "nvswitch")
+		want("node.link.bandwidth", c.Node.Link.Bandwidth > 0, "450GB/s")
+	}
+	if len(c.Network) > 0 {
+		want("network[0].nics", c.Network[0].NICs > 0, "8")
+		want("network[0].bandwidth", c.Network[0].Bandwidth > 0, "400Gb/s")
+	}
+	if c.Nodes > 1 && len(c.Network) == 0 {
+		diags.Addf(d.Pos("nodes"), Missing, "network is missing, and there are %d nodes", c.Nodes)
+	}
+	return diags
+}
+
+// inherit fills what tiers leave out.
+func (c *Cluster) inherit() {
+	c.Network = append([]Tier(nil), c.Network...)
+	for i := range c.Network {
+		t := &c.Network[i]
+		if i > 0 {
+			below := c.Network[i-1]
+			t.NICs = or(t.NICs, below.NICs)
+			t.Bandwidth = or(t.Bandwidth, below.Bandwidth)
+			t.LatencyUS = or(t.LatencyUS, below.LatencyUS)
+		}
+		t.Nodes = or(t.Nodes, c.Nodes)
+		t.Oversubscription = or(t.Oversubscription, 1)
+	}
+}
+
+func or[T int | float64 | BytesPerSecond](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}

@@ -1,0 +1,169 @@
+package costmodel
+
+import (
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// Ref is how a job names its cluster. It has the fields of spec.ClusterRef, so one converts to the other.
+type Ref struct {
+	Node    string // catalogue name, GPU name, or file
+	Nodes   int    // 0: as the file says
+	Devices int    // of a node; 0: as the file says
+	Count   int    // of the short form 4xNAME: nodes of a node name, devices of a GPU's name or cpu
+}
+
+// The kinds of mistake in a reference to a cluster.
+const (
+	// UnknownCluster is reported for a name that is not in the catalogue.
+	//
+	// Example:
+	//
+	//	cluster: 4xdgx-h10
+	UnknownCluster ir.Code = "UnknownCluster"
+
+	// BadCluster is reported for a number of devices or nodes that the hardware cannot have.
+	//
+	// Example:
+	//
+	//	cluster: {node: dgx-h100, devices: 9}
+	BadCluster ir.Code = "BadCluster"
+
+	// NoFile is reported for a file that cannot be read.
+	//
+	// Example:
+	//
+	//	cluster: {node: no/such/cluster.yaml}
+	NoFile ir.Code = "NoFile"
+)
+
+var shortForm = regexp.MustCompile(`^([1-9][0-9]{0,6})x([A-Za-z].*)$`)
+
+// ParseRef reads "4xdgx-h100", "64xh100", "4xcpu", "dgx-h100" or a file's name.
+func ParseRef(s string) Ref {
+	if m := shortForm.FindStringSubmatch(s); m != nil && !IsFile(s) {
+		n := 0
+		for _, d := range m[1] {
+			n = 10*n + int(d-'0')
+		}
+		return Ref{Node: m[2], Count: n}
+	}
+	return Ref{Node: s}
+}
+
+// IsFile says whether a cluster's name is a path: it has a slash or ends in .yaml or .yml.
+func IsFile(name string) bool {
+	ext := strings.ToLower(filepath.Ext(name))
+	return strings.ContainsAny(name, `/\`) || ext == ".yaml" || ext == ".yml"
+}
+
+// Resolve finds the cluster that a job means, with its nodes and devices. at gives the place of node, nodes,
+// devices in the job, for messages; read gives the content of files. A mistake is an ir.Diags.
+func Resolve(r Ref, at func(field string) ir.Pos, read func(string) ([]byte, error)) (*Cluster, error) {
+	if at == nil {
+		at = func(string) ir.Pos { return ir.Pos{} }
+	}
+	c, err := lookup(&r, at, read)
+	if err != nil {
+		return nil, err
+	}
+	var diags ir.Diags
+	c.size(r, at, &diags)
+	if err := diags.Err(); err != nil {
+		return nil, err
+	}
+	c.inherit()
+	c.share()
+	return c, nil
+}
+
+// lookup finds the cluster as its file has it, and turns Count into Nodes or Devices.
+func lookup(r *Ref, at func(string) ir.Pos, read func(string) ([]byte, error)) (*Cluster, error) {
+	var diags ir.Diags
+	if IsFile(r.Node) {
+		data, err := read(r.Node)
+		if err != nil {
+			diags.Addf(at("node"), NoFile, "cluster file %s cannot be read: %v", r.Node, err)
+			return nil, diags
+		}
+		return ParseCluster(r.Node, data)
+	}
+	name, byGPU := strings.ToLower(r.Node), false
+	if node, ok := gpuNodes[name]; ok {
+		name, byGPU = node, true
+	}
+	data, err := ClusterFile(name)
+	if err != nil {
+		all := slices.Concat(ClusterNames(), slices.Sorted(maps.Keys(clusterAliases)), slices.Sorted(maps.Keys(gpuNodes)))
+		diags = append(diags, ir.Diag{Pos: at("node"), Code: UnknownCluster, Fix: ir.Nearest(name, all),
+			Msg: "there is no cluster " + r.Node + " in the catalogue (" + strings.Join(ClusterNames(), ", ") + "), and it is not the path of a file"})
+		return nil, diags
+	}
+	c, err := ParseCluster(canonical(name)+".yaml", data)
+	if err != nil {
+		panic("costmodel: catalogue: " + err.Error())
+	}
+	if r.Count > 0 {
+		if byGPU || c.IsCPU() {
+			c.spread(r, at, &diags)
+		} else {
+			r.Nodes = or(r.Nodes, r.Count)
+		}
+	}
+	return c, diags.Err()
+}
+
+// spread turns a number of devices into nodes and devices of a node.
+func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
+	per := or(r.Devices, c.Node.Devices)
+	switch {
+	case c.IsCPU():
+		r.Devices = or(r.Devices, r.Count)
+	case r.Count < per:
+		r.Devices = r.Count
+	case r.Count%per == 0:
+		r.Nodes = or(r.Nodes, r.Count/per)
+	default:
+		diags.Addf(at("node"), BadCluster, "%d devices are no whole number of nodes: %s has %d each (%d or %d devices would do)",
+			r.Count, c.Name, per, r.Count/per*per, (r.Count/per+1)*per)
+	}
+}
+
+// size sets the nodes and devices that the job asks for.
+func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
+	if r.Devices > c.Node.Devices && !c.IsCPU() {
+		diags.Addf(at("devices"), BadCluster, "a node of %s has %d devices, not %d", c.Name, c.Node.Devices, r.Devices)
+	}
+	c.Node.Devices = or(r.Devices, c.Node.Devices)
+	c.Nodes = or(r.Nodes, c.Nodes)
+	if c.Nodes > 1 && len(c.Network) == 0 {
+		diags.Addf(at("nodes"), BadCluster, "%s has no network, so it is one node, not %d", c.Name, c.Nodes)
+	}
+}
+
+// share makes the devices of a CPU shares of it: the file's figures are of a device with a core to itself,
+// and memory is the host's.
+func (c *Cluster) share() {
+	if !c.IsCPU() || c.Node.Host.Cores == 0 {
+		return
+	}
+	n := float64(c.Node.Devices)
+	if c.Node.Host.MemoryGiB > 0 {
+		c.GPU.MemoryGiB = min(c.GPU.MemoryGiB, c.Node.Host.MemoryGiB/n)
+	}
+	part := min(1, float64(c.Node.Host.Cores)/n)
+	c.GPU.MemoryBandwidth *= BytesPerSecond(part)
+	c.Node.Link.Bandwidth *= BytesPerSecond(part)
+	for k, v := range c.GPU.PeakTFLOPS {
+		c.GPU.PeakTFLOPS[k] = v * part
+	}
+}
+
+// strict.Unmarshaler is what makes bandwidths carry their unit.
+var _ strict.Unmarshaler = (*BytesPerSecond)(nil)

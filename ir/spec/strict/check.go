@@ -1,0 +1,75 @@
+package strict
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// check holds a scalar against its field's tags.
+func (c *Context) check(n *Node, v reflect.Value, path string) {
+	shown := fmt.Sprint(v.Interface())
+	if enum := split(c.tag.Get("enum")); len(enum) > 0 && v.Kind() == reflect.String && !slices.Contains(enum, shown) {
+		c.fix(n.Pos, UnknownValue, ir.Nearest(shown, enum), "%s is %q; want one of %s", path, clip(shown), strings.Join(enum, ", "))
+		return
+	}
+	if !c.inRange(n, v, path) {
+		return
+	}
+	now, limited := c.tag.Lookup("now")
+	switch {
+	case !limited || slices.Contains(split(now), shown):
+	case now == "-":
+		c.Addf(n.Pos, NotYet, "%s is not there yet", path)
+	default:
+		fix := ""
+		if c.tag.Get("enum") == "" && v.Kind() == reflect.String {
+			fix = ir.Nearest(shown, split(now))
+		}
+		c.fix(n.Pos, NotYet, fix, "%s %s is not there yet; today: %s", path, clip(shown), strings.ReplaceAll(now, ",", ", "))
+	}
+}
+
+// ranges are the tags that bound a number.
+var ranges = []struct {
+	tag, words string
+	ok         func(x, bound float64) bool
+}{
+	{"min", "at least", func(x, b float64) bool { return x >= b }},
+	{"max", "at most", func(x, b float64) bool { return x <= b }},
+	{"over", "more than", func(x, b float64) bool { return x > b }},
+	{"under", "less than", func(x, b float64) bool { return x < b }},
+}
+
+func (c *Context) inRange(n *Node, v reflect.Value, path string) bool {
+	var x float64
+	switch {
+	case v.CanInt():
+		x = float64(v.Int())
+	case v.CanUint():
+		x = float64(v.Uint())
+	case v.CanFloat():
+		x = v.Float()
+	default:
+		return true
+	}
+	for _, r := range ranges {
+		text := c.tag.Get(r.tag)
+		if text == "" {
+			continue
+		}
+		bound, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			panic(fmt.Sprintf("strict: %s: tag %s:%q is no number", path, r.tag, text))
+		}
+		if !r.ok(x, bound) {
+			c.Addf(n.Pos, OutOfRange, "%s is %s; %s %s is wanted", path, clip(n.Text), r.words, text)
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,19 @@
+// Package strict reads YAML the way a compiler reads source: all mistakes at once, each at its place.
+//
+// [Parse] turns a file into a [Doc], a tree of [Node] that keeps positions. [Doc.Set] changes the tree as
+// `--set train.steps=5` asks. [Doc.Decode] fills a Go struct from it and remembers where each field was
+// written, so that later checks can point at it with [Doc.Pos].
+//
+// # Struct tags
+//
+//	yaml:"steps"          the key
+//	doc:"last step"       for the schema and the reference
+//	enum:"a,b,c"          the values that a text may have
+//	now:"a"               those of them (or of any scalar) that work today; "-" is none
+//	min, max, over, under the range of a number (over and under are exclusive)
+//
+// A type with more than one form implements [Unmarshaler]. Null is the same as absent. An integer may be
+// written as 300B (K M B T, powers of 1000); it does not start with 0.
+//
+// What this package does not do: it reads no files and knows nothing of jobs or clusters.
+package strict

@@ -1,0 +1,189 @@
+package strict
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+	yaml "go.yaml.in/yaml/v4"
+)
+
+// Kind is what a node is.
+type Kind uint8
+
+// The kinds of node.
+const (
+	Null Kind = iota
+	Bool
+	Int
+	Float
+	String
+	Map
+	List
+)
+
+var kindNames = [...]string{"null", "true or false", "an integer", "a number", "text", "a mapping", "a list"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Node is a value of a file, with its place.
+type Node struct {
+	Kind   Kind
+	Text   string // of a scalar, without quotes
+	Pos    ir.Pos
+	Dir    string  // folder at which relative paths in the value start
+	Fields []Field // of a Map, in the file's order
+	Items  []*Node // of a List
+}
+
+// Field is a key of a mapping and its value.
+type Field struct {
+	Key   string
+	Pos   ir.Pos // of the key
+	Value *Node
+}
+
+// Scalar makes a text node.
+func Scalar(text string, at *Node) *Node {
+	return &Node{Kind: String, Text: text, Pos: at.Pos, Dir: at.Dir}
+}
+
+// Get is the value of a key, or nil if it is absent or null.
+func (n *Node) Get(key string) *Node {
+	if n == nil {
+		return nil
+	}
+	for _, f := range n.Fields {
+		if f.Key == key && f.Value.Kind != Null {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// Put replaces the value of a key, or adds it.
+func (n *Node) Put(f Field) {
+	i := slices.IndexFunc(n.Fields, func(g Field) bool { return g.Key == f.Key })
+	if i < 0 {
+		n.Fields = append(n.Fields, f)
+		return
+	}
+	n.Fields[i] = f
+}
+
+// Clone is a copy whose fields and items can be changed without changing n's.
+func (n *Node) Clone() *Node {
+	c := *n
+	c.Fields = slices.Clone(n.Fields)
+	for i := range c.Fields {
+		c.Fields[i].Value = c.Fields[i].Value.Clone()
+	}
+	c.Items = slices.Clone(n.Items)
+	for i := range c.Items {
+		c.Items[i] = c.Items[i].Clone()
+	}
+	return &c
+}
+
+// describe is the node as messages name it.
+func (n *Node) describe() string {
+	switch n.Kind {
+	case Map, List, Null:
+		return n.Kind.String()
+	case String:
+		return fmt.Sprintf("text %q", clip(n.Text))
+	}
+	return clip(n.Text)
+}
+
+// clip keeps messages short.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}
+
+const (
+	maxDepth = 60     // of nesting
+	maxNodes = 50_000 // after aliases are expanded
+)
+
+// builder turns the YAML library's tree into ours.
+type builder struct {
+	file, dir string
+	count     int
+	full      bool // a limit was met and reported
+	diags     *ir.Diags
+}
+
+func (b *builder) pos(y *yaml.Node) ir.Pos {
+	return ir.Pos{File: b.file, Line: y.Line, Column: y.Column}
+}
+
+func (b *builder) node(y *yaml.Node, depth int) *Node {
+	n := &Node{Pos: b.pos(y), Dir: b.dir}
+	b.count++
+	if b.full || depth > maxDepth || b.count > maxNodes {
+		if !b.full {
+			b.diags.Addf(n.Pos, TooLarge, "the file, its aliases expanded, holds more than %d values or %d levels", maxNodes, maxDepth)
+		}
+		b.full = true
+		return n
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		at := n.Pos
+		n = b.node(y.Alias, depth+1)
+		n.Pos = at
+	case yaml.ScalarNode:
+		n.Kind, n.Text = b.scalarKind(y), y.Value
+	case yaml.SequenceNode:
+		n.Kind = List
+		for _, c := range y.Content {
+			n.Items = append(n.Items, b.node(c, depth+1))
+		}
+	case yaml.MappingNode:
+		n.Kind = Map
+		b.fields(n, y, depth)
+	}
+	return n
+}
+
+func (b *builder) fields(n *Node, y *yaml.Node, depth int) {
+	first := map[string]ir.Pos{}
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key, at := y.Content[i], b.pos(y.Content[i])
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			b.diags.Addf(at, Syntax, "a key is a word, not a mapping, list or alias")
+			continue
+		case key.ShortTag() == "!!merge":
+			b.diags.Addf(at, Syntax, "merge keys (<<) are not read; write the fields out")
+			continue
+		}
+		if p, dup := first[key.Value]; dup {
+			b.diags.Addf(at, DuplicateKey, "key %s is here twice, first on line %d", key.Value, p.Line)
+			continue
+		}
+		first[key.Value] = at
+		n.Fields = append(n.Fields, Field{key.Value, at, b.node(y.Content[i+1], depth+1)})
+	}
+}
+
+func (b *builder) scalarKind(y *yaml.Node) Kind {
+	switch y.ShortTag() {
+	case "!!null":
+		return Null
+	case "!!bool":
+		return Bool
+	case "!!int":
+		return Int
+	case "!!float":
+		return Float
+	case "!!str", "!!timestamp":
+		return String
+	}
+	b.diags.Addf(b.pos(y), Syntax, "tag %s is not read; write the value without it", y.Tag)
+	return Null
+}

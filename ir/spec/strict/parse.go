@@ -1,0 +1,95 @@
+package strict
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	yaml "go.yaml.in/yaml/v4"
+)
+
+const maxBytes = 1 << 20
+
+// Doc is a file's tree, and after Decode the place of each field.
+type Doc struct {
+	File string
+	Root *Node
+	at   map[string]ir.Pos
+}
+
+// New is a document without a file, for jobs made of flags alone.
+func New() *Doc { return &Doc{Root: &Node{Kind: Map}} }
+
+// Parse reads one YAML document (JSON is YAML). The Doc is never nil; after a mistake it holds what could be
+// read.
+func Parse(file string, data []byte) (*Doc, ir.Diags) {
+	d, diags := New(), ir.Diags{}
+	d.File = file
+	d.Root.Pos = ir.Pos{File: file, Line: 1, Column: 1}
+	if len(data) > maxBytes {
+		diags.Addf(d.Root.Pos, TooLarge, "the file has %d bytes; at most %d are read", len(data), maxBytes)
+		return d, diags
+	}
+	var y yaml.Node
+	if err := yaml.Load(data, &y); err != nil {
+		diags = append(diags, syntaxDiag(file, err))
+		return d, diags
+	}
+	if len(y.Content) == 0 {
+		diags.Addf(d.Root.Pos, Empty, "the file is empty")
+		return d, diags
+	}
+	b := builder{file: file, dir: filepath.Dir(file), diags: &diags}
+	d.Root = b.node(y.Content[0], 0)
+	if d.Root.Kind == Null && len(diags) == 0 {
+		diags.Addf(d.Root.Pos, Empty, "the file is empty")
+	}
+	return d, diags
+}
+
+// syntaxDiag is the library's error as ours.
+func syntaxDiag(file string, err error) ir.Diag {
+	pos := ir.Pos{File: file, Line: 1, Column: 1}
+	var all *yaml.LoadErrors
+	one := &yaml.LoadError{Message: err.Error()}
+	if errors.As(err, &all) && len(all.Errors) > 0 {
+		one = all.Errors[0]
+	} else {
+		errors.As(err, &one)
+	}
+	if one.Mark.Line > 0 {
+		pos.Line, pos.Column = one.Mark.Line, max(one.Mark.Column, 1)
+	}
+	switch msg := strings.TrimPrefix(one.Message, "yaml: "); {
+	case strings.Contains(msg, "no documents"):
+		return ir.Diag{Pos: pos, Code: Empty, Msg: "the file is empty"}
+	case strings.Contains(msg, "found multiple"):
+		return ir.Diag{Pos: pos, Code: ManyDocuments, Msg: "the file holds more than one document; one is wanted"}
+	case one.ContextMsg != "":
+		return ir.Diag{Pos: pos, Code: Syntax, Msg: one.ContextMsg + ": " + msg}
+	default:
+		return ir.Diag{Pos: pos, Code: Syntax, Msg: msg}
+	}
+}
+
+// Pos is where the field of that dotted path was written; if it was not, where the closest mapping around
+// it was.
+func (d *Doc) Pos(path string) ir.Pos {
+	for {
+		if p, ok := d.at[path]; ok {
+			return p
+		}
+		i := strings.LastIndexByte(path, '.')
+		if i < 0 {
+			return d.Root.Pos
+		}
+		path = path[:i]
+	}
+}
+
+// Has says whether the field of that dotted path was written.
+func (d *Doc) Has(path string) bool {
+	_, ok := d.at[path]
+	return ok
+}

@@ -1,0 +1,117 @@
+package strict
+
+import (
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+var (
+	leadingZero = regexp.MustCompile(`^[-+]?0[0-9_]`)
+	countForm   = regexp.MustCompile(`^([-+]?[0-9][0-9_]*(?:\.[0-9]+)?)([KMBT])$`)
+	suffixes    = map[string]int64{"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+)
+
+// integer reads a whole number: 300, 300B, 0x10, 1e6.
+func (c *Context) integer(n *Node, path string) (int64, bool) {
+	if c.zeroLed(n, path) {
+		return 0, false
+	}
+	if m := countForm.FindStringSubmatch(n.Text); m != nil && n.Kind == String {
+		if r, ok := new(big.Rat).SetString(strings.ReplaceAll(m[1], "_", "")); ok {
+			r.Mul(r, new(big.Rat).SetInt64(suffixes[m[2]]))
+			if r.IsInt() && r.Num().IsInt64() {
+				return r.Num().Int64(), true
+			}
+		}
+	}
+	if n.Kind == Int {
+		if v, err := strconv.ParseInt(n.Text, 0, 64); err == nil {
+			return v, true
+		}
+	}
+	if f, err := strconv.ParseFloat(n.Text, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		if n.Kind == Float && strings.ContainsAny(n.Text, "eE") && !strings.Contains(n.Text, ".") {
+			return int64(f), true
+		}
+		if n.Kind != Map && n.Kind != List {
+			c.fix(n.Pos, WrongType, strconv.FormatInt(int64(f), 10), "%s is %s; an integer is wanted", path, n.describe())
+			return 0, false
+		}
+	}
+	c.Addf(n.Pos, WrongType, "%s is %s; an integer is wanted", path, n.describe())
+	return 0, false
+}
+
+// number reads a float; an integer is one.
+func (c *Context) number(n *Node, path string) (float64, bool) {
+	if c.zeroLed(n, path) {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(n.Text, "_", ""), 64)
+	switch {
+	case n.Kind == String && err == nil && !math.IsInf(f, 0) && !math.IsNaN(f):
+		c.fix(n.Pos, WrongType, n.Text, "%s is %s; a number is wanted", path, n.describe())
+	case n.Kind != Int && n.Kind != Float:
+		c.Addf(n.Pos, WrongType, "%s is %s; a number is wanted", path, n.describe())
+	case err != nil || math.IsInf(f, 0) || math.IsNaN(f):
+		c.Addf(n.Pos, OutOfRange, "%s is %s; a finite number is wanted", path, n.describe())
+	default:
+		return f, true
+	}
+	return 0, false
+}
+
+func (c *Context) zeroLed(n *Node, path string) bool {
+	if (n.Kind != Int && n.Kind != Float) || !leadingZero.MatchString(n.Text) {
+		return false
+	}
+	sign, digits := "", strings.TrimLeft(n.Text, "+-")
+	if n.Text[0] == '-' {
+		sign = "-"
+	}
+	digits = strings.TrimLeft(digits, "0_")
+	if digits == "" || digits[0] < '0' || digits[0] > '9' {
+		digits = "0" + digits
+	}
+	c.fix(n.Pos, LeadingZero, sign+digits, "%s is %s; a number does not start with 0", path, clip(n.Text))
+	return true
+}
+
+func (c *Context) boolean(n *Node, path string) (val, ok bool) {
+	if n.Kind == Bool {
+		v, err := strconv.ParseBool(strings.ToLower(n.Text))
+		return v, err == nil
+	}
+	fix := ""
+	switch strings.ToLower(n.Text) {
+	case "yes", "on", "y", "1", "true":
+		fix = "true"
+	case "no", "off", "n", "0", "false":
+		fix = "false"
+	}
+	c.fix(n.Pos, WrongType, fix, "%s is %s; true or false is wanted", path, n.describe())
+	return false, false
+}
+
+func (c *Context) text(n *Node, path string) (string, bool) {
+	switch n.Kind {
+	case String:
+		return n.Text, true
+	case Map, List:
+		c.Addf(n.Pos, WrongType, "%s is %s; text is wanted", path, n.describe())
+	default:
+		c.fix(n.Pos, WrongType, strconv.Quote(clip(n.Text)), "%s is %s; text is wanted", path, n.describe())
+	}
+	return "", false
+}
+
+// fix records a mistake and what would be right.
+func (c *Context) fix(p ir.Pos, code ir.Code, fix, format string, args ...any) {
+	c.Addf(p, code, format, args...)
+	(*c.diags)[len(*c.diags)-1].Fix = fix
+}
