@@ -181,15 +181,15 @@ type Settings struct {
 
 // DataSettings say what is read. Paths keep "goroot:" and ${VAR} as the job file wrote them.
 type DataSettings struct {
-	Root          string   `json:"root"`
-	Train         []Source `json:"train"`
-	Valid         []Source `json:"valid"`          // files, or none:
-	ValidFraction float64  `json:"valid_fraction"` // held out of train's end when Valid is empty
-	Tokenizer     string   `json:"tokenizer"`      // "bytes"
+	Root          string  `json:"root"`
+	Train         []File  `json:"train"`
+	Valid         []File  `json:"valid"`          // files, or none:
+	ValidFraction float64 `json:"valid_fraction"` // held out of train's end when Valid is empty
+	Tokenizer     string  `json:"tokenizer"`      // "bytes"
 }
 
-// Source is one file or glob and its weight in the mixture (1 unless said).
-type Source struct {
+// File is one file or glob and its weight in the mixture (1 unless said).
+type File struct {
 	Path   string  `json:"path"`
 	Weight float64 `json:"weight"`
 }

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/comm"
 )
 
 // Rank is one rank's state. Generated code reads the exported fields and calls the functions of this
@@ -24,7 +26,17 @@ type Rank struct {
 	Clip    float64 // factor of the gradients
 	Skip    bool    // this step's update is skipped on all ranks
 	Hyper   Hyper   // the step's rates
+
+	groups  []*comm.Group // of Program.Groups, on the rank's own line
+	buckets []bucket      // of Program.Buckets
+	jobs    chan job      // for the communication line; nil where no bucket needs it
+	world   *comm.World
+	pair    [2]float64 // for reductions of a few numbers
+	reduced bool       // LossSum is of all replicas: ReduceLoss ran since it was cleared
 }
+
+// Float is the element type of a program's tensors.
+type Float interface{ float32 | float64 }
 
 // Hyper is what the optimizer reads in one step.
 type Hyper struct {

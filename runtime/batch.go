@@ -1,0 +1,146 @@
+package runtime
+
+import (
+	"errors"
+
+	"github.com/planc-dev/planc/runtime/data"
+)
+
+// reader gives sample g: data.Set's and Source's Train and Valid.
+type reader func(g int64, tokens, labels []int32) (unmasked int, err error)
+
+// batch is a run of samples on the host, in the order of the global batch.
+type batch struct {
+	tokens, labels []int32
+	unmasked       []int // of each sample, its first positions that count
+	err            error
+}
+
+func newBatch(samples, seqLen int) *batch {
+	return &batch{
+		tokens:   make([]int32, samples*seqLen),
+		labels:   make([]int32, samples*seqLen),
+		unmasked: make([]int, samples),
+	}
+}
+
+// read fills the batch with samples from first on; those from end on are all masked.
+func (b *batch) read(from reader, first, end int64) {
+	n := len(b.tokens) / len(b.unmasked)
+	b.err = nil
+	for i := range b.unmasked {
+		tokens, labels := b.tokens[i*n:(i+1)*n], b.labels[i*n:(i+1)*n]
+		if g := first + int64(i); g < end {
+			if b.unmasked[i], b.err = from(g, tokens, labels); b.err != nil {
+				return
+			}
+			continue
+		}
+		clear(tokens)
+		clear(labels)
+		b.unmasked[i] = 0
+	}
+}
+
+// place copies the rank's rows of a batch of micro micro-batches into its arena.
+func place[F Float](r *Rank, b *batch, micro int) {
+	l := &r.Program.Batch
+	replica := r.replica()
+	elem := r.Program.Elem.Size()
+	for m := range micro {
+		for j := range l.MicroBatch {
+			i := (m*l.Replicas+replica)*l.MicroBatch + j
+			at := (m*l.MicroBatch + j) * l.SeqLen
+			copy(View[int32](r, l.Tokens+at*4, l.SeqLen), b.tokens[i*l.SeqLen:])
+			copy(View[int32](r, l.Labels+at*4, l.SeqLen), b.labels[i*l.SeqLen:])
+			mask := View[F](r, l.Mask+at*elem, l.SeqLen)
+			clear(mask)
+			for k := range b.unmasked[i] {
+				mask[k] = 1
+			}
+		}
+	}
+}
+
+// replica is the rank's number among the replicas.
+func (r *Rank) replica() int {
+	n, radix := 0, 1
+	for _, a := range r.Program.Batch.ReplicaAxes {
+		n += r.Coord[a] * radix
+		radix *= r.Program.axis(a)
+	}
+	return n
+}
+
+// prefetcher reads the training batch that comes next while the ranks work on this one.
+type prefetcher struct {
+	from  reader
+	end   int64 // first sample that training does not read
+	size  int64
+	next  int64 // sample of the batch under way
+	spare *batch
+	ready chan *batch
+}
+
+// newPrefetcher begins to read the batch at sample first.
+func newPrefetcher(from reader, first, end int64, samples, seqLen int) *prefetcher {
+	f := &prefetcher{from: from, end: end, size: int64(samples), next: first, ready: make(chan *batch, 1)}
+	f.spare = newBatch(samples, seqLen)
+	f.begin(newBatch(samples, seqLen))
+	return f
+}
+
+func (f *prefetcher) begin(b *batch) {
+	first := f.next
+	f.next += f.size
+	go func() {
+		b.read(f.from, first, f.end)
+		f.ready <- b
+	}()
+}
+
+// take is the next batch, good until the next take.
+func (f *prefetcher) take() (*batch, error) {
+	b := <-f.ready
+	if b.err != nil {
+		f.ready <- b // for stop, and for whoever takes again
+		return nil, b.err
+	}
+	f.begin(f.spare)
+	f.spare = b
+	return b, nil
+}
+
+// stop waits for the read under way.
+func (f *prefetcher) stop() { <-f.ready }
+
+// openData opens the job's files.
+func openData(p *Program, s *Settings) (*data.Set, error) {
+	spec := data.Spec{
+		ValidFraction: s.Data.ValidFraction, Root: s.Data.Root, Dir: s.Dir, Tokenizer: s.Data.Tokenizer,
+		SeqLen: p.Batch.SeqLen, Vocab: p.Model.Vocab, Seed: s.Train.Seed,
+	}
+	for _, f := range s.Data.Train {
+		spec.Train = append(spec.Train, data.Source{Path: f.Path, Weight: weight(f)})
+	}
+	for _, f := range s.Data.Valid {
+		spec.Valid = append(spec.Valid, data.Source{Path: f.Path, Weight: weight(f)})
+	}
+	return data.Open(spec)
+}
+
+// weight is 1 where a table or a Set left it out.
+func weight(f File) float64 {
+	if f.Weight == 0 {
+		return 1
+	}
+	return f.Weight
+}
+
+// dataCode is the exit code of an error of the data.
+func dataCode(err error) int {
+	if bad := (*data.InputError)(nil); errors.As(err, &bad) {
+		return ExitInput
+	}
+	return ExitFailed
+}

@@ -1,0 +1,179 @@
+package runtime
+
+import (
+	"log/slog"
+	"math"
+	"testing"
+
+	"github.com/planc-dev/planc/runtime/rng"
+)
+
+// The programs of these tests are bigram models written by hand as generated code would be: logits are
+// W[token] + b, trained data parallel, with the optimizer's state whole or sharded (ZeRO-1).
+
+const (
+	vocab    = 11
+	vocabPad = 128 // elements of W, and of b, in the flat space
+)
+
+// bigram is such a program: global batch 8 of 6 tokens over dp replicas.
+func bigram[F Float](dp, zero int) *Program {
+	shard := -1
+	if zero == 1 {
+		shard = 0
+	}
+	state := func(elems int) int {
+		if zero == 1 {
+			return elems / dp
+		}
+		return elems
+	}
+	elem, size := F64, 8
+	if _, ok := any(F(0)).(float32); ok {
+		elem, size = F32, 4
+	}
+	flat := Region{0, 2 * vocabPad * size}
+	at := 0
+	next := func(bytes int) Region {
+		r := Region{at, bytes}
+		at += (bytes + 63) &^ 63
+		return r
+	}
+	p := &Program{
+		Name: "bigram", Hash: "0123456789abcdef", Elem: elem,
+		Plan:  Plan{DP: dp, Zero: zero, Text: "dp test"},
+		Model: Model{Name: "bigram", Params: vocab*vocab + vocab, Vocab: vocab, SeqLen: 6},
+		Settings: Settings{Train: TrainSettings{
+			Steps: 12, Seed: 5, Optimizer: OptimizerSettings{LR: 0.05, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, WeightDecay: 0.1, ClipNorm: 0.3},
+			Schedule: ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
+		}},
+		Mesh:   []Axis{{"dp", dp}},
+		Groups: []Group{{[]string{"dp"}}},
+		Params: []Param{
+			{Name: "w", Dims: []Dim{{"vocab", vocab, nil}, {"out", vocab, nil}}, Offset: []int{0}, Init: Init{Normal, 0.3}, Decay: true},
+			{Name: "b", Dims: []Dim{{"out", vocab, nil}}, Offset: []int{vocabPad}},
+		},
+		Buckets: []Bucket{
+			{Offset: vocabPad, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: 0, Count: []string{"dp"}},
+			{Offset: 0, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: state(vocabPad), Count: []string{"dp"}},
+		},
+		Batch: BatchLayout{MicroBatch: 8 / dp / 2, MicroBatches: 2, SeqLen: 6, Replicas: dp, ReplicaAxes: []string{"dp"}, GlobalBatch: 8},
+		Step:  bigramStep[F], Eval: bigramEval[F], Logits: bigramLogits[F],
+	}
+	if dp == 1 {
+		p.Buckets[0].Sum, p.Buckets[1].Sum = -1, -1
+	}
+	tokens := 8 / dp * 6
+	p.Arena.Params, p.Arena.Grads = next(flat.Size), next(flat.Size)
+	p.Arena.Moment1, p.Arena.Moment2 = next(state(2*vocabPad)*size), next(state(2*vocabPad)*size)
+	p.Batch.Tokens, p.Batch.Labels, p.Batch.Mask = next(4*tokens).Offset, next(4*tokens).Offset, next(size*tokens).Offset
+	p.Arena.Logits = next(p.Batch.MicroBatch * vocab * size)
+	p.Arena.Size = at
+	return p
+}
+
+func bigramStep[F Float](r *Rank) {
+	a := &r.Program.Arena
+	CountTokens[F](r, 0)
+	grads := View[F](r, a.Grads.Offset, 2*vocabPad)
+	Zero(grads)
+	for m := range r.Program.Batch.MicroBatches {
+		r.LossSum += bigramLoss(r, m, grads)
+	}
+	StartReduce[F](r, 0)
+	StartReduce[F](r, 1)
+	ReduceLoss(r, 0)
+	WaitReduce(r, 0)
+	WaitReduce(r, 1)
+	ClipGradients[F](r, 0)
+	for b := range r.Program.Buckets {
+		Optimize[F](r, b)
+		StartGather[F](r, b)
+	}
+	for b := range r.Program.Buckets {
+		WaitGather(r, b)
+	}
+}
+
+func bigramEval[F Float](r *Rank) { r.LossSum += bigramLoss[F](r, 0, nil) }
+
+// bigramLoss is the loss of a micro-batch; where grads is given it adds the gradient of the mean loss.
+func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
+	l := &r.Program.Batch
+	n := l.MicroBatch * l.SeqLen
+	tokens := View[int32](r, l.Tokens+4*m*n, n)
+	labels := View[int32](r, l.Labels+4*m*n, n)
+	mask := View[F](r, l.Mask+r.Program.Elem.Size()*m*n, n)
+	loss := 0.0
+	for i, tok := range tokens {
+		if mask[i] == 0 {
+			continue
+		}
+		p := bigramSoftmax[F](r, int(tok))
+		loss -= math.Log(p[labels[i]])
+		p[labels[i]]--
+		for j := range p {
+			if grads != nil {
+				grads[int(tok)*vocab+j] += F(p[j] / r.Tokens)
+				grads[vocabPad+j] += F(p[j] / r.Tokens)
+			}
+		}
+	}
+	return loss
+}
+
+func bigramSoftmax[F Float](r *Rank, tok int) []float64 {
+	params := View[F](r, r.Program.Arena.Params.Offset, 2*vocabPad)
+	p, sum := make([]float64, vocab), 0.0
+	for j := range p {
+		p[j] = math.Exp(float64(params[tok*vocab+j] + params[vocabPad+j]))
+		sum += p[j]
+	}
+	for j := range p {
+		p[j] /= sum
+	}
+	return p
+}
+
+func bigramLogits[F Float](r *Rank) {
+	l := &r.Program.Batch
+	out := View[F](r, r.Program.Arena.Logits.Offset, l.MicroBatch*vocab)
+	for row := range l.MicroBatch {
+		tok := View[int32](r, l.Tokens, l.MicroBatch*l.SeqLen)[row*l.SeqLen+r.Pos]
+		for j, p := range bigramSoftmax[F](r, int(tok)) {
+			out[row*vocab+j] = F(math.Log(p))
+		}
+	}
+}
+
+// drawn is a Source of chains in which each token mostly follows from the one before.
+type drawn struct{ train, valid int64 }
+
+func (d drawn) Train(g int64, tokens, labels []int32) (int, error) {
+	return d.fill(rng.Key(1, uint64(g%d.train)), tokens, labels), nil
+}
+func (d drawn) Valid(g int64, tokens, labels []int32) (int, error) {
+	return d.fill(rng.Key(2, uint64(g)), tokens, labels), nil
+}
+func (d drawn) TrainSamples() int64 { return d.train }
+func (d drawn) ValidSamples() int64 { return d.valid }
+
+func (d drawn) fill(key uint64, tokens, labels []int32) int {
+	t := int32(rng.Bits(key, 0) % vocab)
+	for i := range tokens {
+		tokens[i] = t
+		t = (3*t + 1) % vocab
+		if rng.Uniform(key, uint64(i+1)) < 0.2 {
+			t = int32(rng.Bits(key, uint64(i+100)) % vocab)
+		}
+		labels[i] = t
+	}
+	return len(tokens) - int(key%3) // not every row is full
+}
+
+// train runs a program over drawn data in dir.
+func train(t *testing.T, p *Program, dir string, opts ...Option) (Result, error) {
+	t.Helper()
+	opts = append([]Option{Dir(dir), Data(drawn{40, 10}), Logger(slog.New(slog.DiscardHandler))}, opts...)
+	return Run(t.Context(), p, opts...)
+}

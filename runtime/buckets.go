@@ -1,0 +1,137 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/runtime/comm"
+)
+
+// bucket is one rank's view of a Bucket.
+type bucket struct {
+	reduce, shard, sum *comm.Group // on the communication line; nil: none, or a group of one
+	lo, hi             int         // the part of the flat space whose optimizer state is here
+	counts             bool        // this rank's part counts in the gradient's norm
+	spans              []span      // parameters in [lo, hi)
+
+	pending [2]bool          // by kind: started, not waited for
+	done    [2]chan struct{} // by kind: one token a finished job
+}
+
+// span is a run of parameters that the optimizer treats alike.
+type span struct {
+	lo, hi int // in elements of the flat space
+	decay  bool
+}
+
+// job is work for a rank's communication line.
+type job struct {
+	bucket int
+	kind   int
+	run    func(*Rank, int) error
+}
+
+const (
+	reducing  = 0
+	gathering = 1
+)
+
+// StartReduce begins the reduction of a bucket's gradient on the rank's communication line: summed over
+// Reduce; then, where the bucket is sharded, summed and scattered over Shard, so that this rank's 1/n of
+// the bucket is right, in place; then what is left is summed over Sum. WaitReduce ends it. Buckets are
+// reduced in the order in which they are started, which must be the same on all ranks.
+func StartReduce[F Float](r *Rank, bucket int) { r.start(bucket, reducing, reduceBucket[F]) }
+
+// WaitReduce returns when the bucket's reduction is done. No gradient of the bucket may be touched before.
+func WaitReduce(r *Rank, bucket int) { r.wait(bucket, reducing) }
+
+// StartGather begins to gather a bucket's updated parameters from the ranks of Shard, as StartReduce does.
+func StartGather[F Float](r *Rank, bucket int) { r.start(bucket, gathering, gatherBucket[F]) }
+
+// WaitGather returns when the bucket's parameters are whole.
+func WaitGather(r *Rank, bucket int) { r.wait(bucket, gathering) }
+
+func reduceBucket[F Float](r *Rank, i int) error {
+	b, spec := &r.buckets[i], &r.Program.Buckets[i]
+	whole := View[F](r, r.gradAt(spec.Offset), spec.Elems)
+	mine := whole[b.lo-spec.Offset : b.hi-spec.Offset]
+	if b.reduce != nil {
+		if err := comm.AllReduce(b.reduce, whole, Sum); err != nil {
+			return err
+		}
+	}
+	if b.shard != nil {
+		if err := comm.ReduceScatter(b.shard, mine, whole, 1, len(mine)); err != nil {
+			return err
+		}
+	}
+	if b.sum != nil {
+		return comm.AllReduce(b.sum, mine, Sum)
+	}
+	return nil
+}
+
+func gatherBucket[F Float](r *Rank, i int) error {
+	b, spec := &r.buckets[i], &r.Program.Buckets[i]
+	if b.shard == nil {
+		return nil
+	}
+	whole := View[F](r, r.Program.Arena.Params.Offset+spec.Offset*r.Program.Elem.Size(), spec.Elems)
+	mine := whole[b.lo-spec.Offset : b.hi-spec.Offset]
+	return comm.AllGather(b.shard, whole, mine, 1, len(mine), len(whole))
+}
+
+// gradAt is the byte offset of the gradient of an element of the flat space.
+func (r *Rank) gradAt(elem int) int { return r.Program.Arena.Grads.Offset + elem*r.Program.Elem.Size() }
+
+func (r *Rank) start(i, kind int, run func(*Rank, int) error) {
+	b := &r.buckets[i]
+	if b.pending[kind] {
+		panic(fmt.Sprintf("runtime: bucket %d was started twice", i))
+	}
+	b.pending[kind] = true
+	if b.free(kind) {
+		return
+	}
+	select {
+	case r.jobs <- job{i, kind, run}:
+	case <-r.world.Done():
+		check(r.world.Err())
+	}
+}
+
+func (r *Rank) wait(i, kind int) {
+	b := &r.buckets[i]
+	if !b.pending[kind] {
+		panic(fmt.Sprintf("runtime: bucket %d was waited for and not started", i))
+	}
+	b.pending[kind] = false
+	if b.free(kind) {
+		return
+	}
+	select {
+	case <-b.done[kind]:
+	case <-r.world.Done():
+		check(r.world.Err())
+	}
+}
+
+// free says whether the job would move nothing.
+func (b *bucket) free(kind int) bool {
+	return b.shard == nil && (kind == gathering || b.reduce == nil && b.sum == nil)
+}
+
+// serve is the communication line: it runs jobs until the channel closes or the world fails.
+func (r *Rank) serve() {
+	defer func() {
+		if x := recover(); x != nil {
+			r.world.Fail(rankError(r.ID, x))
+		}
+	}()
+	for j := range r.jobs {
+		if err := j.run(r, j.bucket); err != nil {
+			r.world.Fail(err)
+			return
+		}
+		r.buckets[j.bucket].done[j.kind] <- struct{}{}
+	}
+}

@@ -1,0 +1,67 @@
+package runtime
+
+import "math"
+
+// clipEpsilon keeps the clip factor finite, as in PyTorch.
+const clipEpsilon = 1e-6
+
+// CountTokens sets Tokens to the number of unmasked tokens of the step's global batch: the mask in the
+// arena, summed over the group that numbers the replicas (-1: one replica), in float64.
+func CountTokens[F Float](r *Rank, group int) {
+	b := &r.Program.Batch
+	r.pair[0] = 0
+	for _, x := range View[F](r, b.Mask, b.MicroBatches*b.MicroBatch*b.SeqLen) {
+		r.pair[0] += float64(x)
+	}
+	AllReduce(r, group, r.pair[:1], Sum)
+	r.Tokens = r.pair[0]
+}
+
+// ReduceLoss sums LossSum over a group (-1: none).
+func ReduceLoss(r *Rank, group int) {
+	r.pair[0] = r.LossSum
+	AllReduce(r, group, r.pair[:1], Sum)
+	r.LossSum = r.pair[0]
+	r.reduced = true
+}
+
+// ClipGradients sets Norm to the norm of the whole gradient, every logical element counted once in
+// float64, over the group of all ranks (-1: one rank); Clip to min(1, Hyper.ClipNorm/(Norm+1e-6)), or 1
+// where there is no clipping; and Skip on every rank if Norm, or the loss of any rank, is not finite. It
+// runs after the gradients are reduced.
+func ClipGradients[F Float](r *Rank, world int) {
+	sum := 0.0
+	for i := range r.buckets {
+		if b := &r.buckets[i]; b.counts {
+			sum += squares(View[F](r, r.gradAt(b.lo), b.hi-b.lo))
+		}
+	}
+	r.pair = [2]float64{sum, 0}
+	if !finite(r.LossSum) {
+		r.pair[1] = 1
+	}
+	AllReduce(r, world, r.pair[:], Sum)
+	r.Norm = math.Sqrt(r.pair[0])
+	r.Skip = !finite(r.Norm) || r.pair[1] != 0
+	r.Clip = 1
+	if c := r.Hyper.ClipNorm; c > 0 {
+		r.Clip = min(1, c/(r.Norm+clipEpsilon))
+	}
+}
+
+// squares is Σ x², in four sums so that the additions overlap.
+func squares[F Float](x []F) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		a += float64(float64(x[0]) * float64(x[0]))
+		b += float64(float64(x[1]) * float64(x[1]))
+		c += float64(float64(x[2]) * float64(x[2]))
+		d += float64(float64(x[3]) * float64(x[3]))
+	}
+	for _, v := range x {
+		a += float64(float64(v) * float64(v))
+	}
+	return (a + b) + (c + d)
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,55 @@
+package runtime
+
+import "github.com/planc-dev/planc/runtime/comm"
+
+// Op joins the elements of a group in AllReduce.
+type Op = comm.Op
+
+const (
+	Sum = comm.Sum
+	Max = comm.Max
+	LSE = comm.LSE // log of the sum of exponentials
+)
+
+// failure carries an error out of generated code, which has no error results, to the rank's command loop.
+type failure struct{ err error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// AllReduce joins buf over a group in place, in the members' order.
+func AllReduce[F Float](r *Rank, group int, buf []F, op Op) {
+	if group >= 0 {
+		check(comm.AllReduce(r.groups[group], buf, op))
+	}
+}
+
+// AllGather fills rows of dst, total wide, from the members' rows of src, inner wide: part i becomes
+// columns [i*inner, min((i+1)*inner, total)) of each of outer rows.
+func AllGather[F Float](r *Rank, group int, dst, src []F, outer, inner, total int) {
+	check(comm.AllGather(r.groups[group], dst, src, outer, inner, total))
+}
+
+// ReduceScatter leaves dst[o,j] = Σ_i src_i[o, me*inner+j], summed in the members' order.
+func ReduceScatter[F Float](r *Rank, group int, dst, src []F, outer, inner int) {
+	check(comm.ReduceScatter(r.groups[group], dst, src, outer, inner))
+}
+
+// Slice leaves dst[o,j] = src[o, me*inner+j]. It moves nothing between ranks.
+func Slice[F Float](r *Rank, group int, dst, src []F, outer, inner int) {
+	comm.Slice(r.groups[group], dst, src, outer, inner)
+}
+
+// Index is the rank's index in a group.
+func Index(r *Rank, group int) int {
+	if group < 0 {
+		return 0
+	}
+	return r.groups[group].Index()
+}
+
+// Zero clears buf.
+func Zero[F Float](buf []F) { clear(buf) }

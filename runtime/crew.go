@@ -1,0 +1,151 @@
+package runtime
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/comm"
+)
+
+// arenaAlign is the alignment of an arena's first byte.
+const arenaAlign = 64
+
+// crew is all ranks of a program, each a goroutine that waits for commands.
+type crew struct {
+	ranks    []*Rank
+	world    *comm.World
+	commands []chan func(*Rank)
+	busy     sync.WaitGroup // ranks that run a command
+	alive    sync.WaitGroup // goroutines
+}
+
+// newCrew makes the ranks, each with its arena, and starts them.
+func newCrew(p *Program, timeout time.Duration) (*crew, error) {
+	mesh := p.mesh()
+	c := &crew{world: comm.NewWorld(mesh, timeout)}
+	for id := range mesh.Size() {
+		r, err := newRank(p, mesh, c.world, id)
+		if err != nil {
+			return nil, err
+		}
+		c.ranks = append(c.ranks, r)
+	}
+	for _, r := range c.ranks {
+		ch := make(chan func(*Rank))
+		c.commands = append(c.commands, ch)
+		c.alive.Go(func() {
+			for f := range ch {
+				c.command(r, f)
+			}
+			close(r.jobs)
+		})
+		c.alive.Go(r.serve)
+	}
+	return c, nil
+}
+
+// do runs f on every rank and returns when all have run it. The error is that of the rank that failed
+// first; the crew is then of no more use.
+func (c *crew) do(f func(*Rank)) error {
+	if err := c.world.Err(); err != nil {
+		return err
+	}
+	c.busy.Add(len(c.ranks))
+	for _, ch := range c.commands {
+		ch <- f
+	}
+	c.busy.Wait()
+	return c.world.Err()
+}
+
+func (c *crew) command(r *Rank, f func(*Rank)) {
+	defer c.busy.Done()
+	defer func() {
+		if x := recover(); x != nil {
+			c.world.Fail(rankError(r.ID, x))
+		}
+	}()
+	f(r)
+}
+
+// close ends the ranks' goroutines.
+func (c *crew) close() {
+	for _, ch := range c.commands {
+		close(ch)
+	}
+	c.alive.Wait()
+}
+
+// rankError is what a rank's panic means: an error that generated code could not return, or a fault.
+func rankError(rank int, x any) error {
+	if f, ok := x.(failure); ok {
+		return f.err
+	}
+	return fmt.Errorf("rank %d: %v\n%s", rank, x, debug.Stack())
+}
+
+func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, error) {
+	r := &Rank{Program: p, ID: id, Coord: map[string]int{}, Arena: alignedBytes(p.Arena.Size), world: world}
+	for i, c := range mesh.Coord(id) {
+		r.Coord[mesh[i].Name] = c
+	}
+	for _, g := range p.Groups {
+		joined, err := world.Join(id, g.Axes, comm.Main)
+		if err != nil {
+			return nil, err
+		}
+		r.groups = append(r.groups, joined)
+	}
+	ts := tensors(p, r.Coord)
+	for i := range p.Buckets {
+		b, err := newBucket(r, &p.Buckets[i], ts)
+		if err != nil {
+			return nil, err
+		}
+		r.buckets = append(r.buckets, b)
+	}
+	r.jobs = make(chan job, 2*len(p.Buckets))
+	return r, nil
+}
+
+func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
+	p := r.Program
+	b := bucket{lo: spec.Offset, hi: spec.Offset + spec.Elems}
+	b.done = [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+	var err error
+	join := func(group int) (g *comm.Group) {
+		if err != nil || p.groupSize(group) == 1 {
+			return nil
+		}
+		g, err = r.world.Join(r.ID, p.atoms(group), comm.Overlap)
+		return g
+	}
+	b.reduce, b.shard = join(spec.Reduce), join(spec.Shard)
+	if common(p.atoms(spec.Shard), p.atoms(spec.Sum)) == 0 {
+		b.sum = join(spec.Sum)
+	}
+	if b.shard != nil {
+		part := spec.Elems / b.shard.Size()
+		b.lo += part * b.shard.Index()
+		b.hi = b.lo + part
+	}
+	b.counts = true
+	for _, a := range spec.Count {
+		if r.Coord[a] != 0 && !slices.Contains(p.atoms(spec.Shard), a) {
+			b.counts = false
+		}
+	}
+	b.spans = spansOf(ts, b.lo, b.hi)
+	return b, err
+}
+
+// alignedBytes are n zero bytes at an address that arenaAlign divides.
+func alignedBytes(n int) []byte {
+	b := make([]byte, n+arenaAlign-1)
+	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))
+	return b[at : at+n : at+n]
+}

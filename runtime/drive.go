@@ -1,0 +1,281 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/planc-dev/planc/runtime/data"
+)
+
+// run is one execution of a program: the driver of its crew. One goroutine owns it.
+type run struct {
+	p   *Program
+	o   options
+	s   Settings // the program's, with the options' changes
+	res Result
+
+	ckptDir string
+	files   *data.Set // nil where the caller brings a Source
+	source  Source
+	rows    *prefetcher
+	crew    *crew
+	metrics *metrics
+	report  *report
+
+	total   int   // last step
+	end     int64 // first sample that is not trained on
+	done    progress
+	saved   int       // step of the last checkpoint, -1 for none
+	checked int       // step of the last evaluation, -1 for none
+	times   []float64 // seconds of the steps after the first, the last of them kept
+}
+
+// progress is what training has done so far, over all its runs.
+type progress struct {
+	step    int   // finished
+	updates int   // of them, those that were applied
+	samples int64 // read
+	tokens  int64 // unmasked
+}
+
+// keptTimes bounds how many step times the median is taken of.
+const keptTimes = 4096
+
+// Run trains the program's model in this process, all ranks as goroutines, and returns when it is done or
+// ctx is. It continues the newest verified checkpoint in its folder, unless told otherwise. Its error is
+// an *ExitError. When ctx ends, Run finishes the step, commits a checkpoint, and returns exit code 75.
+func Run(ctx context.Context, p *Program, opts ...Option) (Result, error) {
+	r := &run{p: p, s: p.Settings, saved: -1, checked: -1}
+	for _, f := range opts {
+		f(&r.o)
+	}
+	nan := math.NaN()
+	r.res = Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan, StepSeconds: nan, MFU: nan}
+	err := r.prepare()
+	if err == nil {
+		err = r.train(ctx)
+	}
+	r.close()
+	return r.res, coded(err)
+}
+
+// coded gives an error its exit code.
+func coded(err error) error {
+	var exit *ExitError
+	if err == nil || errors.As(err, &exit) && error(exit) == err {
+		return err
+	}
+	return &ExitError{inputCode(err, dataCode(err)), err}
+}
+
+// prepare does everything up to the first step.
+func (r *run) prepare() error {
+	r.report = newReport(&r.o)
+	if err := r.settle(); err != nil {
+		return err
+	}
+	if err := r.openSource(); err != nil {
+		return err
+	}
+	r.announce()
+	var err error
+	if r.crew, err = newCrew(r.p, r.o.timeout); err != nil {
+		return err
+	}
+	if r.metrics, err = openMetrics(r.o.logDir); err != nil {
+		return err
+	}
+	r.res.Metrics = r.metrics.path
+	if err := r.restore(); err != nil {
+		return err
+	}
+	r.res.FirstStep, r.res.Steps = r.done.step+1, r.done.step
+	r.rows = newPrefetcher(r.source.Train, r.done.samples, r.end, r.p.Batch.GlobalBatch, r.p.Batch.SeqLen)
+	return nil
+}
+
+// settle decides settings and folders.
+func (r *run) settle() error {
+	if err := r.p.validate(); err != nil {
+		return err
+	}
+	for _, c := range r.o.sets {
+		if err := r.s.set(c.path, c.value); err != nil {
+			return &ExitError{ExitInput, err}
+		}
+	}
+	if err := r.s.check(); err != nil {
+		return &ExitError{ExitInput, err}
+	}
+	if r.o.dir == "" {
+		r.o.dir = filepath.Join(defaultRunsDir, r.p.Name)
+	}
+	if r.o.logDir == "" {
+		r.o.logDir = r.o.dir
+	}
+	r.ckptDir = r.o.checkpointDir
+	if r.ckptDir == "" {
+		r.ckptDir = filepath.Join(r.o.dir, "checkpoints")
+	}
+	r.res.Dir, r.res.Ranks, r.res.ArenaBytes = r.o.dir, r.p.mesh().Size(), int64(r.p.Arena.Size)
+	return nil
+}
+
+// openSource opens the data and finds how long training is.
+func (r *run) openSource() error {
+	r.source = r.o.source
+	if r.source == nil {
+		set, err := openData(r.p, &r.s)
+		if err != nil {
+			return err
+		}
+		r.files, r.source = set, set
+	}
+	b, t := r.p.Batch, &r.s.Train
+	r.end = math.MaxInt64
+	switch {
+	case t.Steps > 0:
+		r.total = t.Steps
+	case t.Tokens > 0:
+		step := int64(b.GlobalBatch) * int64(b.SeqLen)
+		r.total = int((t.Tokens + step - 1) / step)
+	default:
+		n := r.source.TrainSamples()
+		if n <= 0 {
+			return exitf(ExitInput, "train.epochs needs data whose length is known; set train.steps")
+		}
+		r.end = max(1, int64(math.Round(t.Epochs*float64(n))))
+		r.total = int((r.end + int64(b.GlobalBatch) - 1) / int64(b.GlobalBatch))
+	}
+	return nil
+}
+
+// announce prints the first lines of a run, but for what is resumed.
+func (r *run) announce() {
+	p := r.p
+	ranks := "1 rank"
+	if r.res.Ranks > 1 {
+		ranks = fmt.Sprintf("%d ranks", r.res.Ranks)
+	}
+	r.report.say(fmt.Sprintf("%s: %s · %s on this CPU", p.Name, p.Plan.Text, ranks),
+		"plan", "name", p.Name, "plan", p.Plan.Text, "ranks", r.res.Ranks)
+	r.report.say(fmt.Sprintf("program %s · %s parameters · predicted %s a step, %s tokens/s, %s a rank", shortHash(p.Hash),
+		short(float64(p.Model.Params)), seconds(p.Predict.StepSeconds), short(p.Predict.TokensPerSecond), size(p.Predict.MemoryBytes)),
+		"program", "hash", p.Hash, "params", p.Model.Params, "predicted_step_s", p.Predict.StepSeconds,
+		"predicted_tokens_per_s", p.Predict.TokensPerSecond, "predicted_memory_bytes", p.Predict.MemoryBytes)
+	if r.files != nil {
+		r.report.say("data: "+r.files.String(), "data", "data", r.files.String())
+	}
+}
+
+func shortHash(h string) string { return h[:min(12, len(h))] }
+
+// train runs the steps that are left and what comes after the last.
+func (r *run) train(ctx context.Context) error {
+	for r.done.step < r.total {
+		if ctx.Err() != nil {
+			return r.stop()
+		}
+		err := r.oneStep()
+		if errors.Is(err, ErrStop) && r.done.step < r.total {
+			return r.stop()
+		}
+		if err != nil && !errors.Is(err, ErrStop) {
+			return err
+		}
+	}
+	return r.finish()
+}
+
+// oneStep runs a step and all that its number calls for.
+func (r *run) oneStep() error {
+	s, err := r.advance()
+	if err != nil {
+		return err
+	}
+	every := func(n int) bool { return n > 0 && s.Step%n == 0 }
+	if every(r.s.Train.Eval.Every) {
+		if err := r.evaluate(); err != nil {
+			return err
+		}
+	}
+	if every(r.s.Train.Checkpoint.Every) {
+		if err := r.save(); err != nil {
+			return err
+		}
+	}
+	if r.o.onStep != nil {
+		return r.o.onStep(*s)
+	}
+	return nil
+}
+
+// stop ends a run on request.
+func (r *run) stop() error {
+	if err := r.save(); err != nil {
+		return err
+	}
+	if err := r.metrics.event(r.done.step, "stop", "on request"); err != nil {
+		return err
+	}
+	return exitf(ExitOnRequest, "stopped on request after step %d of %d; checkpoint %s continues it", r.done.step, r.total, r.res.Checkpoint)
+}
+
+// finish evaluates, saves and samples after the last step.
+func (r *run) finish() error {
+	if err := r.evaluate(); err != nil {
+		return err
+	}
+	if err := r.save(); err != nil {
+		return err
+	}
+	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {
+		text, err := r.sample(prompt)
+		if err != nil {
+			return err
+		}
+		r.res.Sample = text
+	}
+	r.report.clear()
+	return nil
+}
+
+func (r *run) close() {
+	if r.rows != nil {
+		r.rows.stop()
+	}
+	if r.crew != nil {
+		r.crew.close()
+	}
+	if r.files != nil {
+		r.files.Close()
+	}
+	if r.metrics != nil {
+		r.metrics.f.Close()
+	}
+	r.res.PeakBytes = peakResident()
+	r.report.clear()
+}
+
+// median of the kept step times, NaN for none.
+func median(times []float64) float64 {
+	if len(times) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[len(sorted)/2]
+}
+
+// left is the time that the remaining steps will take.
+func (r *run) left() time.Duration {
+	m := median(r.times[max(0, len(r.times)-20):])
+	if math.IsNaN(m) {
+		return 0
+	}
+	return time.Duration(m * float64(r.total-r.done.step) * float64(time.Second))
+}

@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// flag is one flag of a training binary.
+type flag struct {
+	name, arg, help string
+	bare            bool // takes no value
+	apply           func(c *command, value string) error
+}
+
+// command is what the flags of a training binary ask for.
+type command struct {
+	opts []Option
+	json bool
+	help bool
+}
+
+func (c *command) add(o Option) error {
+	c.opts = append(c.opts, o)
+	return nil
+}
+
+// flags are all flags, in the order of --help.
+var flags = []flag{
+	{"dir", "D", "folder of metrics.jsonl and checkpoints/ (default runs/NAME)", false,
+		func(c *command, v string) error { return c.add(Dir(v)) }},
+	{"resume", "auto|never|STEP|DIR", "where to begin (default auto: the newest whole checkpoint)", false,
+		func(c *command, v string) error { return c.add(Resume(v)) }},
+	{"steps", "N", "the last step, absolute, also on resume", false,
+		func(c *command, v string) error { return c.add(Set("train.steps", v)) }},
+	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; may be repeated", false, setFlag},
+	{"data", "FILE", "train on this file instead of the job's", false, dataFlag},
+	{"checkpoint-dir", "D", "folder of the checkpoints (default DIR/checkpoints)", false,
+		func(c *command, v string) error { return c.add(CheckpointDir(v)) }},
+	{"checkpoint-every", "N", "steps between checkpoints; 0: at the end and on request", false,
+		func(c *command, v string) error { return c.add(Set("train.checkpoint.every", v)) }},
+	{"log-dir", "D", "folder of metrics.jsonl (default DIR)", false,
+		func(c *command, v string) error { return c.add(LogDir(v)) }},
+	{"seed", "S", "of parameters, data order, dropout and samples", false,
+		func(c *command, v string) error { return c.add(Set("train.seed", v)) }},
+	{"threads", "N", "processors a rank may use (default: what there are, shared)", false, threadsFlag},
+	{"cpu-isa", "auto|avx512|avx2|portable", "instructions of the kernels (default auto)", false, isaFlag},
+	{"log", "text|json", "progress on stderr, for people or for machines (default text)", false, logFlag},
+	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
+}
+
+// isas are the values of --cpu-isa.
+var isas = []string{"auto", "avx512", "avx2", "portable"}
+
+// launchFlags belong to launches over several processes.
+var launchFlags = []string{"nodes", "node-rank", "master-addr", "master-port", "nproc-per-node", "rank", "world-size"}
+
+func setFlag(c *command, v string) error {
+	path, value, ok := strings.Cut(v, "=")
+	if !ok {
+		return fmt.Errorf("--set %s: write it as --set %s=VALUE", v, v)
+	}
+	return c.add(Set(path, value))
+}
+
+func dataFlag(c *command, v string) error {
+	path := v
+	if !strings.HasPrefix(v, "goroot:") {
+		abs, err := filepath.Abs(v)
+		if err != nil {
+			return err
+		}
+		path = abs
+	}
+	return c.add(func(o *options) {
+		o.sets = append(o.sets, setting{"data.train", []File{{path, 1}}}, setting{dataOnly, nil})
+	})
+}
+
+func threadsFlag(c *command, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return fmt.Errorf("--threads %s: it is a count from 1 up", v)
+	}
+	return c.add(Threads(n))
+}
+
+func isaFlag(c *command, v string) error {
+	if !slices.Contains(isas, v) {
+		return fmt.Errorf("--cpu-isa %s: it is one of %s", v, strings.Join(isas, ", "))
+	}
+	return c.add(func(o *options) { o.isa = v })
+}
+
+func logFlag(c *command, v string) error {
+	if v != "text" && v != "json" {
+		return fmt.Errorf("--log %s: it is text or json", v)
+	}
+	c.json = v == "json"
+	return nil
+}
+
+// parse reads the arguments of a training binary. Both --name value and --name=value will do.
+func parse(args []string) (*command, error) {
+	c := &command{}
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		name, dashes := strings.CutPrefix(arg, "--")
+		if arg == "-h" {
+			name, dashes = "help", true
+		}
+		if !dashes || name == "" {
+			return nil, exitf(ExitInput, "unexpected argument %s; --help lists the flags", arg)
+		}
+		name, value, given := strings.Cut(name, "=")
+		f, err := known(name)
+		if err != nil {
+			return nil, err
+		}
+		if !f.bare && !given {
+			if len(args) == 0 {
+				return nil, exitf(ExitInput, "--%s needs a value: --%s %s", name, name, f.arg)
+			}
+			value, args = args[0], args[1:]
+		}
+		if err := f.apply(c, value); err != nil {
+			return nil, &ExitError{ExitInput, err}
+		}
+	}
+	return c, nil
+}
+
+func known(name string) (*flag, error) {
+	if i := slices.IndexFunc(flags, func(f flag) bool { return f.name == name }); i >= 0 {
+		return &flags[i], nil
+	}
+	if slices.Contains(launchFlags, name) {
+		return nil, exitf(ExitCannot, "--%s: launch by other launchers is not there yet; without it the binary starts all its ranks here", name)
+	}
+	var names []string
+	for _, f := range flags {
+		names = append(names, "--"+f.name)
+	}
+	return nil, exitf(ExitInput, "unknown flag --%s%s", name, didYouMean("--"+name, names))
+}
+
+// launchVariables say, under each launcher, how many processes there are.
+var launchVariables = map[string]string{
+	"WORLD_SIZE": "torchrun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpirun", "SLURM_STEP_NUM_TASKS": "srun",
+}
+
+// checkLaunch refuses a process that is one of several.
+func checkLaunch(lookup func(string) (string, bool)) error {
+	for _, name := range slices.Sorted(maps.Keys(launchVariables)) {
+		if v, ok := lookup(name); ok && v != "" && v != "1" {
+			return exitf(ExitCannot, "%s=%s: launch by other launchers (%s) is not there yet; start the binary once, alone: it starts all its ranks here",
+				name, v, launchVariables[name])
+		}
+	}
+	return nil
+}
+
+// usage prints the flags.
+func usage(w io.Writer, p *Program) {
+	fmt.Fprintf(w, "%s: trains %s as planc compiled it: %s\n\n", filepath.Base(os.Args[0]), p.Name, p.Plan.Text)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range flags {
+		fmt.Fprintf(t, "  --%s %s\t%s\n", f.name, f.arg, f.help)
+	}
+	t.Flush()
+	fmt.Fprint(w, "\nExit codes: 0 all steps done, 1 failed, 2 flags, data or checkpoint wrong, 3 this machine or\n"+
+		"launch cannot run the program, 5 stopped by the numerics guard, 75 stopped on request.\n")
+}
+
+// logOption is where the command reports.
+func (c *command) logOption(stderr *os.File) Option {
+	if c.json {
+		return Logger(slog.New(slog.NewJSONHandler(stderr, nil)))
+	}
+	return text(stderr, isTerminal(stderr))
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}

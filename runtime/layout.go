@@ -1,0 +1,210 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/runtime/comm"
+)
+
+// extent is one dimension of a logical tensor and the part of it that a rank holds.
+type extent struct {
+	size  int // logical
+	width int // of the local part, padding included
+	first int // logical index of the local part's first element
+	count int // elements of the local part that are not padding
+}
+
+// tensor is one rank's part of one logical tensor: a parameter, or one layer's.
+type tensor struct {
+	name   string
+	param  *Param
+	layer  int
+	offset int // of the local part, in elements of the flat space
+	local  int // elements of the local part, padding included
+	dims   []extent
+}
+
+// tensors are the rank's parts of all parameters, in the program's order. A tensor without dims has one
+// element.
+func tensors(p *Program, coord map[string]int) []tensor {
+	var out []tensor
+	for i := range p.Params {
+		par := &p.Params[i]
+		dims, local := extents(p, par.Dims, coord)
+		for layer, offset := range par.Offset {
+			name := strings.ReplaceAll(par.Name, "{layer}", strconv.Itoa(layer))
+			out = append(out, tensor{name, par, layer, offset, local, dims})
+		}
+	}
+	return out
+}
+
+func extents(p *Program, dims []Dim, coord map[string]int) (out []extent, local int) {
+	local = 1
+	for _, d := range dims {
+		part, parts := 0, 1
+		for _, a := range d.Axes {
+			part += coord[a] * parts
+			parts *= p.axis(a)
+		}
+		e := extent{size: d.Size, width: (d.Size + parts - 1) / parts}
+		e.first = min(part*e.width, d.Size)
+		e.count = min(e.width, d.Size-e.first)
+		out = append(out, e)
+		local *= e.width
+	}
+	if len(out) == 0 {
+		out = []extent{{1, 1, 0, 1}}
+	}
+	return out, local
+}
+
+// axis is the size of an atom of the mesh.
+func (p *Program) axis(name string) int {
+	i := slices.IndexFunc(p.Mesh, func(a Axis) bool { return a.Name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("runtime: the mesh %v has no axis %q", p.Mesh, name))
+	}
+	return p.Mesh[i].Size
+}
+
+// elems is the number of elements of the logical tensor.
+func (t *tensor) elems() int {
+	n := 1
+	for _, d := range t.dims {
+		n *= d.size
+	}
+	return n
+}
+
+// row is the number of logical elements of one index of the first dimension.
+func (t *tensor) row() int { return t.elems() / max(1, t.dims[0].size) }
+
+// runs calls f for every stretch of the local elements [lo, hi) that is contiguous both here and in the
+// logical tensor: local is its index here, logical there. Padding is left out.
+func (t *tensor) runs(lo, hi int, f func(local, logical, n int)) {
+	last := t.dims[len(t.dims)-1]
+	if last.width == 0 {
+		return
+	}
+	for row := lo / last.width; row*last.width < hi; row++ {
+		base, ok := t.logicalRow(row)
+		if !ok {
+			continue
+		}
+		at := row * last.width
+		from, to := max(lo-at, 0), min(hi-at, last.count)
+		if from < to {
+			f(at+from, base*last.size+last.first+from, to-from)
+		}
+	}
+}
+
+// logicalRow is the row-major number of a local row among the logical tensor's rows of the last
+// dimension; ok is false for padding.
+func (t *tensor) logicalRow(row int) (logical int, ok bool) {
+	stride := 1
+	for i := len(t.dims) - 2; i >= 0; i-- {
+		d := &t.dims[i]
+		at := row % d.width
+		row /= d.width
+		if at >= d.count {
+			return 0, false
+		}
+		logical += (d.first + at) * stride
+		stride *= d.size
+	}
+	return logical, true
+}
+
+// slab is the range of local elements that hold the indices [from, to) of the first dimension; empty
+// ranges are (0, 0).
+func (t *tensor) slab(from, to int) (lo, hi int) {
+	d := t.dims[0]
+	a, b := max(from, d.first)-d.first, min(to, d.first+d.count)-d.first
+	if a >= b || d.width == 0 {
+		return 0, 0
+	}
+	stride := t.local / d.width
+	return a * stride, b * stride
+}
+
+// splits says whether any dimension of the tensor is split over the atom.
+func (p *Param) splits(atom string) bool {
+	return slices.ContainsFunc(p.Dims, func(d Dim) bool { return slices.Contains(d.Axes, atom) })
+}
+
+// validate finds where the program's tables contradict each other: the compiler was wrong.
+func (p *Program) validate() (err error) {
+	bad := func(format string, args ...any) {
+		err = errors.Join(err, fmt.Errorf("runtime: the program is wrong: "+format, args...))
+	}
+	for i, b := range p.Buckets {
+		shard, sum := p.atoms(b.Shard), p.atoms(b.Sum)
+		if n := p.groupSize(b.Shard); b.Elems%n != 0 {
+			bad("bucket %d has %d elements, which %d shards do not divide", i, b.Elems, n)
+		}
+		if both := common(shard, sum); both != 0 && both != len(shard) || both != 0 && both != len(sum) {
+			bad("bucket %d is sharded over %v and summed over %v", i, shard, sum)
+		}
+		if end := (b.Offset + b.Elems) * p.Elem.Size(); end > p.Arena.Params.Size || end > p.Arena.Grads.Size {
+			bad("bucket %d ends at byte %d, after its regions", i, end)
+		}
+	}
+	for _, t := range tensors(p, map[string]int{}) {
+		if p.bucketOf(&t) < 0 {
+			bad("parameter %s lies in no bucket", t.name)
+		}
+	}
+	if b := p.Batch; b.GlobalBatch != b.MicroBatch*b.MicroBatches*b.Replicas {
+		bad("global batch %d is not %d × %d × %d", b.GlobalBatch, b.MicroBatch, b.MicroBatches, b.Replicas)
+	}
+	if p.Step == nil || p.Eval == nil || p.Logits == nil {
+		bad("an entry is missing")
+	}
+	return err
+}
+
+// bucketOf is the index of the bucket that holds the tensor's first element, or -1.
+func (p *Program) bucketOf(t *tensor) int {
+	return slices.IndexFunc(p.Buckets, func(b Bucket) bool {
+		return b.Offset <= t.offset && t.offset < b.Offset+b.Elems
+	})
+}
+
+// atoms are a group's; none for -1.
+func (p *Program) atoms(group int) []string {
+	if group < 0 {
+		return nil
+	}
+	return p.Groups[group].Axes
+}
+
+func (p *Program) groupSize(group int) int {
+	n := 1
+	for _, a := range p.atoms(group) {
+		n *= p.axis(a)
+	}
+	return n
+}
+
+func common(a, b []string) (n int) {
+	for _, x := range a {
+		if slices.Contains(b, x) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Program) mesh() comm.Mesh {
+	m := make(comm.Mesh, len(p.Mesh))
+	for i, a := range p.Mesh {
+		m[i] = comm.Axis(a)
+	}
+	return m
+}

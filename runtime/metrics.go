@@ -1,0 +1,143 @@
+package runtime
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// metricsFile is the name of the log of a run, one JSON object a line (contract.md).
+const metricsFile = "metrics.jsonl"
+
+// metrics appends to metrics.jsonl. Every line is written at once, whole.
+type metrics struct {
+	f       *os.File
+	path    string
+	attempt int // of this run in its folder, from 1
+	line    []byte
+}
+
+// openMetrics continues the log in dir.
+func openMetrics(dir string) (*metrics, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("cannot make the folder of the run: %w; choose another with --dir", err)
+	}
+	m := &metrics{path: filepath.Join(dir, metricsFile), attempt: 1}
+	f, err := os.OpenFile(m.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the metrics: %w; choose another folder with --log-dir", err)
+	}
+	m.f = f
+	return m, m.scan()
+}
+
+// scan counts the attempts before, and ends a line that a crash cut off.
+func (m *metrics) scan() error {
+	in, last := bufio.NewReader(m.f), byte('\n')
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 0 {
+			last = line[len(line)-1]
+		}
+		if err != nil {
+			break
+		}
+		if !bytes.Contains(line, []byte(`"event"`)) {
+			continue
+		}
+		var e struct{ Event string }
+		if json.Unmarshal(line, &e) == nil && (e.Event == "start" || e.Event == "resume") {
+			m.attempt++
+		}
+	}
+	if last == '\n' {
+		return nil
+	}
+	_, err := m.f.Write([]byte{'\n'})
+	return err
+}
+
+// begin starts a line with what every line has.
+func (m *metrics) begin(step int) {
+	m.line = append(m.line[:0], `{"t":`...)
+	m.line = strconv.AppendFloat(m.line, float64(time.Now().UnixMilli())/1e3, 'f', 3, 64)
+	m.integer("attempt", int64(m.attempt))
+	m.integer("step", int64(step))
+}
+
+func (m *metrics) key(name string) {
+	m.line = append(m.line, ',', '"')
+	m.line = append(m.line, name...)
+	m.line = append(m.line, '"', ':')
+}
+
+func (m *metrics) integer(name string, x int64) {
+	m.key(name)
+	m.line = strconv.AppendInt(m.line, x, 10)
+}
+
+// number writes null for what is not finite.
+func (m *metrics) number(name string, x float64) {
+	m.key(name)
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		m.line = append(m.line, "null"...)
+		return
+	}
+	b, _ := json.Marshal(x)
+	m.line = append(m.line, b...)
+}
+
+func (m *metrics) text(name, s string) {
+	m.key(name)
+	b, _ := json.Marshal(s)
+	m.line = append(m.line, b...)
+}
+
+func (m *metrics) end() error {
+	m.line = append(m.line, '}', '\n')
+	if _, err := m.f.Write(m.line); err != nil {
+		return fmt.Errorf("cannot write the metrics: %w", err)
+	}
+	return nil
+}
+
+// step writes the line of a step. skipped counts this training's steps without update, and is left out
+// while there are none.
+func (m *metrics) step(s *Step, tokensPerSecond, mfu float64, memory int64, skipped int) error {
+	m.begin(s.Step)
+	m.number("loss", s.Loss)
+	m.number("lr", s.LR)
+	m.number("grad_norm", s.GradNorm)
+	m.integer("tokens", s.Tokens)
+	m.number("tokens_per_s", tokensPerSecond)
+	m.number("step_s", s.Seconds)
+	m.number("mfu", mfu)
+	m.integer("memory_bytes", memory)
+	if skipped > 0 {
+		m.integer("skipped", int64(skipped))
+	}
+	return m.end()
+}
+
+// valid writes the line of an evaluation after a step.
+func (m *metrics) valid(step int, loss float64) error {
+	m.begin(step)
+	m.number("valid_loss", loss)
+	return m.end()
+}
+
+// event writes a line about the run: start, resume, checkpoint, skip or stop.
+func (m *metrics) event(step int, event, detail string) error {
+	m.begin(step)
+	m.text("event", event)
+	if detail != "" {
+		m.text("detail", detail)
+	}
+	return m.end()
+}

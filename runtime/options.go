@@ -1,0 +1,149 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Exit codes of a training program.
+const (
+	ExitFailed     = 1  // the world: I/O, a lost rank
+	ExitInput      = 2  // flags, settings, data or checkpoint are wrong
+	ExitCannot     = 3  // this machine or launch cannot run the program
+	ExitNonfinite  = 5  // stopped by the numerics guard
+	ExitOnRequest  = 75 // stopped on request, with a committed checkpoint
+	defaultRunsDir = "runs"
+)
+
+// ExitError is Run's error, with the code that a command exits with.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string { return e.Err.Error() }
+func (e *ExitError) Unwrap() error { return e.Err }
+
+func exitf(code int, format string, args ...any) error {
+	return &ExitError{code, fmt.Errorf(format, args...)}
+}
+
+// ErrStop, returned by the function given to OnStep, ends the run as a signal does: after this step, with
+// a committed checkpoint.
+var ErrStop = errors.New("stopped by OnStep")
+
+// Step describes a finished optimizer step.
+type Step struct {
+	Step     int     // from 1
+	Loss     float64 // nats per unmasked token, mean over the global batch, before the update
+	LR       float64
+	GradNorm float64 // before clipping
+	Skipped  bool    // the update was not applied
+	Tokens   int64   // unmasked, since training began
+	Seconds  float64
+}
+
+// Result is what a run did.
+type Result struct {
+	Name      string
+	Steps     int // last step done, absolute
+	FirstStep int // of this run; 1 unless resumed
+	Skipped   int // updates not applied, in this run
+	FirstLoss float64
+	Loss      float64 // of the last step; NaN when the run had none
+	ValidLoss float64 // NaN when there was no evaluation
+	GradNorm  float64 // of the last step
+
+	Tokens          int64   // unmasked, since training began
+	Seconds         float64 // of this run's steps
+	StepSeconds     float64 // median of this run, the first step left out
+	TokensPerSecond float64 // at that median
+	MFU             float64 // at that median; NaN where the peak is unknown
+
+	Ranks      int
+	ArenaBytes int64 // of one rank
+	PeakBytes  int64 // of the process, resident; 0 where the system does not say
+	Sample     string
+
+	Dir        string
+	Metrics    string // path of metrics.jsonl
+	Checkpoint string // folder of the last one committed, "" for none
+}
+
+// Source is a user's own data. A sample is SeqLen tokens and their labels; samples are numbered from 0
+// through all epochs, and the same number must always give the same sample. Methods are called by one
+// goroutine at a time.
+type Source interface {
+	// Train fills tokens and labels with sample g. Positions from unmasked on do not count.
+	Train(g int64, tokens, labels []int32) (unmasked int, err error)
+	// TrainSamples is the length of an epoch; only a job with train.epochs needs it.
+	TrainSamples() int64
+	// Valid is like Train, for g below ValidSamples.
+	Valid(g int64, tokens, labels []int32) (unmasked int, err error)
+	// ValidSamples is 0 where there is no validation.
+	ValidSamples() int64
+}
+
+// Option changes how Run runs a program.
+type Option func(*options)
+
+type options struct {
+	dir, checkpointDir, logDir string
+	resume                     string // "auto", "never", a step or a folder
+	sets                       []setting
+	source                     Source
+	onStep                     func(Step) error
+	logger                     *slog.Logger
+	text                       io.Writer // progress for people, instead of logger
+	terminal                   bool      // text is one
+	timeout                    time.Duration
+	isa                        string
+	threads                    int
+}
+
+type setting struct {
+	path  string
+	value any
+}
+
+// Dir is the folder of metrics.jsonl and checkpoints/; the default is runs/NAME.
+func Dir(path string) Option { return func(o *options) { o.dir = path } }
+
+// CheckpointDir moves the checkpoints, by default in Dir/checkpoints.
+func CheckpointDir(path string) Option { return func(o *options) { o.checkpointDir = path } }
+
+// LogDir moves metrics.jsonl, by default in Dir.
+func LogDir(path string) Option { return func(o *options) { o.logDir = path } }
+
+// Resume says where to begin: "auto" (the default: the newest verified checkpoint), "never", the step of
+// a checkpoint, or a checkpoint's folder.
+func Resume(from string) Option { return func(o *options) { o.resume = from } }
+
+// Set changes a setting by its path in the job file, such as "train.optimizer.lr". A string value is read
+// as planc's --set reads it.
+func Set(path string, value any) Option {
+	return func(o *options) { o.sets = append(o.sets, setting{path, value}) }
+}
+
+// Data replaces the job's files by the caller's own samples.
+func Data(s Source) Option { return func(o *options) { o.source = s } }
+
+// OnStep calls f after every step; an error ends the run with it.
+func OnStep(f func(Step) error) Option { return func(o *options) { o.onStep = f } }
+
+// Logger takes the run's messages; the default is slog.Default().
+func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.text = l, nil } }
+
+// Timeout is how long a collective waits for a rank before the run fails; the default is ten minutes.
+func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// Threads is how many processors a rank may use; 0 shares what there are.
+func Threads(n int) Option { return func(o *options) { o.threads = n } }
+
+// text reports to people on w, with a live line where it is a terminal.
+func text(w io.Writer, terminal bool) Option {
+	return func(o *options) { o.text, o.terminal = w, terminal }
+}

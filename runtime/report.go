@@ -1,0 +1,122 @@
+package runtime
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"time"
+)
+
+// How often progress is reported.
+const (
+	liveEvery = 100 * time.Millisecond // on a terminal
+	lineEvery = 5 * time.Second        // elsewhere
+)
+
+// report tells people, or a logger, how the run goes.
+type report struct {
+	w        io.Writer // nil: log
+	terminal bool
+	log      *slog.Logger
+
+	live bool // the terminal's last line is a live one
+	next time.Time
+}
+
+func newReport(o *options) *report {
+	r := &report{w: o.text, terminal: o.terminal, log: o.logger}
+	if r.w == nil && r.log == nil {
+		r.log = slog.Default()
+	}
+	return r
+}
+
+// say prints text for people, or logs msg with its attributes.
+func (r *report) say(text, msg string, attrs ...any) {
+	if r.w == nil {
+		r.log.Info(msg, attrs...)
+		return
+	}
+	r.clear()
+	fmt.Fprintln(r.w, text)
+}
+
+// warn is say for what should not be overlooked.
+func (r *report) warn(text string, attrs ...any) {
+	if r.w == nil {
+		r.log.Warn(text, attrs...)
+		return
+	}
+	r.clear()
+	fmt.Fprintln(r.w, "warning: "+text)
+}
+
+// clear removes the live line.
+func (r *report) clear() {
+	if r.live {
+		fmt.Fprint(r.w, "\r\x1b[K")
+		r.live = false
+	}
+}
+
+// step reports a step where it is time to. left is the time that the other steps will take.
+func (r *report) step(s *Step, total int, tokensPerSecond float64, left time.Duration) {
+	now := time.Now()
+	if now.Before(r.next) && s.Step != total {
+		return
+	}
+	if r.w == nil {
+		r.next = now.Add(2 * lineEvery)
+		r.log.Info("step", "step", s.Step, "loss", s.Loss, "lr", s.LR, "grad_norm", s.GradNorm, "tokens_per_s", math.Round(tokensPerSecond))
+		return
+	}
+	text := fmt.Sprintf("step %d/%d  loss %.4f  %s tokens/s  %s left", s.Step, total, s.Loss, short(tokensPerSecond), left.Round(time.Second))
+	if !r.terminal {
+		r.next = now.Add(lineEvery)
+		fmt.Fprintln(r.w, text)
+		return
+	}
+	r.next = now.Add(liveEvery)
+	fmt.Fprint(r.w, "\r\x1b[K"+text)
+	r.live = true
+}
+
+// short prints a count with three digits and K, M, B or T.
+func short(x float64) string {
+	for _, unit := range []string{"", "K", "M", "B"} {
+		if x < 999.5 {
+			if unit == "" || x >= 99.95 {
+				return fmt.Sprintf("%.0f%s", x, unit)
+			}
+			return fmt.Sprintf("%.1f%s", x, unit)
+		}
+		x /= 1000
+	}
+	return fmt.Sprintf("%.1fT", x)
+}
+
+// size prints bytes in binary units.
+func size(bytes int64) string {
+	x, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for x >= 1000 && len(units) > 1 {
+		x, units = x/1024, units[1:]
+	}
+	if units[0] == "B" {
+		return fmt.Sprintf("%.0f B", x)
+	}
+	return fmt.Sprintf("%.1f %s", x, units[0])
+}
+
+// seconds prints a duration of a step.
+func seconds(s float64) string {
+	switch {
+	case math.IsNaN(s) || s <= 0:
+		return "unknown"
+	case s < 1e-3:
+		return fmt.Sprintf("%.0f µs", s*1e6)
+	case s < 1:
+		return fmt.Sprintf("%.1f ms", s*1e3)
+	}
+	return fmt.Sprintf("%.2f s", s)
+}

@@ -1,0 +1,309 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// line is a line of metrics.jsonl.
+type line struct {
+	T, Loss, LR         *float64
+	Step, Attempt       int
+	Event               string
+	GradNorm            *float64 `json:"grad_norm"`
+	ValidLoss           *float64 `json:"valid_loss"`
+	Tokens, MemoryBytes int64
+	Skipped             int
+}
+
+func lines(t *testing.T, dir string) (steps, others []line) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if l.Event == "" && l.ValidLoss == nil {
+			steps = append(steps, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	return steps, others
+}
+
+// losses are those of all steps, NaN for null.
+func losses(t *testing.T, dir string) []float64 {
+	steps, _ := lines(t, dir)
+	out := make([]float64, len(steps))
+	for i, s := range steps {
+		out[i] = math.NaN()
+		if s.Loss != nil {
+			out[i] = *s.Loss
+		}
+		if s.Step != i+1 {
+			t.Errorf("line %d is of step %d", i+1, s.Step)
+		}
+	}
+	return out
+}
+
+// weights are the bytes of a checkpoint's tensors.
+func weights(t *testing.T, checkpoint string) []byte {
+	t.Helper()
+	var all []byte
+	for _, name := range []string{modelFile, optimizerFile} {
+		b, err := os.ReadFile(filepath.Join(checkpoint, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b...)
+	}
+	return all
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryPlanTrainsTheSame(t *testing.T) {
+	serial := t.TempDir()
+	res, err := train(t, bigram[float64](1, 0), serial)
+	must(t, err)
+	if res.Steps != 12 || !(res.Loss < res.FirstLoss-0.2) || math.IsNaN(res.ValidLoss) {
+		t.Errorf("it did not learn: %+v", res)
+	}
+	want := losses(t, serial)
+	for _, plan := range [][2]int{{2, 0}, {2, 1}, {4, 1}} {
+		dir := t.TempDir()
+		got, err := train(t, bigram[float64](plan[0], plan[1]), dir)
+		must(t, err)
+		for i, l := range losses(t, dir) {
+			if math.Abs(l-want[i]) > 1e-12*want[i] {
+				t.Errorf("dp %d zero %d step %d: loss %v, want %v", plan[0], plan[1], i+1, l, want[i])
+			}
+		}
+		if math.Abs(got.ValidLoss-res.ValidLoss) > 1e-12 || math.Abs(got.GradNorm-res.GradNorm) > 1e-12 {
+			t.Errorf("dp %d zero %d: validation %v norm %v, want %v %v", plan[0], plan[1], got.ValidLoss, got.GradNorm, res.ValidLoss, res.GradNorm)
+		}
+	}
+}
+
+func TestSameBitsTwice(t *testing.T) {
+	a, err := train(t, bigram[float32](2, 1), t.TempDir())
+	must(t, err)
+	b, err := train(t, bigram[float32](2, 1), t.TempDir())
+	must(t, err)
+	if !bytes.Equal(weights(t, a.Checkpoint), weights(t, b.Checkpoint)) {
+		t.Error("two runs differ")
+	}
+}
+
+// A run that is stopped after step 5 and continued, on the same or on another plan, ends as one that was not.
+func TestResumeIsExact(t *testing.T) {
+	whole, err := train(t, bigram[float64](2, 1), t.TempDir())
+	must(t, err)
+	for name, rest := range map[string]*Program{"same plan": bigram[float64](2, 1), "other plan": bigram[float64](4, 0)} {
+		dir := t.TempDir()
+		_, err := train(t, bigram[float64](2, 1), dir, OnStep(func(s Step) error {
+			if s.Step == 5 {
+				return ErrStop
+			}
+			return nil
+		}))
+		var exit *ExitError
+		if !errors.As(err, &exit) || exit.Code != ExitOnRequest {
+			t.Fatalf("stopping gave %v", err)
+		}
+		got, err := train(t, rest, dir)
+		must(t, err)
+		if got.FirstStep != 6 || got.Steps != 12 || got.Tokens != whole.Tokens {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if name == "same plan" && !bytes.Equal(weights(t, got.Checkpoint), weights(t, whole.Checkpoint)) {
+			t.Error("the continued run ended elsewhere")
+		}
+		if math.Abs(got.Loss-whole.Loss) > 1e-12 {
+			t.Errorf("%s: loss %v, want %v", name, got.Loss, whole.Loss)
+		}
+		steps, others := lines(t, dir)
+		if len(steps) != 12 || steps[11].Attempt != 2 || steps[0].Attempt != 1 {
+			t.Errorf("%s: %d steps, attempts %d to %d", name, len(steps), steps[0].Attempt, steps[11].Attempt)
+		}
+		var events []string
+		for _, o := range others {
+			events = append(events, o.Event)
+		}
+		if got := strings.Join(events, " "); got != "start checkpoint stop resume  checkpoint" {
+			t.Errorf("%s: events %q", name, got)
+		}
+	}
+}
+
+// A process that dies without warning loses only what came after its last checkpoint.
+func TestResumeAfterFailure(t *testing.T) {
+	whole, err := train(t, bigram[float32](2, 1), t.TempDir())
+	must(t, err)
+	dir := t.TempDir()
+	crash := errors.New("pulled the plug")
+	_, err = train(t, bigram[float32](2, 1), dir, Set("train.checkpoint.every", 3), OnStep(func(s Step) error {
+		if s.Step == 8 {
+			return crash
+		}
+		return nil
+	}))
+	var exit *ExitError
+	if !errors.Is(err, crash) || !errors.As(err, &exit) || exit.Code != ExitFailed {
+		t.Fatalf("crash gave %v", err)
+	}
+	got, err := train(t, bigram[float32](2, 1), dir)
+	must(t, err)
+	if got.FirstStep != 7 || !bytes.Equal(weights(t, got.Checkpoint), weights(t, whole.Checkpoint)) {
+		t.Errorf("continued at step %d", got.FirstStep)
+	}
+	earlier, err := train(t, bigram[float32](2, 1), dir, Resume("3"), Set("train.steps", 6))
+	if err != nil || earlier.FirstStep != 4 || earlier.Steps != 6 {
+		t.Errorf("resume at 3: %+v, %v", earlier, err)
+	}
+	if next, err := train(t, bigram[float32](2, 1), dir); err != nil || next.FirstStep != 7 {
+		t.Errorf("after a resume at 3 the old steps came back: %+v, %v", next, err)
+	}
+	if over, err := train(t, bigram[float32](2, 1), dir, Resume("never")); err != nil || over.FirstStep != 1 {
+		t.Errorf("resume never: %+v, %v", over, err)
+	}
+}
+
+func TestDamagedCheckpointsAreNotIgnored(t *testing.T) {
+	dir := t.TempDir()
+	res, err := train(t, bigram[float32](1, 0), dir)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(res.Checkpoint, modelFile), []byte("nonsense"), 0o666))
+	_, err = train(t, bigram[float32](1, 0), dir)
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Code != ExitInput || !strings.Contains(err.Error(), "--resume never starts over") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestContextStopsAfterTheStep(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	res, err := Run(ctx, bigram[float32](2, 0), Dir(dir), Data(drawn{40, 0}), Logger(slog.New(slog.DiscardHandler)), OnStep(func(s Step) error {
+		if s.Step == 4 {
+			cancel()
+		}
+		return nil
+	}))
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Code != ExitOnRequest || res.Steps != 4 {
+		t.Fatalf("%v, %+v", err, res)
+	}
+	if want := "stopped on request after step 4 of 12; checkpoint " + filepath.Join(dir, "checkpoints", "step-00000004") + " continues it"; err.Error() != want {
+		t.Errorf("message %q, want %q", err, want)
+	}
+}
+
+func TestFailureOfARankEndsTheRun(t *testing.T) {
+	p := bigram[float32](4, 1)
+	step := p.Step
+	p.Step = func(r *Rank) {
+		if r.ID == 2 && r.StepID == 3 {
+			var none []int
+			none[0]++
+		}
+		step(r)
+	}
+	begin := time.Now()
+	_, err := train(t, p, t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "rank 2: runtime error: index out of range") || time.Since(begin) > 5*time.Second {
+		t.Errorf("after %v: %v", time.Since(begin), err)
+	}
+}
+
+func TestNonfinite(t *testing.T) {
+	poisoned := func() *Program {
+		p := bigram[float32](2, 1)
+		step := p.Step
+		p.Step = func(r *Rank) {
+			if r.ID == 1 && r.StepID == 3 {
+				r.LossSum = math.NaN()
+			}
+			step(r)
+		}
+		return p
+	}
+	dir := t.TempDir()
+	res, err := train(t, poisoned(), dir)
+	must(t, err)
+	steps, others := lines(t, dir)
+	if res.Skipped != 1 || steps[2].Loss != nil || steps[11].Skipped != 1 || others[1].Event != "skip" || others[1].Step != 3 {
+		t.Errorf("%+v %+v", res, others)
+	}
+	_, err = train(t, poisoned(), t.TempDir(), Set("train.on_nonfinite", "stop"))
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Code != ExitNonfinite {
+		t.Errorf("stop gave %v", err)
+	}
+}
+
+func TestEpochs(t *testing.T) {
+	dir := t.TempDir()
+	res, err := train(t, bigram[float64](2, 0), dir, Data(drawn{20, 0}), Set("train.epochs", 1))
+	must(t, err)
+	if res.Steps != 3 {
+		t.Errorf("%d steps for 20 samples in batches of 8", res.Steps)
+	}
+	want := 0
+	buf := make([]int32, 6)
+	for g := range int64(20) {
+		n, _ := drawn{20, 0}.Train(g, buf, buf)
+		want += n
+	}
+	if res.Tokens != int64(want) {
+		t.Errorf("%d tokens in an epoch, want %d: each sample once", res.Tokens, want)
+	}
+}
+
+func TestSampleAndFirstLines(t *testing.T) {
+	var out bytes.Buffer
+	p := bigram[float32](2, 1)
+	p.Predict = Predict{StepSeconds: 0.25, TokensPerSecond: 192, MemoryBytes: 3 << 20}
+	res, err := train(t, p, t.TempDir(), text(&out, false), Set("train.eval.sample", "\x01\x02"))
+	must(t, err)
+	if len(res.Sample) != sampleTokens+2 {
+		t.Errorf("sampled %d bytes", len(res.Sample))
+	}
+	want := "bigram: dp test · 2 ranks on this CPU\n" +
+		"program 0123456789ab · 132 parameters · predicted 250.0 ms a step, 192 tokens/s, 3.0 MiB a rank\n" +
+		"start: step 0 of 12, from random parameters, seed 5\n"
+	if !strings.HasPrefix(out.String(), want) {
+		t.Errorf("first lines are\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestArenaIsExact(t *testing.T) {
+	c, err := newCrew(bigram[float32](4, 1), 0)
+	must(t, err)
+	defer c.close()
+	for _, r := range c.ranks {
+		if len(r.Arena) != r.Program.Arena.Size || cap(r.Arena) != len(r.Arena) {
+			t.Errorf("arena of %d bytes, capacity %d, want %d", len(r.Arena), cap(r.Arena), r.Program.Arena.Size)
+		}
+	}
+}

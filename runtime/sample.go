@@ -1,0 +1,85 @@
+package runtime
+
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/data"
+	"github.com/planc-dev/planc/runtime/rng"
+)
+
+// How a passage is sampled at the end of a run.
+const (
+	sampleTokens = 200
+	temperature  = 0.8
+	sampleKey    = 0x73616d70 // "samp": apart from the other uses of the seed
+)
+
+// sample continues a prompt, byte by byte, and returns both. All ranks compute the logits in lockstep;
+// the draw is keyed by seed, step and position.
+func (r *run) sample(prompt string) (string, error) {
+	tokenizer, err := data.NewTokenizer(r.s.Data.Tokenizer)
+	if err != nil {
+		return "", err
+	}
+	tokens := tokenizer.Encode(prompt)
+	key := rng.Key(r.s.Train.Seed, sampleKey, uint64(r.done.step))
+	for i := range sampleTokens {
+		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
+		err := r.crew.do(func(k *Rank) {
+			k.Training, k.Pos = false, len(window)-1
+			k.show(window)
+			r.p.Logits(k)
+		})
+		if err != nil {
+			return "", err
+		}
+		next := pick(r.crew.ranks[0].logits(tokenizer.Vocab()), temperature, rng.Uniform(key, uint64(i)))
+		tokens = append(tokens, int32(next))
+	}
+	return tokenizer.Decode(tokens), nil
+}
+
+// show makes tokens row 0 of micro-batch 0, from its first position on; all else is token 0, masked.
+func (r *Rank) show(tokens []int32) {
+	l := &r.Program.Batch
+	n := l.MicroBatch * l.SeqLen
+	rows := View[int32](r, l.Tokens, n)
+	clear(rows)
+	copy(rows, tokens)
+	clear(View[int32](r, l.Labels, n))
+	clear(r.Arena[l.Mask : l.Mask+n*r.Program.Elem.Size()])
+}
+
+// logits are those of row 0 for the first vocab tokens.
+func (r *Rank) logits(vocab int) []float64 {
+	n := min(vocab, r.Program.Model.Vocab)
+	out := make([]float64, n)
+	if at := r.Program.Arena.Logits.Offset; r.Program.Elem == F64 {
+		copy(out, View[float64](r, at, n))
+	} else {
+		for i, x := range View[float32](r, at, n) {
+			out[i] = float64(x)
+		}
+	}
+	return out
+}
+
+// pick draws a token from softmax(logits/temperature) with u from [0, 1).
+func pick(logits []float64, temperature, u float64) int {
+	top := math.Inf(-1)
+	for _, x := range logits {
+		top = max(top, x)
+	}
+	sum := 0.0
+	for i, x := range logits {
+		logits[i] = math.Exp((x - top) / temperature)
+		sum += logits[i]
+	}
+	rest := u * sum
+	for i, w := range logits {
+		if rest -= w; rest < 0 {
+			return i
+		}
+	}
+	return len(logits) - 1
+}

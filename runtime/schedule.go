@@ -1,0 +1,51 @@
+package runtime
+
+import "math"
+
+// schedules are the learning rates at step s of total, both counted from 1, after the w steps of warm-up;
+// u = (s-w)/(total-w) runs to 1 at the last step. During warm-up the rate of every schedule is lr·s/w.
+//
+//	constant      lr
+//	linear        min + (lr-min)·(1-u)
+//	cosine        min + (lr-min)·(1+cos(πu))/2
+//	wsd           lr, and over the last d = Decay steps lr + (min-lr)·(s-(total-d))/d
+//	inverse_sqrt  max(min, lr·√(max(w,1)/s))
+var schedules = map[string]func(o *ScheduleSettings, lr float64, s, total int) float64{
+	"": constantRate, "constant": constantRate, "linear": linearRate,
+	"cosine": cosineRate, "wsd": wsdRate, "inverse_sqrt": inverseSqrtRate,
+}
+
+// rate is the learning rate of step s of total.
+func rate(o *ScheduleSettings, lr float64, s, total int) float64 {
+	if s <= o.Warmup {
+		return lr * float64(s) / float64(o.Warmup)
+	}
+	return schedules[o.Kind](o, lr, s, total)
+}
+
+// progressOf is u: the part of the steps after warm-up that is done at the end of step s.
+func progressOf(o *ScheduleSettings, s, total int) float64 {
+	return min(1, float64(s-o.Warmup)/float64(max(1, total-o.Warmup)))
+}
+
+func constantRate(_ *ScheduleSettings, lr float64, _, _ int) float64 { return lr }
+
+func linearRate(o *ScheduleSettings, lr float64, s, total int) float64 {
+	return o.MinLR + float64((lr-o.MinLR)*(1-progressOf(o, s, total)))
+}
+
+func cosineRate(o *ScheduleSettings, lr float64, s, total int) float64 {
+	return o.MinLR + float64((lr-o.MinLR)*(1+math.Cos(float64(math.Pi*progressOf(o, s, total))))/2)
+}
+
+func wsdRate(o *ScheduleSettings, lr float64, s, total int) float64 {
+	late := s - (total - o.Decay)
+	if late <= 0 {
+		return lr
+	}
+	return lr + float64((o.MinLR-lr)*min(1, float64(late)/float64(o.Decay)))
+}
+
+func inverseSqrtRate(o *ScheduleSettings, lr float64, s, _ int) float64 {
+	return max(o.MinLR, float64(lr*math.Sqrt(float64(max(o.Warmup, 1))/float64(s))))
+}

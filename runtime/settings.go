@@ -1,0 +1,156 @@
+package runtime
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// setters write one setting each, by its path in the job file. A nil value stands for null.
+var setters = map[string]func(s *Settings, v any) error{
+	"data.root":                    func(s *Settings, v any) error { return setString(&s.Data.Root, v) },
+	"data.train":                   func(s *Settings, v any) error { return setFiles(&s.Data.Train, v) },
+	"data.valid":                   setValid,
+	dataOnly:                       holdOut,
+	"data.tokenizer":               func(s *Settings, v any) error { return setString(&s.Data.Tokenizer, v) },
+	"train.steps":                  setSteps,
+	"train.epochs":                 setEpochs,
+	"train.tokens":                 setTokens,
+	"train.init":                   func(s *Settings, v any) error { return setString(&s.Train.Init, v) },
+	"train.seed":                   setSeed,
+	"train.optimizer.lr":           func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.LR, v) },
+	"train.optimizer.betas":        func(s *Settings, v any) error { return setPair(&s.Train.Optimizer.Betas, v) },
+	"train.optimizer.eps":          func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.Eps, v) },
+	"train.optimizer.weight_decay": func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.WeightDecay, v) },
+	"train.optimizer.momentum":     func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.Momentum, v) },
+	"train.optimizer.clip_norm":    func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.ClipNorm, v) },
+	"train.schedule.kind":          func(s *Settings, v any) error { return setString(&s.Train.Schedule.Kind, v) },
+	"train.schedule.warmup":        func(s *Settings, v any) error { return setInt(&s.Train.Schedule.Warmup, v) },
+	"train.schedule.min_lr":        func(s *Settings, v any) error { return setNumber(&s.Train.Schedule.MinLR, v) },
+	"train.schedule.decay":         func(s *Settings, v any) error { return setInt(&s.Train.Schedule.Decay, v) },
+	"train.eval.every":             func(s *Settings, v any) error { return setInt(&s.Train.Eval.Every, v) },
+	"train.eval.batches":           func(s *Settings, v any) error { return setInt(&s.Train.Eval.Batches, v) },
+	"train.eval.sample":            func(s *Settings, v any) error { return setString(&s.Train.Eval.Sample, v) },
+	"train.checkpoint.every":       func(s *Settings, v any) error { return setInt(&s.Train.Checkpoint.Every, v) },
+	"train.on_nonfinite":           func(s *Settings, v any) error { return setString(&s.Train.OnNonfinite, v) },
+}
+
+// dataOnly is not a setting of jobs: it follows the flag --data.
+const dataOnly = "--data"
+
+// holdOut replaces validation files, which belong to other data, by a twentieth of the training file.
+func holdOut(s *Settings, _ any) error {
+	if len(s.Data.Valid) > 0 {
+		s.Data.Valid, s.Data.ValidFraction = nil, 0.05
+	}
+	return nil
+}
+
+// compiled are the job's fields that a compiled program cannot change; those below them included.
+var compiled = []string{"name", "model", "cluster", "objective", "plan", "train.seq_len", "train.global_batch",
+	"train.global_batch_tokens", "train.precision", "train.optimizer.kind", "train.dropout", "train.engine"}
+
+// later are fields of the contract that no runtime reads yet.
+var later = []string{"train.checkpoint.keep_last", "train.checkpoint.best"}
+
+// set changes one setting.
+func (s *Settings) set(path string, value any) error {
+	for _, c := range compiled {
+		if path == c || strings.HasPrefix(path, c+".") {
+			return fmt.Errorf("%s is compiled into the program; change the job and compile again", path)
+		}
+	}
+	if slices.Contains(later, path) {
+		return fmt.Errorf("%s is not there yet", path)
+	}
+	setter, ok := setters[path]
+	if !ok {
+		return fmt.Errorf("no setting %s%s", path, didYouMean(path, slices.Collect(maps.Keys(setters))))
+	}
+	if text, ok := value.(string); ok && strings.TrimSpace(text) == "null" {
+		value = nil
+	}
+	if err := setter(s, value); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// didYouMean names the nearest of the known names, or nothing where none is near.
+func didYouMean(name string, known []string) string {
+	slices.Sort(known)
+	best, least := "", len(name)/2+1
+	for _, k := range known {
+		if d := distance(name, k); d < least {
+			best, least = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// distance is the number of bytes to insert, delete or replace to turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// check finds values that no run can have.
+func (s *Settings) check() error {
+	t := &s.Train
+	lengths := 0
+	for _, positive := range []bool{t.Steps > 0, t.Epochs > 0, t.Tokens > 0} {
+		if positive {
+			lengths++
+		}
+	}
+	_, kind := schedules[t.Schedule.Kind]
+	o := &t.Optimizer
+	switch {
+	case lengths != 1 || t.Steps < 0 || t.Epochs < 0 || t.Tokens < 0:
+		return fmt.Errorf("exactly one of train.steps, train.epochs and train.tokens must be positive; they are %d, %g and %d", t.Steps, t.Epochs, t.Tokens)
+	case !kind:
+		return fmt.Errorf("train.schedule.kind is %q; kinds are constant, linear, cosine, wsd, inverse_sqrt", t.Schedule.Kind)
+	case !slices.Contains([]string{"", "skip", "stop"}, t.OnNonfinite):
+		return fmt.Errorf("train.on_nonfinite is %q; it is skip or stop", t.OnNonfinite)
+	case t.Schedule.Warmup < 0 || t.Schedule.Decay < 0 || t.Eval.Every < 0 || t.Eval.Batches < 0 || t.Checkpoint.Every < 0:
+		return fmt.Errorf("warmup, decay, every and batches count from 0 up; they are %d, %d, eval %d and %d, checkpoint %d",
+			t.Schedule.Warmup, t.Schedule.Decay, t.Eval.Every, t.Eval.Batches, t.Checkpoint.Every)
+	case !unit(o.Betas[0]) || !unit(o.Betas[1]) || !unit(o.Momentum):
+		return fmt.Errorf("betas and momentum are at least 0 and below 1; they are %v and %g", o.Betas, o.Momentum)
+	case !nonNegative(o.LR, o.Eps, o.WeightDecay, o.ClipNorm, t.Schedule.MinLR):
+		return fmt.Errorf("lr, eps, weight_decay, clip_norm and min_lr are numbers from 0 up; they are %g, %g, %g, %g and %g",
+			o.LR, o.Eps, o.WeightDecay, o.ClipNorm, t.Schedule.MinLR)
+	}
+	return nil
+}
+
+func unit(x float64) bool { return x >= 0 && x < 1 }
+
+func nonNegative(xs ...float64) bool {
+	for _, x := range xs {
+		if !(x >= 0) || math.IsInf(x, 1) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,199 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
+)
+
+// Files of a checkpoint.
+const (
+	modelFile     = "model.safetensors"
+	optimizerFile = "optimizer.safetensors"
+)
+
+// slabElems is how many elements of a logical tensor are gathered at a time.
+const slabElems = 1 << 18
+
+// kind is a set of tensors that is saved: parameters or a moment.
+type kind struct {
+	suffix string // of the tensors' names
+	region Region
+	flat   bool // laid out as the flat space is; else as the buckets' optimizer state
+}
+
+func (p *Program) paramKind() kind { return kind{"", p.Arena.Params, true} }
+
+// momentKinds are the optimizer's tensors, with PyTorch's names.
+func (p *Program) momentKinds() []kind {
+	names := []string{".exp_avg", ".exp_avg_sq"}
+	if p.Optim == SGD {
+		names = []string{".momentum_buffer"}
+	}
+	var out []kind
+	for i, region := range []Region{p.Arena.Moment1, p.Arena.Moment2}[:len(names)] {
+		if region.Size > 0 {
+			out = append(out, kind{names[i], region, false})
+		}
+	}
+	return out
+}
+
+// piece is the part of a rank's tensor of a kind that lies in its arena: local elements [lo, hi), the first
+// at byte offset at.
+func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
+	size := r.Program.Elem.Size()
+	if k.flat {
+		return 0, t.local, k.region.Offset + t.offset*size
+	}
+	i := r.Program.bucketOf(t)
+	b, spec := &r.buckets[i], &r.Program.Buckets[i]
+	lo, hi = max(b.lo-t.offset, 0), min(b.hi-t.offset, t.local)
+	if lo >= hi {
+		return 0, 0, 0
+	}
+	return lo, hi, k.region.Offset + (spec.State+t.offset+lo-b.lo)*size
+}
+
+// owns says whether the rank is the one among equal copies that is saved.
+func (k *kind) owns(r *Rank, t *tensor) bool {
+	p := r.Program
+	var shard []string
+	if !k.flat {
+		shard = p.atoms(p.Buckets[p.bucketOf(t)].Shard)
+	}
+	for _, a := range p.Mesh {
+		if r.Coord[a.Name] != 0 && !t.param.splits(a.Name) && !slices.Contains(shard, a.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+// slab moves rows [from, to) of a logical tensor between buf and a rank's piece.
+func (k *kind) slab(r *Rank, t *tensor, from, to int, move func(at, logical, n int)) {
+	lo, hi, at := k.piece(r, t)
+	a, b := t.slab(from, to)
+	first, skip, size := lo, from*t.row(), r.Program.Elem.Size()
+	t.runs(max(lo, a), min(hi, b), func(local, logical, n int) {
+		move(at+(local-first)*size, logical-skip, n)
+	})
+}
+
+// slabs calls f for consecutive ranges of rows of the tensor, each of about slabElems elements.
+func (t *tensor) slabs(f func(from, to int) error) error {
+	step := max(1, slabElems/max(1, t.row()))
+	for from := 0; from < t.dims[0].size; from += step {
+		if err := f(from, min(from+step, t.dims[0].size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// content is a safetensors file of all tensors of some kinds, gathered from the ranks' arenas as it is
+// written.
+func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
+	parts := make([][]tensor, len(c.ranks))
+	for i, r := range c.ranks {
+		parts[i] = tensors(r.Program, r.Coord)
+	}
+	each := len(parts[0])
+	out := ckpt.Content{Name: name, Metadata: map[string]string{"format": "pt"}}
+	for _, k := range kinds {
+		for _, t := range parts[0] {
+			out.Tensors = append(out.Tensors, ckpt.Tensor{Name: t.name + k.suffix, DType: ckpt.DTypeOf[F](), Shape: t.param.shape()})
+		}
+	}
+	buf := make([]F, 0)
+	out.Fill = func(i int, w io.Writer) error {
+		k := &kinds[i/each]
+		return parts[0][i%each].slabs(func(from, to int) error {
+			n := (to - from) * parts[0][i%each].row()
+			buf = slices.Grow(buf[:0], n)[:n]
+			for j, r := range c.ranks {
+				if t := &parts[j][i%each]; k.owns(r, t) {
+					k.slab(r, t, from, to, func(at, logical, n int) { copy(buf[logical:], View[F](r, at, n)) })
+				}
+			}
+			return ckpt.WriteFloats(w, buf)
+		})
+	}
+	return out
+}
+
+// shape is the logical one.
+func (p *Param) shape() []int64 {
+	out := make([]int64, len(p.Dims))
+	for i, d := range p.Dims {
+		out[i] = int64(d.Size)
+	}
+	return out
+}
+
+// load reads all tensors of a kind into the ranks' arenas. find gives a tensor of a file by its name.
+func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) error {
+	own := tensors(c.ranks[0].Program, c.ranks[0].Coord)
+	parts := make([][]tensor, len(c.ranks))
+	for i, r := range c.ranks {
+		parts[i] = tensors(r.Program, r.Coord)
+	}
+	var buf []F
+	for i, t := range own {
+		saved, file, err := find(t.name + k.suffix)
+		if err != nil {
+			return err
+		}
+		if want := t.param.shape(); !slices.Equal(saved.Shape, want) {
+			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, and the program wants %v", saved.Name, saved.Shape, want)
+		}
+		err = t.slabs(func(from, to int) error {
+			n := (to - from) * t.row()
+			buf = slices.Grow(buf[:0], n)[:n]
+			if err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf); err != nil {
+				return err
+			}
+			for j, r := range c.ranks {
+				k.slab(r, &parts[j][i], from, to, func(at, logical, n int) { copy(View[F](r, at, n), buf[logical:]) })
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadFolder reads parameters from the safetensors files of a folder.
+func loadFolder[F Float](c *crew, folder string) error {
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return exitf(ExitInput, "train.init: %s is not a folder of safetensors files", folder)
+	}
+	f, err := ckpt.OpenWeights(folder)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := load[F](c, c.ranks[0].Program.paramKind(), f.Tensor); err != nil {
+		return fmt.Errorf("train.init %s: %w", folder, err)
+	}
+	return nil
+}
+
+// inputCode is the exit code of an error that other packages mark as the user's.
+func inputCode(err error, others int) int {
+	var bad *ckpt.InputError
+	var exit *ExitError
+	switch {
+	case errors.As(err, &exit):
+		return exit.Code
+	case errors.As(err, &bad):
+		return ExitInput
+	}
+	return others
+}

@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// advance runs one optimizer step on all ranks and records it.
+func (r *run) advance() (*Step, error) {
+	begin := time.Now()
+	b, err := r.rows.take()
+	if err != nil {
+		return nil, err
+	}
+	id := r.done.step + 1
+	hyper := r.hyper(id)
+	err = r.crew.do(func(k *Rank) {
+		k.load(b, r.p.Batch.MicroBatches)
+		k.Training, k.StepID, k.Seed, k.Hyper = true, id, r.s.Train.Seed, hyper
+		k.Norm, k.Clip, k.Skip = math.NaN(), 1, false
+		k.clearLoss()
+		r.p.Step(k)
+	})
+	if err != nil {
+		return nil, err
+	}
+	first := r.crew.ranks[0]
+	s := &Step{Step: id, Loss: r.lossSum() / first.Tokens, LR: hyper.LR, GradNorm: first.Norm, Skipped: first.Skip}
+	r.done.step = id
+	r.done.samples += int64(r.p.Batch.GlobalBatch)
+	r.done.tokens += int64(first.Tokens)
+	if !s.Skipped {
+		r.done.updates++
+	}
+	s.Tokens, s.Seconds = r.done.tokens, time.Since(begin).Seconds()
+	return s, r.record(s, first.Tokens)
+}
+
+// hyper are the rates of a step.
+func (r *run) hyper(step int) Hyper {
+	t := &r.s.Train
+	o := &t.Optimizer
+	return Hyper{
+		LR: rate(&t.Schedule, o.LR, step, r.total), Beta1: o.Betas[0], Beta2: o.Betas[1], Eps: o.Eps,
+		WeightDecay: o.WeightDecay, Momentum: o.Momentum, ClipNorm: o.ClipNorm, T: r.done.updates + 1,
+	}
+}
+
+// load copies the rank's rows of a batch into its arena.
+func (r *Rank) load(b *batch, micro int) {
+	if r.Program.Elem == F64 {
+		place[float64](r, b, micro)
+	} else {
+		place[float32](r, b, micro)
+	}
+}
+
+func (r *Rank) clearLoss() { r.LossSum, r.reduced = 0, false }
+
+// lossSum is the sum of all replicas' token losses. Where the program has not reduced it, the ranks of one
+// replica hold the replica's sum, or 0.
+func (r *run) lossSum() float64 {
+	if r.crew.ranks[0].reduced {
+		return r.crew.ranks[0].LossSum
+	}
+	sums := make([]float64, r.p.Batch.Replicas)
+	for _, k := range r.crew.ranks {
+		if i := k.replica(); math.IsNaN(k.LossSum) || math.Abs(k.LossSum) > math.Abs(sums[i]) {
+			sums[i] = k.LossSum
+		}
+	}
+	total := 0.0
+	for _, s := range sums {
+		total += s
+	}
+	return total
+}
+
+// record writes a step where it belongs, and applies the numerics guard.
+func (r *run) record(s *Step, tokens float64) error {
+	if math.IsNaN(r.res.FirstLoss) {
+		r.res.FirstLoss = s.Loss
+	}
+	r.res.Steps, r.res.Loss, r.res.GradNorm, r.res.Tokens = s.Step, s.Loss, s.GradNorm, s.Tokens
+	r.res.Seconds += s.Seconds
+	if s.Step > r.res.FirstStep || r.total == r.res.FirstStep {
+		r.times = append(r.times, s.Seconds)
+		if len(r.times) > 2*keptTimes {
+			r.times = append(r.times[:0], r.times[keptTimes:]...)
+		}
+	}
+	speed := tokens / s.Seconds
+	if err := r.metrics.step(s, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates); err != nil {
+		return err
+	}
+	if s.Skipped {
+		r.res.Skipped++
+		if err := r.guard(s); err != nil {
+			return err
+		}
+	}
+	r.report.step(s, r.total, speed, r.left())
+	if len(r.times) > 0 && (s.Step == r.total || len(r.times)%64 == 1) {
+		r.res.StepSeconds = median(r.times)
+		r.res.TokensPerSecond, r.res.MFU = tokens/r.res.StepSeconds, r.mfu(r.res.StepSeconds)
+	}
+	return nil
+}
+
+// mfu is the part of the devices' dense peak that the model's flops use at that many seconds a step; NaN
+// where the peak is unknown.
+func (r *run) mfu(step float64) float64 {
+	peak := r.p.Predict.PeakFlops * float64(r.res.Ranks)
+	if peak == 0 {
+		return math.NaN()
+	}
+	return r.p.Model.FlopsStep / (step * peak)
+}
+
+// memory is what one rank takes: the peak resident memory of the process shared among its ranks, or the
+// arena where the system does not say.
+func (r *run) memory() int64 {
+	if peak := peakResident(); peak > 0 {
+		return peak / int64(r.res.Ranks)
+	}
+	return r.res.ArenaBytes
+}
+
+// guard handles a step whose loss or gradient was not finite.
+func (r *run) guard(s *Step) error {
+	what := fmt.Sprintf("loss %g, gradient norm %g", s.Loss, s.GradNorm)
+	if r.s.Train.OnNonfinite != "stop" {
+		r.report.warn(fmt.Sprintf("step %d is not finite (%s): its update was skipped", s.Step, what))
+		return r.metrics.event(s.Step, "skip", what)
+	}
+	if err := r.metrics.event(s.Step, "stop", what); err != nil {
+		return err
+	}
+	return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
+}
+
+// evaluate writes the validation loss after the last step, once.
+func (r *run) evaluate() error {
+	n := r.source.ValidSamples()
+	if n == 0 || r.checked == r.done.step {
+		return nil
+	}
+	r.checked = r.done.step
+	l := &r.p.Batch
+	rows := l.MicroBatch * l.Replicas
+	batches := int((n + int64(rows) - 1) / int64(rows))
+	if want := r.s.Train.Eval.Batches; want > 0 {
+		batches = min(batches, want)
+	}
+	b := newBatch(rows, l.SeqLen)
+	loss, tokens := 0.0, 0
+	for i := range batches {
+		if b.read(r.source.Valid, int64(i*rows), n); b.err != nil {
+			return b.err
+		}
+		err := r.crew.do(func(k *Rank) {
+			k.load(b, 1)
+			k.Training = false
+			k.clearLoss()
+			r.p.Eval(k)
+		})
+		if err != nil {
+			return err
+		}
+		loss += r.lossSum()
+		for _, u := range b.unmasked {
+			tokens += u
+		}
+	}
+	r.res.ValidLoss = loss / float64(tokens)
+	r.report.say(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
+		"eval", "step", r.done.step, "valid_loss", r.res.ValidLoss)
+	return r.metrics.valid(r.done.step, r.res.ValidLoss)
+}
