@@ -176,5 +176,5 @@ func (u *updater) optimize(i int, grad *ir.Value) {
 	}
 	v, dim := u.flat(i, "p", u.p.Plan.Precision.Params)
 	v.Type.Dims[0].Axes = c.Shard
-	u.comm(v, ir.OpAllGather, ir.Attr{Dim: dim, Axes: c.Shard})
+	u.comm(v, ir.OpAllGather, ir.Attr{Dim: dim, Axes: c.Shard, Bucket: i})
 }

@@ -1,0 +1,181 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/planc-dev/planc/ir"
+)
+
+// emitters has one row an op: how its call is written. A test wants a row for every op that has a kernel and lives in
+// a segment.
+var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
+	ir.OpMatMul: emitMatMul,
+
+	ir.OpAdd: emitLoop, ir.OpSub: emitLoop, ir.OpMul: emitLoop, ir.OpScale: emitLoop, ir.OpBroadcast: emitLoop,
+	ir.OpGelu: emitLoop, ir.OpGeluGrad: emitLoop, ir.OpGeluErf: emitLoop, ir.OpGeluErfGrad: emitLoop,
+	ir.OpSilu: emitLoop, ir.OpSiluGrad: emitLoop, ir.OpRelu: emitLoop, ir.OpReluGrad: emitLoop,
+	ir.OpFused: emitLoop,
+
+	ir.OpDropout:   emitDropout,
+	ir.OpReduceSum: emitReduceSum,
+	ir.OpRename:    func(e *emitter, n *ir.Node) { e.alias(n) },
+	ir.OpSelect: func(e *emitter, n *ir.Node) {
+		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
+		e.call(rt("Select"), n.Outs[0], n.Args[0], outer, size, inner, jen.Id("r").Dot("Pos"))
+	},
+
+	ir.OpLayerNorm: func(e *emitter, n *ir.Node) {
+		args := []any{n.Outs[0], n.Args[0], n.Args[1], jen.Nil()}
+		if len(n.Args) > 2 {
+			args[3] = n.Args[2]
+		}
+		rows, cols := e.rowsCols(n.Args[0].Type, n.Args[1].Type)
+		e.kernel("LayerNorm", append(args, rows, cols, n.Attr.Eps)...)
+	},
+	ir.OpLayerNormDX:    emitNormDX("LayerNormDX"),
+	ir.OpLayerNormDGain: emitNormDGain("LayerNormDGain"),
+	ir.OpRMSNorm: func(e *emitter, n *ir.Node) {
+		rows, cols := e.rowsCols(n.Args[0].Type, n.Args[1].Type)
+		e.kernel("RMSNorm", n.Outs[0], n.Args[0], n.Args[1], rows, cols, n.Attr.Eps)
+	},
+	ir.OpRMSNormDX:    emitNormDX("RMSNormDX"),
+	ir.OpRMSNormDGain: emitNormDGain("RMSNormDGain"),
+
+	ir.OpIota: func(e *emitter, n *ir.Node) {
+		lo, _ := e.part(n.Outs[0].Type.Dims[0])
+		e.call(rt("Iota"), n.Outs[0], lo)
+	},
+	ir.OpEmbed: func(e *emitter, n *ir.Node) {
+		lo, size := e.part(n.Args[0].Type.Dims[0])
+		e.kernel("Embed", n.Outs[0], n.Args[0], n.Args[1], e.count(n.Args[0].Type.Dims[1:]), lo, size)
+	},
+	ir.OpEmbedGrad: func(e *emitter, n *ir.Node) {
+		lo, size := e.part(n.Outs[0].Type.Dims[0])
+		e.kernel("EmbedGrad", n.Outs[0], n.Args[0], n.Args[1], e.count(n.Outs[0].Type.Dims[1:]), lo, size, e.acc(n))
+	},
+
+	ir.OpRope:          emitRope,
+	ir.OpAttention:     emitAttention,
+	ir.OpAttentionGrad: emitAttentionGrad,
+
+	ir.OpLogSumExp: func(e *emitter, n *ir.Node) {
+		rows, cols, _, size := e.lastDim(n.Args[0].Type)
+		e.kernel("LogSumExp", n.Outs[0], n.Args[0], rows, cols, size)
+	},
+	ir.OpLogSumExpGrad: func(e *emitter, n *ir.Node) {
+		rows, cols, _, size := e.lastDim(n.Args[1].Type)
+		e.kernel("LogSumExpGrad", n.Outs[0], n.Args[0], n.Args[1], n.Args[2], rows, cols, size)
+	},
+	ir.OpPick: func(e *emitter, n *ir.Node) {
+		rows, cols, lo, size := e.lastDim(n.Args[0].Type)
+		e.kernel("Pick", n.Outs[0], n.Args[0], n.Args[1], rows, cols, lo, size)
+	},
+	ir.OpPickGrad: func(e *emitter, n *ir.Node) {
+		rows, cols, lo, size := e.lastDim(n.Outs[0].Type)
+		e.kernel("PickGrad", n.Outs[0], n.Args[0], n.Args[1], rows, cols, lo, size)
+	},
+	ir.OpInvCount: func(e *emitter, n *ir.Node) {
+		e.body.Id(e.name(n.Outs[0])).Index(jen.Lit(0)).Op("=").Id("float").Call(jen.Lit(1).Op("/").Id("r").Dot("Tokens"))
+	},
+
+	ir.OpAccumulate: func(e *emitter, n *ir.Node) {
+		x := n.Args[0]
+		if n.Attr.Into == "loss" {
+			e.body.Id("r").Dot("LossSum").Op("+=").Float64().Call(jen.Id(e.name(x)).Index(jen.Lit(0)))
+			return
+		}
+		grad := e.view(x.Type, e.paramAt(n.Attr.Into, ir.RegionGrads), x.Type.LocalElems(e.p.Mesh))
+		e.kernel("Add", grad, x)
+	},
+
+	ir.OpAllReduce: func(e *emitter, n *ir.Node) {
+		e.body.Copy(jen.Id(e.name(n.Outs[0])), jen.Id(e.name(n.Args[0])))
+		op := map[ir.Monoid]string{ir.Sum: "Sum", ir.Max: "Max", ir.LSE: "LSE"}[n.Attr.Monoid]
+		e.call(rt("AllReduce"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], rt(op))
+	},
+	ir.OpReduceScatter: func(e *emitter, n *ir.Node) {
+		outer, size, inner := e.around(n.Outs[0].Type, n.Attr.Dim)
+		e.call(rt("ReduceScatter"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], outer, size*inner)
+	},
+	ir.OpSlice: func(e *emitter, n *ir.Node) {
+		outer, size, inner := e.around(n.Outs[0].Type, n.Attr.Dim)
+		e.call(rt("Slice"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], outer, size*inner)
+	},
+	ir.OpAllGather: func(e *emitter, n *ir.Node) {
+		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
+		_, total, _ := e.around(n.Outs[0].Type, n.Attr.Dim)
+		e.call(rt("AllGather"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], outer, size*inner, total*inner)
+	},
+}
+
+func emitNormDX(kernel string) func(*emitter, *ir.Node) {
+	return func(e *emitter, n *ir.Node) {
+		rows, cols := e.rowsCols(n.Args[0].Type, n.Args[2].Type)
+		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], n.Args[2], rows, cols, n.Attr.Eps)
+	}
+}
+
+func emitNormDGain(kernel string) func(*emitter, *ir.Node) {
+	return func(e *emitter, n *ir.Node) {
+		rows, cols := e.rowsCols(n.Args[0].Type, n.Outs[0].Type)
+		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], rows, cols, n.Attr.Eps, e.acc(n))
+	}
+}
+
+func emitDropout(e *emitter, n *ir.Node) {
+	t := n.Outs[0].Type
+	var local, global, offset []jen.Code
+	for i, d := range t.Dims {
+		local, global = append(local, jen.Lit(t.Local(e.p.Mesh)[i])), append(global, jen.Lit(d.Size))
+		offset = append(offset, e.offset(d))
+	}
+	list := func(vs []jen.Code) jen.Code { return jen.Index(jen.Lit(4)).Int().Values(vs...) }
+	view := jen.Qual(cpuPath, "GlobalView").Values(jen.Dict{jen.Id("Local"): list(local), jen.Id("Global"): list(global),
+		jen.Id("Offset"): list(offset), jen.Id("N"): jen.Lit(len(t.Dims))})
+	e.kernel("Dropout", n.Outs[0], n.Args[0], e.drop(n), e.dropKey(n), view)
+}
+
+func (e *emitter) drop(n *ir.Node) jen.Code {
+	return rt("Drop").Call(jen.Id("r"), jen.Lit(n.Attr.Drop))
+}
+
+func (e *emitter) dropKey(n *ir.Node) jen.Code {
+	return rt("DropKey").Call(jen.Id("r"), jen.Lit(e.segID), jen.Id("layer"), jen.Lit(n.Attr.Key))
+}
+
+// offset is the global index of the rank's first index of a dim. Rows are numbered in the global batch.
+func (e *emitter) offset(d ir.Extent) jen.Code {
+	if d.Dim == ir.Batch {
+		return rt("Row").Call(jen.Id("r"), jen.Id("m"))
+	}
+	if len(d.Axes) == 0 {
+		return jen.Lit(0)
+	}
+	ranks := e.p.Mesh.Ranks(d.Axes)
+	return rt("Index").Call(jen.Id("r"), e.groupCode(d.Axes)).Op("*").Lit((d.Size + ranks - 1) / ranks)
+}
+
+// emitReduceSum sums over leading or trailing dims.
+func emitReduceSum(e *emitter, n *ir.Node) {
+	in, out := n.Args[0].Type, n.Outs[0].Type
+	kept := make([]bool, len(in.Dims))
+	for i, d := range in.Dims {
+		kept[i] = out.Has(d.Dim)
+	}
+	all := e.count(in.Dims)
+	k := slices.Index(kept, true)
+	switch {
+	case k < 0:
+		e.kernel("SumCols", n.Outs[0], n.Args[0], 1, all, e.acc(n))
+	case !slices.Contains(kept[k:], false):
+		cols := e.count(in.Dims[k:])
+		e.kernel("SumRows", n.Outs[0], n.Args[0], all/cols, cols, e.acc(n))
+	case k == 0 && !slices.Contains(kept[slices.Index(kept, false):], true):
+		rows := e.count(in.Dims[:slices.Index(kept, false)])
+		e.kernel("SumCols", n.Outs[0], n.Args[0], rows, all/rows, e.acc(n))
+	default:
+		panic(fmt.Sprintf("codegen: no kernel sums %v to %v", in, out))
+	}
+}

@@ -1,0 +1,90 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/planc-dev/planc/ir"
+)
+
+func emitAttention(e *emitter, n *ir.Node) {
+	e.kernel("Attention", n.Outs[0], n.Outs[1], n.Args[0], n.Args[1], n.Args[2], e.attentionShape(n, n.Args[0].Type, n.Args[1].Type, n.Args[2].Type))
+}
+
+func emitAttentionGrad(e *emitter, n *ir.Node) {
+	args := []any{n.Outs[0], n.Outs[1], n.Outs[2]}
+	for _, a := range n.Args {
+		args = append(args, a)
+	}
+	e.kernel("AttentionGrad", append(args, e.attentionShape(n, n.Args[1].Type, n.Args[2].Type, n.Args[3].Type))...)
+}
+
+// attentionShape is the kernel's description of q [batch, seq, head, group?, head_dim], k [batch, k_seq, head,
+// head_dim] and v [batch, k_seq, head, v_dim].
+func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
+	want := []ir.Dim{ir.Batch, ir.Seq, ir.Head, ir.Group, ir.HeadDim}
+	group := ir.Extent{Dim: ir.Group, Size: 1}
+	for i, d := range q.Dims {
+		if d.Dim == ir.Group {
+			group = d
+		} else if d.Dim != want[i] && d.Dim != want[min(i+1, len(want)-1)] {
+			panic(fmt.Sprintf("codegen: no kernel attends with queries %v", q))
+		}
+	}
+	at := func(t ir.Type, d ir.Dim) ir.Extent { x, _ := t.Extent(d); return x }
+	local := func(x ir.Extent) jen.Code { return jen.Lit(e.count([]ir.Extent{x})) }
+	d := jen.Dict{
+		jen.Id("Batch"): local(q.Dims[0]), jen.Id("Seq"): local(at(q, ir.Seq)), jen.Id("KSeq"): local(at(k, ir.KSeq)),
+		jen.Id("Heads"): local(at(q, ir.Head)), jen.Id("Group"): local(group),
+		jen.Id("Dim"): local(at(q, ir.HeadDim)), jen.Id("VDim"): local(at(v, ir.VDim)),
+		jen.Id("Scale"): jen.Lit(n.Attr.Scale), jen.Id("Causal"): jen.Lit(n.Attr.Causal),
+		jen.Id("HeadsAll"): jen.Lit(at(q, ir.Head).Size), jen.Id("GroupAll"): jen.Lit(group.Size),
+		jen.Id("SeqAll"): jen.Lit(at(q, ir.Seq).Size), jen.Id("KSeqAll"): jen.Lit(at(k, ir.KSeq).Size),
+	}
+	if n.Attr.Window > 0 {
+		d[jen.Id("Window")] = jen.Lit(n.Attr.Window)
+	}
+	if n.Attr.Drop > 0 {
+		d[jen.Id("Dropout")], d[jen.Id("Key")] = e.drop(n), e.dropKey(n)
+		d[jen.Id("Batch0")] = e.offset(q.Dims[0])
+	}
+	for name, x := range map[string]ir.Extent{"Head0": at(q, ir.Head), "Group0": group, "Pos0": at(q, ir.Seq), "KPos0": at(k, ir.KSeq)} {
+		if len(x.Axes) > 0 {
+			d[jen.Id(name)] = e.offset(x)
+		}
+	}
+	return jen.Qual(cpuPath, "AttentionShape").Values(d)
+}
+
+// emitRope turns x [batch, seq, heads..., dim] by its positions.
+func emitRope(e *emitter, n *ir.Node) {
+	t := n.Args[0].Type
+	pos := -1
+	for i, d := range t.Dims {
+		if d.Dim == ir.Seq || d.Dim == ir.KSeq {
+			pos = i
+		}
+	}
+	if last := t.Dims[len(t.Dims)-1]; pos < 0 || last.Dim != n.Attr.Dim {
+		panic(fmt.Sprintf("codegen: no kernel turns %v", t))
+	}
+	batch, seq, rest := e.around(t, t.Dims[pos].Dim)
+	dim := e.count(t.Dims[len(t.Dims)-1:])
+	e.kernel("RoPE", n.Outs[0], n.Args[0], batch, seq, rest/dim, dim, e.offset(t.Dims[pos]), n.Attr.Theta, ropeScale(n.Attr.Rope), n.Attr.Inverse)
+}
+
+// ropeScale is the literal of an attribute "kind,factor,low,high,original".
+func ropeScale(s string) jen.Code {
+	d := jen.Dict{}
+	parts := strings.Split(s, ",")
+	if parts[0] != "" {
+		d[jen.Id("Kind")] = jen.Lit(parts[0])
+	}
+	for i, field := range []string{"Factor", "LowFreq", "HighFreq", "OriginalLen"} {
+		if i+1 < len(parts) && parts[i+1] != "0" {
+			d[jen.Id(field)] = jen.Id(parts[i+1])
+		}
+	}
+	return jen.Qual(cpuPath, "RopeScale").Values(d)
+}

@@ -1,0 +1,62 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// emitMatMul finds how the named dims lie in memory: each operand has the dims that it shares with the result
+// and those that are summed, each kind together and in one order, so that the product is one GEMM with or without transposes.
+func emitMatMul(e *emitter, n *ir.Node) {
+	out := n.Outs[0].Type
+	a, b := n.Args[0], n.Args[1]
+	if len(out.Dims) > 0 && !a.Type.Has(out.Dims[0].Dim) {
+		a, b = b, a // the product commutes; the operand with the result's first dims is the left one
+	}
+	var m, k, nn []ir.Extent
+	for _, d := range out.Dims {
+		switch {
+		case a.Type.Has(d.Dim) && b.Type.Has(d.Dim):
+			panic(fmt.Sprintf("codegen: no kernel multiplies batches: %v", n))
+		case a.Type.Has(d.Dim):
+			m = append(m, d)
+		default:
+			nn = append(nn, d)
+		}
+	}
+	for _, d := range a.Type.Dims {
+		if b.Type.Has(d.Dim) {
+			k = append(k, d)
+		}
+	}
+	ta := transposed(n, a.Type, m, k)
+	tb := transposed(n, b.Type, k, nn)
+	if !inOrder(out.Dims, m, nn) {
+		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
+	}
+	e.kernel("MatMul", n.Outs[0], a, b, e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
+}
+
+// transposed tells whether t is laid out as second-first rather than first-second.
+func transposed(n *ir.Node, t ir.Type, first, second []ir.Extent) bool {
+	switch {
+	case inOrder(t.Dims, first, second):
+		return false
+	case inOrder(t.Dims, second, first):
+		return true
+	}
+	panic(fmt.Sprintf("codegen: no kernel reads the operands of %v", n))
+}
+
+func inOrder(dims []ir.Extent, first, second []ir.Extent) bool {
+	if len(dims) != len(first)+len(second) {
+		return false
+	}
+	for i, d := range append(append([]ir.Extent{}, first...), second...) {
+		if dims[i].Dim != d.Dim {
+			return false
+		}
+	}
+	return true
+}

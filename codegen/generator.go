@@ -1,0 +1,280 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/planc-dev/planc/ir"
+)
+
+// generator writes one file.
+type generator struct {
+	Input
+	p      *ir.Program
+	groups map[string]int // atoms joined, to the index in groupList
+	list   [][]ir.Axis
+}
+
+// elem is the number of bytes of one element.
+func (g *generator) elem() int { return g.p.Plan.Precision.Compute.Size() }
+
+// group is the index of the group over axes, -1 if they split nothing.
+func (g *generator) group(axes []ir.Axis) int {
+	if len(axes) == 0 {
+		return -1
+	}
+	atoms := g.p.Mesh.Expand(axes)
+	key := fmt.Sprint(atoms)
+	i, ok := g.groups[key]
+	if !ok {
+		i = len(g.list)
+		g.groups[key] = i
+		g.list = append(g.list, atoms)
+	}
+	return i
+}
+
+// groupCode names a group by its constant.
+func (g *generator) groupCode(axes []ir.Axis) jen.Code {
+	i := g.group(axes)
+	if i < 0 {
+		return jen.Lit(-1)
+	}
+	return jen.Id(groupName(g.list[i]))
+}
+
+func groupName(atoms []ir.Axis) string {
+	s := "group"
+	for _, a := range atoms {
+		s += title(string(a))
+	}
+	return s
+}
+
+// file writes the declarations. Functions come first in time, since they collect the groups, but last in the
+// file.
+func (g *generator) file(f *jen.File) {
+	funcs := g.functions()
+	table := g.table()
+	f.Comment("The runtime and this file are of one version.")
+	f.Const().Id("_").Op("=").Qual(RuntimePath, "Version1")
+	f.Comment("float is the type of every tensor.")
+	f.Type().Id("float").Op("=").Id(map[ir.Elem]string{ir.F32: "float32", ir.F64: "float64"}[g.p.Plan.Precision.Compute])
+	f.Comment("kern are the kernels of this machine.")
+	f.Var().Id("kern").Op("=").Qual(cpuPath, "Table").Index(jen.Id("float")).Call()
+	g.groupConsts(f)
+	f.Comment("Plan is the plan that this file carries out.")
+	f.Var().Id("Plan").Op("=").Add(literal(g.Plan))
+	f.Add(table)
+	g.entries(f)
+	for _, t := range g.baseTables() {
+		f.Add(t)
+	}
+	for _, fn := range funcs {
+		f.Add(fn)
+	}
+}
+
+func (g *generator) groupConsts(f *jen.File) {
+	if len(g.list) == 0 {
+		return
+	}
+	f.Comment("Groups of ranks, by the axes in which their members differ.")
+	f.Const().DefsFunc(func(d *jen.Group) {
+		for i, atoms := range g.list {
+			d.Id(groupName(atoms)).Op("=").Lit(i)
+		}
+	})
+}
+
+// entries writes what callers use: Run, Main and perhaps main.
+func (g *generator) entries(f *jen.File) {
+	f.Comment("Run trains as the job says, changed by the options.")
+	f.Func().Id("Run").Params(jen.Id("ctx").Qual("context", "Context"), jen.Id("opts").Op("...").Qual(RuntimePath, "Option")).
+		Params(jen.Qual(RuntimePath, "Result"), jen.Error()).
+		Block(jen.Return(jen.Qual(RuntimePath, "Run").Call(jen.Id("ctx"), jen.Op("&").Id("program"), jen.Id("opts").Op("..."))))
+	f.Comment("Main is Run as a command.")
+	f.Func().Id("Main").Params().Block(jen.Qual(RuntimePath, "Main").Call(jen.Op("&").Id("program")))
+	if g.Main {
+		f.Func().Id("main").Params().Block(jen.Id("Main").Call())
+	}
+	// The entries refer to program, which refers to them: init breaks the cycle.
+	f.Func().Id("init").Params().Block(
+		jen.List(jen.Id("program").Dot("Step"), jen.Id("program").Dot("Eval"), jen.Id("program").Dot("Logits")).Op("=").
+			List(jen.Id("step"), jen.Id("eval"), jen.Id("logits")))
+}
+
+// table is var program.
+func (g *generator) table() jen.Code {
+	d := jen.Dict{
+		jen.Id("Name"): jen.Lit(g.Job), jen.Id("Hash"): jen.Lit(g.Hash), jen.Id("Plan"): jen.Id("Plan"),
+		jen.Id("Elem"):     rt(map[ir.Elem]string{ir.F32: "F32", ir.F64: "F64"}[g.p.Plan.Precision.Compute]),
+		jen.Id("Predict"):  literal(g.Predict),
+		jen.Id("Model"):    literal(g.Model),
+		jen.Id("Settings"): literal(g.Settings),
+		jen.Id("Mesh"):     g.meshTable(),
+		jen.Id("Params"):   g.paramTable(),
+		jen.Id("Buckets"):  g.bucketTable(),
+		jen.Id("Arena"):    g.arenaTable(),
+		jen.Id("Batch"):    g.batchTable(),
+		jen.Id("Optim"):    rt(map[string]string{"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}[g.p.Recipe.Optimizer]),
+		jen.Id("Dropout"):  jen.Lit(g.drops()),
+	}
+	d[jen.Id("Groups")] = g.groupTable() // after all that asks for groups
+	return jen.Comment("program is what the runtime knows of this training run before it starts.").Line().
+		Var().Id("program").Op("=").Add(rt("Program")).Values(d)
+}
+
+func rt(name string) *jen.Statement { return jen.Qual(RuntimePath, name) }
+
+func (g *generator) drops() bool {
+	for _, s := range g.p.Model.Segments {
+		if slices.ContainsFunc(s.Forward.Nodes, func(n *ir.Node) bool { return n.Attr.Drop > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *generator) groupTable() jen.Code {
+	return jen.Index().Add(rt("Group")).ValuesFunc(func(v *jen.Group) {
+		for _, atoms := range g.list {
+			v.Values(jen.Dict{jen.Id("Axes"): axisList(atoms)})
+		}
+	})
+}
+
+func axisList(axes []ir.Axis) jen.Code {
+	return jen.Index().String().ValuesFunc(func(v *jen.Group) {
+		for _, a := range axes {
+			v.Lit(string(a))
+		}
+	})
+}
+
+func (g *generator) meshTable() jen.Code {
+	return jen.Index().Add(rt("Axis")).ValuesFunc(func(v *jen.Group) {
+		for _, a := range g.p.Mesh.Atoms {
+			v.Values(jen.Dict{jen.Id("Name"): jen.Lit(string(a.Name)), jen.Id("Size"): jen.Lit(a.Size)})
+		}
+	})
+}
+
+// seq is the number of tokens of a row, rows of one rank's micro-batch.
+func (g *generator) batchShape() (rows, seq int) {
+	for _, s := range g.p.Model.Segments {
+		for _, v := range s.Forward.Inputs {
+			if v.Name == "tokens" {
+				l := v.Type.Local(g.p.Mesh)
+				return l[0], l[1]
+			}
+		}
+	}
+	panic("codegen: the model has no tokens")
+}
+
+// batchOffsets are where tokens, labels and mask begin, in bytes from the start of the arena.
+func (g *generator) batchOffsets() map[string]int {
+	rows, seq := g.batchShape()
+	n := rows * seq * g.p.Plan.MicroBatches
+	at := g.p.Region(ir.RegionBatch).Offset
+	step := (n*ir.I32.Size() + 63) / 64 * 64
+	return map[string]int{"tokens": at, "labels": at + step, "mask": at + 2*step}
+}
+
+func (g *generator) batchTable() jen.Code {
+	rows, seq := g.batchShape()
+	at := g.batchOffsets()
+	var atoms []ir.Axis
+	if g.p.Mesh.Has("dp") {
+		atoms = g.p.Mesh.Expand([]ir.Axis{"dp"})
+	}
+	lit := func(n int) jen.Code { return jen.Lit(n) }
+	return rt("BatchLayout").Values(jen.Dict{
+		jen.Id("MicroBatch"): lit(rows), jen.Id("MicroBatches"): lit(g.p.Plan.MicroBatches), jen.Id("SeqLen"): lit(seq),
+		jen.Id("Replicas"): lit(g.p.Plan.DP), jen.Id("ReplicaAxes"): axisList(atoms),
+		jen.Id("GlobalBatch"): lit(rows * g.p.Plan.MicroBatches * g.p.Plan.DP),
+		jen.Id("Tokens"):      lit(at["tokens"]), jen.Id("Labels"): lit(at["labels"]), jen.Id("Mask"): lit(at["mask"]),
+	})
+}
+
+func (g *generator) arenaTable() jen.Code {
+	d := jen.Dict{jen.Id("Size"): jen.Lit(g.p.ArenaBytes())}
+	for _, r := range g.p.Arena {
+		d[jen.Id(strings.ToUpper(r.Name[:1])+r.Name[1:])] = rt("Region").Values(jen.Dict{jen.Id("Offset"): jen.Lit(r.Offset), jen.Id("Size"): jen.Lit(r.Size)})
+	}
+	return rt("Arena").Values(d)
+}
+
+func (g *generator) bucketTable() jen.Code {
+	return jen.Index().Add(rt("Bucket")).ValuesFunc(func(v *jen.Group) {
+		for _, b := range g.p.Buckets {
+			c := g.p.Classes[b.Class]
+			count := slices.Clone(c.Repeat)
+			if len(c.Shard) == 0 {
+				count = append(count, g.p.Mesh.Expand(c.Replicas)...)
+			}
+			v.Values(jen.Dict{
+				jen.Id("Offset"): jen.Lit(b.Offset), jen.Id("Elems"): jen.Lit(b.Elems), jen.Id("State"): jen.Lit(b.State),
+				jen.Id("Reduce"): g.groupCode(c.Reduce), jen.Id("Sum"): g.groupCode(c.Replicas), jen.Id("Shard"): g.groupCode(c.Shard),
+				jen.Id("Count"): axisList(count),
+			})
+		}
+	})
+}
+
+func (g *generator) paramTable() jen.Code {
+	return jen.Index().Add(rt("Param")).ValuesFunc(func(v *jen.Group) {
+		for _, s := range g.p.Model.Segments {
+			for _, w := range s.Forward.Weights() {
+				if w.Param.Tied == "" {
+					v.Values(g.paramRow(s, w))
+				}
+			}
+		}
+	})
+}
+
+func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
+	slot, _ := g.p.Slot(s.Name, w.Name)
+	offsets := make([]jen.Code, s.Count)
+	for layer, base := range g.bases(s.Name, slot.Class) {
+		offsets[layer] = jen.Lit(base + slot.Offset)
+	}
+	name := s.Name + "." + w.Name
+	if s.Count > 1 || s.Name == "block" {
+		name = s.Name + ".{layer}." + w.Name
+	}
+	init := jen.Dict{jen.Id("Kind"): rt(map[string]string{"zeros": "Zeros", "ones": "Ones", "normal": "Normal"}[w.Param.Init])}
+	if w.Param.Init == "normal" {
+		init[jen.Id("Std")] = jen.Lit(w.Param.Std)
+	}
+	return jen.Dict{
+		jen.Id("Name"): jen.Lit(name), jen.Id("Decay"): jen.Lit(w.Param.Decay), jen.Id("Init"): rt("Init").Values(init),
+		jen.Id("Offset"): jen.Index().Int().Values(offsets...),
+		jen.Id("Dims"): jen.Index().Add(rt("Dim")).ValuesFunc(func(v *jen.Group) {
+			for _, e := range w.Type.Dims {
+				v.Values(jen.Dict{jen.Id("Name"): jen.Lit(string(e.Dim)), jen.Id("Size"): jen.Lit(e.Size), jen.Id("Axes"): axisList(g.p.Mesh.Expand(e.Axes))})
+			}
+		}),
+	}
+}
+
+// bases is where each layer's run of a class begins in the flat space, in elements.
+func (g *generator) bases(segment string, class int) []int {
+	at := map[int]int{}
+	for _, b := range g.p.Buckets {
+		for _, c := range b.Chunks {
+			if b.Class == class && c.Segment == segment {
+				at[c.Layer] = c.Offset
+			}
+		}
+	}
+	out := make([]int, len(at))
+	for layer, offset := range at {
+		out[layer] = offset
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package runtime
+
+import "github.com/planc-dev/planc/runtime/rng"
+
+// Version1 is asserted by generated code, so that code of another generation does not compile.
+const Version1 = true
+
+// Row is the index in the global batch of the first row of this rank's micro-batch m.
+func Row(r *Rank, m int) int {
+	b := &r.Program.Batch
+	replica, scale := 0, 1
+	for _, a := range b.ReplicaAxes {
+		replica += r.Coord[a] * scale
+		scale *= r.Program.axisSize(a)
+	}
+	return (m*b.Replicas + replica) * b.MicroBatch
+}
+
+func (p *Program) axisSize(name string) int {
+	for _, a := range p.Mesh {
+		if a.Name == name {
+			return a.Size
+		}
+	}
+	return 1
+}
+
+// DropKey keys one dropout of one layer in the present step. Micro-batch and rank are not in it: elements
+// are numbered within the global batch.
+func DropKey(r *Rank, segment, layer, key int) uint64 {
+	return rng.Key(r.Seed, uint64(r.StepID), uint64(segment), uint64(layer), uint64(key))
+}
+
+// Drop is p while training, else 0.
+func Drop(r *Rank, p float64) float64 {
+	if r.Training {
+		return p
+	}
+	return 0
+}
+
+// Part is where this rank's part of a dim begins, and how many of its width elements are not padding.
+func Part(r *Rank, group, width, size int) (lo, n int) {
+	lo = Index(r, group) * width
+	return lo, min(max(size-lo, 0), width)
+}
+
+// Iota fills ids with lo, lo+1, ...
+func Iota(ids []int32, lo int) {
+	for i := range ids {
+		ids[i] = int32(lo + i)
+	}
+}
+
+// Select leaves dst[o,j] = src[o,at,j] of src [outer, n, inner].
+func Select[F Float](dst, src []F, outer, n, inner, at int) {
+	for o := range outer {
+		copy(dst[o*inner:(o+1)*inner], src[(o*n+at)*inner:])
+	}
+}
