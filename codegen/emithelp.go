@@ -64,13 +64,12 @@ func (e *emitter) part(d ir.Extent) (lo, size jen.Code) {
 		return jen.Lit(0), jen.Lit(d.Size)
 	}
 	width := e.count([]ir.Extent{d})
-	l, n := e.fresh("lo"), e.fresh("valid")
 	if d.Size%e.p.Mesh.Ranks(d.Axes) == 0 {
-		e.body.Id(l).Op(":=").Add(e.offset(d))
-		return jen.Id(l), jen.Lit(width)
+		return e.offset(d), jen.Lit(width)
 	}
+	l, n := e.fresh("lo"), e.fresh("valid")
 	e.body.List(jen.Id(l), jen.Id(n)).Op(":=").Add(rt("Part")).Call(jen.Id("r"), e.groupCode(d.Axes), jen.Lit(width), jen.Lit(d.Size))
-	e.body.Id("_").Op("=").Id(l)
+	e.body.List(jen.Id("_"), jen.Id("_")).Op("=").List(jen.Id(l), jen.Id(n))
 	return jen.Id(l), jen.Id(n)
 }
 
