@@ -83,6 +83,9 @@ func (r *run) prepare() error {
 		return err
 	}
 	r.announce()
+	if err := r.fits(); err != nil {
+		return err
+	}
 	var err error
 	if r.crew, err = newCrew(r.p, r.o.timeout); err != nil {
 		return err
@@ -111,6 +114,9 @@ func (r *run) settle() error {
 	}
 	if err := r.s.check(); err != nil {
 		return &ExitError{ExitInput, err}
+	}
+	if isa := r.o.isa; isa != "" && isa != "auto" && isa != "portable" {
+		return exitf(ExitCannot, "--cpu-isa %s: this binary has no kernels for it; auto and portable work", isa)
 	}
 	if r.o.dir == "" {
 		r.o.dir = filepath.Join(defaultRunsDir, r.p.Name)
@@ -181,7 +187,7 @@ func (r *run) train(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return r.stop()
 		}
-		err := r.oneStep()
+		err := r.oneStep(ctx)
 		if errors.Is(err, ErrStop) && r.done.step < r.total {
 			return r.stop()
 		}
@@ -189,18 +195,23 @@ func (r *run) train(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.finish()
+	return r.finish(ctx)
 }
 
 // oneStep runs a step and all that its number calls for.
-func (r *run) oneStep() error {
+func (r *run) oneStep(ctx context.Context) error {
 	s, err := r.advance()
 	if err != nil {
 		return err
 	}
+	if r.o.onTensors != nil {
+		if err := r.o.onTensors(s.Step, &Tensors{r.crew}); err != nil {
+			return err
+		}
+	}
 	every := func(n int) bool { return n > 0 && s.Step%n == 0 }
 	if every(r.s.Train.Eval.Every) {
-		if err := r.evaluate(); err != nil {
+		if err := r.evaluate(ctx); err != nil {
 			return err
 		}
 	}
@@ -227,15 +238,15 @@ func (r *run) stop() error {
 }
 
 // finish evaluates, saves and samples after the last step.
-func (r *run) finish() error {
-	if err := r.evaluate(); err != nil {
+func (r *run) finish(ctx context.Context) error {
+	if err := r.evaluate(ctx); err != nil {
 		return err
 	}
 	if err := r.save(); err != nil {
 		return err
 	}
 	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {
-		text, err := r.sample(prompt)
+		text, err := r.sample(ctx, prompt)
 		if err != nil {
 			return err
 		}

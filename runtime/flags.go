@@ -22,9 +22,10 @@ type flag struct {
 
 // command is what the flags of a training binary ask for.
 type command struct {
-	opts []Option
-	json bool
-	help bool
+	opts    []Option
+	json    bool
+	help    bool
+	threads int // a rank; 0: what there are
 }
 
 func (c *command) add(o Option) error {
@@ -89,7 +90,8 @@ func threadsFlag(c *command, v string) error {
 	if err != nil || n < 1 {
 		return fmt.Errorf("--threads %s: it is a count from 1 up", v)
 	}
-	return c.add(Threads(n))
+	c.threads = n
+	return nil
 }
 
 func isaFlag(c *command, v string) error {

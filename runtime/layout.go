@@ -154,6 +154,9 @@ func (p *Program) validate() (err error) {
 		if end := (b.Offset + b.Elems) * p.Elem.Size(); end > p.Arena.Params.Size || end > p.Arena.Grads.Size {
 			bad("bucket %d ends at byte %d, after its regions", i, end)
 		}
+		if end := (b.State + b.Elems/p.groupSize(b.Shard)) * p.Elem.Size(); p.Optim != SGD && end > min(p.Arena.Moment1.Size, p.Arena.Moment2.Size) {
+			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
+		}
 	}
 	for _, t := range tensors(p, map[string]int{}) {
 		if p.bucketOf(&t) < 0 {
@@ -162,6 +165,9 @@ func (p *Program) validate() (err error) {
 	}
 	if b := p.Batch; b.GlobalBatch != b.MicroBatch*b.MicroBatches*b.Replicas {
 		bad("global batch %d is not %d × %d × %d", b.GlobalBatch, b.MicroBatch, b.MicroBatches, b.Replicas)
+	}
+	if n := p.size(p.Batch.ReplicaAxes); n != p.Batch.Replicas {
+		bad("%v make %d replicas, not %d", p.Batch.ReplicaAxes, n, p.Batch.Replicas)
 	}
 	if p.Step == nil || p.Eval == nil || p.Logits == nil {
 		bad("an entry is missing")
@@ -184,9 +190,12 @@ func (p *Program) atoms(group int) []string {
 	return p.Groups[group].Axes
 }
 
-func (p *Program) groupSize(group int) int {
+func (p *Program) groupSize(group int) int { return p.size(p.atoms(group)) }
+
+// size is the number of ranks along some atoms.
+func (p *Program) size(atoms []string) int {
 	n := 1
-	for _, a := range p.atoms(group) {
+	for _, a := range atoms {
 		n *= p.axis(a)
 	}
 	return n

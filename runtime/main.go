@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	goruntime "runtime"
 	"syscall"
 )
 
@@ -29,10 +30,17 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) int {
 	if err != nil {
 		return fail(stderr, p, err)
 	}
+	if c.threads > 0 {
+		goruntime.GOMAXPROCS(c.threads * p.mesh().Size())
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	context.AfterFunc(ctx, cancel) // a second signal ends the process at once
+	stopping := context.AfterFunc(ctx, func() {
+		cancel() // a second signal ends the process at once
+		fmt.Fprintf(stderr, "\n%s: stopping after this step, with a checkpoint; a second signal stops at once\n", p.Name)
+	})
 	result, err := Run(ctx, p, append(c.opts, c.logOption(stderr))...)
+	stopping()
 	if err != nil {
 		return fail(stderr, p, err)
 	}

@@ -74,8 +74,8 @@ type Result struct {
 }
 
 // Source is a user's own data. A sample is SeqLen tokens and their labels; samples are numbered from 0
-// through all epochs, and the same number must always give the same sample. Methods are called by one
-// goroutine at a time.
+// through all epochs, and the same number must always give the same sample. Train and Valid may be called
+// at the same time, each by one goroutine.
 type Source interface {
 	// Train fills tokens and labels with sample g. Positions from unmasked on do not count.
 	Train(g int64, tokens, labels []int32) (unmasked int, err error)
@@ -96,12 +96,12 @@ type options struct {
 	sets                       []setting
 	source                     Source
 	onStep                     func(Step) error
+	onTensors                  func(int, *Tensors) error
 	logger                     *slog.Logger
 	text                       io.Writer // progress for people, instead of logger
 	terminal                   bool      // text is one
 	timeout                    time.Duration
-	isa                        string
-	threads                    int
+	isa                        string // of the kernels; "" is auto
 }
 
 type setting struct {
@@ -139,9 +139,6 @@ func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.text 
 
 // Timeout is how long a collective waits for a rank before the run fails; the default is ten minutes.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
-
-// Threads is how many processors a rank may use; 0 shares what there are.
-func Threads(n int) Option { return func(o *options) { o.threads = n } }
 
 // text reports to people on w, with a live line where it is a terminal.
 func text(w io.Writer, terminal bool) Option {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"math"
 
 	"github.com/planc-dev/planc/runtime/data"
@@ -15,8 +16,8 @@ const (
 )
 
 // sample continues a prompt, byte by byte, and returns both. All ranks compute the logits in lockstep;
-// the draw is keyed by seed, step and position.
-func (r *run) sample(prompt string) (string, error) {
+// the draw is keyed by seed, step and position. It is cut short where ctx ends.
+func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 	tokenizer, err := data.NewTokenizer(r.s.Data.Tokenizer)
 	if err != nil {
 		return "", err
@@ -24,6 +25,9 @@ func (r *run) sample(prompt string) (string, error) {
 	tokens := tokenizer.Encode(prompt)
 	key := rng.Key(r.s.Train.Seed, sampleKey, uint64(r.done.step))
 	for i := range sampleTokens {
+		if ctx.Err() != nil {
+			break
+		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
 		err := r.crew.do(func(k *Rank) {
 			k.Training, k.Pos = false, len(window)-1

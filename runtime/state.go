@@ -24,9 +24,11 @@ type kind struct {
 	suffix string // of the tensors' names
 	region Region
 	flat   bool // laid out as the flat space is; else as the buckets' optimizer state
+	// reduced is set for gradients: the whole flat space is there, but right only in this rank's part.
+	reduced bool
 }
 
-func (p *Program) paramKind() kind { return kind{"", p.Arena.Params, true} }
+func (p *Program) paramKind() kind { return kind{region: p.Arena.Params, flat: true} }
 
 // momentKinds are the optimizer's tensors, with PyTorch's names.
 func (p *Program) momentKinds() []kind {
@@ -37,7 +39,7 @@ func (p *Program) momentKinds() []kind {
 	var out []kind
 	for i, region := range []Region{p.Arena.Moment1, p.Arena.Moment2}[:len(names)] {
 		if region.Size > 0 {
-			out = append(out, kind{names[i], region, false})
+			out = append(out, kind{suffix: names[i], region: region})
 		}
 	}
 	return out
@@ -47,7 +49,7 @@ func (p *Program) momentKinds() []kind {
 // at byte offset at.
 func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 	size := r.Program.Elem.Size()
-	if k.flat {
+	if k.flat && !k.reduced {
 		return 0, t.local, k.region.Offset + t.offset*size
 	}
 	i := r.Program.bucketOf(t)
@@ -56,6 +58,9 @@ func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 	if lo >= hi {
 		return 0, 0, 0
 	}
+	if k.reduced {
+		return lo, hi, k.region.Offset + (t.offset+lo)*size
+	}
 	return lo, hi, k.region.Offset + (spec.State+t.offset+lo-b.lo)*size
 }
 
@@ -63,7 +68,7 @@ func (k *kind) piece(r *Rank, t *tensor) (lo, hi, at int) {
 func (k *kind) owns(r *Rank, t *tensor) bool {
 	p := r.Program
 	var shard []string
-	if !k.flat {
+	if !k.flat || k.reduced {
 		shard = p.atoms(p.Buckets[p.bucketOf(t)].Shard)
 	}
 	for _, a := range p.Mesh {

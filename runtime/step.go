@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -140,8 +141,8 @@ func (r *run) guard(s *Step) error {
 	return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 }
 
-// evaluate writes the validation loss after the last step, once.
-func (r *run) evaluate() error {
+// evaluate writes the validation loss after the last step, once. It gives up where ctx ends.
+func (r *run) evaluate(ctx context.Context) error {
 	n := r.source.ValidSamples()
 	if n == 0 || r.checked == r.done.step {
 		return nil
@@ -156,6 +157,9 @@ func (r *run) evaluate() error {
 	b := newBatch(rows, l.SeqLen)
 	loss, tokens := 0.0, 0
 	for i := range batches {
+		if ctx.Err() != nil {
+			return nil
+		}
 		if b.read(r.source.Valid, int64(i*rows), n); b.err != nil {
 			return b.err
 		}

@@ -1,0 +1,138 @@
+package runtime
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
+)
+
+// TestMain lets this test binary be a training binary, for the tests of signals.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("PLANC_TEST_MAIN"); dir != "" {
+		p := bigram[float32](2, 1)
+		p.Settings.Train.Steps = 1e6
+		p.Settings.Data.Train = []File{{filepath.Join(dir, "text"), 1}}
+		os.Exit(execute(p, []string{"--dir", dir}, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func TestSIGTERM(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "text"), bytes.Repeat([]byte("\x01\x04\x02\x07\x00"), 300), 0o666))
+	for attempt := range 2 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		must(t, cmd.Start())
+		time.Sleep(300 * time.Millisecond)
+		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		err := cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != ExitOnRequest {
+			t.Fatalf("attempt %d: %v, exit %d: %s", attempt, err, code, stderr.String())
+		}
+		c, _, err := ckpt.Newest(filepath.Join(dir, "checkpoints"))
+		if err != nil || c == nil || c.Manifest.Step == 0 {
+			t.Fatalf("checkpoint %+v, %v: %s", c, err, stderr.String())
+		}
+		if resumed := strings.Contains(stderr.String(), "resume: step "); resumed != (attempt == 1) {
+			t.Errorf("attempt %d: %s", attempt, stderr.String())
+		}
+	}
+	steps, _ := lines(t, dir)
+	for i, s := range steps {
+		if s.Step != i+1 {
+			t.Fatalf("line %d is of step %d", i+1, s.Step)
+		}
+	}
+}
+
+// runCommand runs the binary's command line on a text file of bytes below vocab.
+func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	errs, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	must(t, err)
+	defer errs.Close()
+	var out bytes.Buffer
+	code = execute(bigram[float32](2, 1), args, &out, errs)
+	b, err := os.ReadFile(errs.Name())
+	must(t, err)
+	return code, out.String(), string(b)
+}
+
+func TestFlagMessages(t *testing.T) {
+	for _, test := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--step 3", 2, "bigram: unknown flag --step; did you mean --steps?\n"},
+		{"--steps", 2, "bigram: --steps needs a value: --steps N\n"},
+		{"train", 2, "bigram: unexpected argument train; --help lists the flags\n"},
+		{"--nodes 2", 3, "bigram: --nodes: launch by other launchers is not there yet; without it the binary starts all its ranks here\n"},
+		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
+		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, avx512, avx2, portable\n"},
+		{"--cpu-isa=avx2", 3, "bigram: --cpu-isa avx2: this binary has no kernels for it; auto and portable work\n"},
+		{"--threads 0", 2, "bigram: --threads 0: it is a count from 1 up\n"},
+		{"--log xml", 2, "bigram: --log xml: it is text or json\n"},
+		{"--data /no/such.txt", 2, "bigram: data: there is no file /no/such.txt (looked for /no/such.txt)\n"},
+	} {
+		code, _, stderr := runCommand(t, append(strings.Fields(test.args), "--dir="+t.TempDir())...)
+		if test.args == "--steps" {
+			code, _, stderr = runCommand(t, "--steps")
+		}
+		if code != test.code || !strings.HasSuffix(stderr, test.want) {
+			t.Errorf("%s: exit %d, stderr %q, want %d, %q", test.args, code, stderr, test.code, test.want)
+		}
+	}
+}
+
+func TestLaunchersAreRefused(t *testing.T) {
+	t.Setenv("WORLD_SIZE", "8")
+	code, _, stderr := runCommand(t)
+	want := "bigram: WORLD_SIZE=8: launch by other launchers (torchrun) is not there yet; start the binary once, alone: it starts all its ranks here\n"
+	if code != ExitCannot || stderr != want {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
+func TestCommandTrainsOnAFile(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	must(t, os.WriteFile(text, bytes.Repeat([]byte("\x01\x04\x02\x07\x00"), 300), 0o666))
+	args := []string{"--dir", dir, "--data", text, "--set", "data.valid=0.1", "--steps=20", "--set", "train.eval.sample=\x01"}
+	code, stdout, stderr := runCommand(t, args...)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{"sample  ", "loss    ", ", validation ", "step    predicted unknown, measured ", "memory  predicted ", "binary  ",
+		"metrics " + filepath.Join(dir, metricsFile), "saved   " + filepath.Join(dir, "checkpoints", "step-00000020")} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+	code, stdout, stderr = runCommand(t, args...)
+	if code != 0 || !strings.Contains(stdout, "nothing was left to do after step 20") || !strings.Contains(stderr, "resume: step 20 of 20") {
+		t.Errorf("again: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestHelpListsEveryFlag(t *testing.T) {
+	code, stdout, _ := runCommand(t, "--help")
+	for _, f := range flags {
+		if !strings.Contains(stdout, "--"+f.name) {
+			t.Errorf("no --%s in help", f.name)
+		}
+	}
+	if code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}

@@ -1,0 +1,71 @@
+package runtime
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestSet(t *testing.T) {
+	s := Settings{Train: TrainSettings{Steps: 5}}
+	for path, value := range map[string]any{
+		"train.optimizer.lr": "3e-4", "train.optimizer.betas": "[0.9, 0.95]", "train.seed": "18446744073709551615",
+		"train.tokens": "300B", "data.train": "[a.txt, {path: b.bin, weight: 2.5}]", "data.valid": 0.05,
+		"train.schedule.warmup": 2000, "train.eval.sample": `"The light"`, "train.checkpoint.every": "1K", "train.optimizer.clip_norm": "null",
+	} {
+		if err := s.set(path, value); err != nil {
+			t.Error(err)
+		}
+	}
+	want := Settings{
+		Data: DataSettings{Train: []File{{"a.txt", 1}, {"b.bin", 2.5}}, ValidFraction: 0.05},
+		Train: TrainSettings{Tokens: 300e9, Seed: 1<<64 - 1, Optimizer: OptimizerSettings{LR: 3e-4, Betas: [2]float64{0.9, 0.95}},
+			Schedule: ScheduleSettings{Warmup: 2000}, Eval: EvalSettings{Sample: "The light"}, Checkpoint: CheckpointSettings{Every: 1000}},
+	}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("settings are\n%+v, want\n%+v", s, want)
+	}
+}
+
+func TestSetMessages(t *testing.T) {
+	for _, test := range []struct {
+		path  string
+		value any
+		want  string
+	}{
+		{"train.optimizer.lrr", 1, "no setting train.optimizer.lrr; did you mean train.optimizer.lr?"},
+		{"colour", 1, "no setting colour"},
+		{"plan.tp", 2, "plan.tp is compiled into the program; change the job and compile again"},
+		{"train.seq_len", 2, "train.seq_len is compiled into the program; change the job and compile again"},
+		{"train.checkpoint.keep_last", 3, "train.checkpoint.keep_last is not there yet"},
+		{"train.steps", "ten", `train.steps: "ten" is not a number`},
+		{"train.steps", 1.5, "train.steps: 1.5 is not a whole number"},
+		{"train.steps", "010", `train.steps: "010" begins with a zero`},
+		{"train.optimizer.betas", "0.9", "train.optimizer.betas: 0.9 is not a list of two numbers"},
+		{"train.seed", "-1", `train.seed: "-1" is not a whole number from 0 up`},
+		{"train.init", 7, "train.init: 7 is not a text"},
+		{"data.train", "{file: x}", `data.train: "file" is not path or weight`},
+	} {
+		var s Settings
+		if err := s.set(test.path, test.value); err == nil || err.Error() != test.want {
+			t.Errorf("set %s=%v: %v, want %s", test.path, test.value, err, test.want)
+		}
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	for path, want := range map[string]string{
+		"train.steps=0":             "exactly one of train.steps, train.epochs and train.tokens must be positive; they are 0, 0 and 0",
+		"train.schedule.kind=step":  `train.schedule.kind is "step"; kinds are constant, linear, cosine, wsd, inverse_sqrt`,
+		"train.on_nonfinite=ignore": `train.on_nonfinite is "ignore"; it is skip or stop`,
+		"train.optimizer.lr=-1":     "lr, eps, weight_decay, clip_norm and min_lr are numbers from 0 up; they are -1, 1e-08, 0.1, 0.3 and 0.001",
+	} {
+		path, value, _ := strings.Cut(path, "=")
+		_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set(path, value))
+		var exit *ExitError
+		if !errors.As(err, &exit) || exit.Code != ExitInput || err.Error() != want {
+			t.Errorf("%s=%s: %v, want %s", path, value, err, want)
+		}
+	}
+}

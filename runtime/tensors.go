@@ -1,0 +1,52 @@
+package runtime
+
+import "slices"
+
+// Tensors are the logical tensors of a run between two steps, gathered from the ranks' arenas. They are valid
+// during the call that hands them out.
+type Tensors struct{ crew *crew }
+
+// OnTensors calls f after every step with its number and the run's tensors, for tests and diagnosis: it costs a
+// pass over all memory. An error ends the run with it.
+func OnTensors(f func(step int, t *Tensors) error) Option {
+	return func(o *options) { o.onTensors = f }
+}
+
+// Params calls f with each parameter, whole and logical, in float64.
+func (t *Tensors) Params(f func(name string, shape []int64, x []float64)) {
+	t.each(t.crew.ranks[0].Program.paramKind(), f)
+}
+
+// Grads calls f with each gradient of the last step: summed over the global batch, before clipping.
+func (t *Tensors) Grads(f func(name string, shape []int64, x []float64)) {
+	k := kind{region: t.crew.ranks[0].Program.Arena.Grads, flat: true, reduced: true}
+	t.each(k, f)
+}
+
+func (t *Tensors) each(k kind, f func(name string, shape []int64, x []float64)) {
+	if t.crew.ranks[0].Program.Elem == F64 {
+		eachTensor[float64](t.crew, k, f)
+	} else {
+		eachTensor[float32](t.crew, k, f)
+	}
+}
+
+func eachTensor[F Float](c *crew, k kind, f func(name string, shape []int64, x []float64)) {
+	parts := make([][]tensor, len(c.ranks))
+	for i, r := range c.ranks {
+		parts[i] = tensors(r.Program, r.Coord)
+	}
+	for i, t := range parts[0] {
+		x := make([]float64, t.dims[0].size*t.row())
+		for j, r := range c.ranks {
+			if own := &parts[j][i]; k.owns(r, own) {
+				k.slab(r, own, 0, t.dims[0].size, func(at, logical, n int) {
+					for l, v := range View[F](r, at, n) {
+						x[logical+l] = float64(v)
+					}
+				})
+			}
+		}
+		f(t.name, slices.Clone(t.param.shape()), x)
+	}
+}
