@@ -1,0 +1,225 @@
+package golden_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/codegen"
+	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/zoo"
+	"github.com/planc-dev/planc/passes"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// Law 1: every legal plan trains to the same losses, gradients and parameters as one rank. The judge is f64, 1e-10
+// relative. Every plan of up to 8 ranks becomes a generated package; all are built as one module and run once.
+
+//go:embed testdata/lawmain.go.txt
+var lawMain []byte
+
+// lawBound is far above rounding noise in f64 and far below any real fault.
+const lawBound = 1e-10
+
+const (
+	lawBatch = 8 // sequences of a step
+	lawSeq   = 8
+)
+
+// lawModel is small, with a vocabulary that no tp divides.
+type lawModel struct {
+	name string
+	spec.Config
+}
+
+func lawModels() []lawModel {
+	gpt := spec.Config{Family: "gpt2", Vocab: 61, Hidden: 16, Layers: 2, Heads: 8, KVHeads: 8, HeadDim: 2, FFN: 32, MaxPositions: 10,
+		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.2, Tied: true, AttentionBias: true, MLPBias: true}
+	llama := spec.Config{Family: "llama", Vocab: 59, Hidden: 16, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 4, FFN: 24, MaxPositions: 32,
+		Activation: "silu", NormEps: 1e-5, InitStd: 0.2, RopeTheta: 10000}
+	tied := llama
+	tied.Tied = true
+	return []lawModel{{"gpt2", gpt}, {"llama", llama}, {"llama-tied", tied}}
+}
+
+// lawPlans are all legal plans of dp, tp, sp, ZeRO 0 and 1 and accumulation on 1, 2, 4 and 8 ranks, the
+// serial one first.
+func lawPlans(layers int) []ir.Plan {
+	var out []ir.Plan
+	add := func(dp, tp int, sp bool, zero, micro int) {
+		p := ir.SerialPlan(layers, micro, ir.FullPrecision(ir.F64))
+		p.DP, p.TP, p.SP, p.Zero, p.MicroBatches = dp, tp, sp, zero, lawBatch/dp/micro
+		out = append(out, p)
+	}
+	for _, ranks := range []int{1, 2, 4, 8} {
+		for dp := ranks; dp >= 1; dp /= 2 {
+			for micro := lawBatch / dp; micro >= 1; micro /= 2 {
+				for _, sp := range []bool{false, true}[:1+min(ranks/dp-1, 1)] {
+					for zero := range 1 + min(dp-1, 1) {
+						add(dp, ranks/dp, sp, zero, micro)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// lawCase is one generated program.
+type lawCase struct {
+	id, group string
+	model     lawModel
+	plan      ir.Plan
+	optimizer string
+}
+
+// lawCases are all plans times all variants in the long run; in the short one each plan gets one variant, in turn.
+func lawCases(long bool) []lawCase {
+	var variants []lawCase
+	for _, m := range lawModels() {
+		for _, drop := range []float64{0, 0.2} {
+			for _, opt := range []string{"sgd", "adamw"} {
+				v := m
+				v.DropEmbd, v.DropResid, v.DropAttn = drop, drop, drop
+				variants = append(variants, lawCase{group: fmt.Sprintf("%s-%s-drop%v", m.name, opt, drop), model: v, optimizer: opt})
+			}
+		}
+	}
+	var out []lawCase
+	for _, v := range variants { // the references
+		plans := lawPlans(v.model.Layers)
+		v.plan = plans[0]
+		out = append(out, v)
+	}
+	for i := range lawPlans(1)[1:] {
+		for j, v := range variants {
+			if long || j == i%len(variants) {
+				v.plan = lawPlans(v.model.Layers)[i+1]
+				out = append(out, v)
+			}
+		}
+	}
+	for i := range out {
+		out[i].id = fmt.Sprintf("p%04d", i)
+	}
+	return out
+}
+
+// source generates the case's package and returns the arena that the compiler laid out.
+func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
+	t.Helper()
+	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute})
+	prog, err := passes.Compile(model, c.plan, ir.Recipe{Optimizer: c.optimizer}, passes.Options{Check: true})
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.group, c.plan.Text(), err)
+	}
+	src, err = codegen.Go(codegen.Input{Program: prog, Package: c.id, Job: c.group, Hash: c.id, Settings: lawSettings(c.optimizer),
+		Model: rt.Model{Name: c.group, Vocab: c.model.Vocab, SeqLen: lawSeq, Layers: c.model.Layers},
+		Plan:  rt.Plan{DP: c.plan.DP, TP: c.plan.TP, Text: c.plan.String()}, Predict: rt.Predict{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src, prog.ArenaBytes()
+}
+
+func lawSettings(optimizer string) rt.Settings {
+	o := rt.OptimizerSettings{LR: 1e-2, Betas: [2]float64{0.9, 0.95}, Eps: 1e-6, WeightDecay: 0.1, ClipNorm: 1}
+	if optimizer == "sgd" {
+		o.LR, o.Momentum = 0.1, 0.9
+	}
+	return rt.Settings{Train: rt.TrainSettings{Epochs: 1, Seed: 7, Optimizer: o, OnNonfinite: "stop",
+		Schedule: rt.ScheduleSettings{Kind: "linear", Warmup: 2}, Eval: rt.EvalSettings{Batches: 1}}}
+}
+
+// lawVerdict is a line that the module's main prints.
+type lawVerdict struct {
+	ID, Group, Err, Worst             string
+	Losses, Norms, Valid, Grad, Param float64
+	Steps                             int
+	FirstLoss, LastLoss               float64
+	Arena                             int64
+}
+
+func TestLawParallelEqualsSerial(t *testing.T) {
+	cases := lawCases(os.Getenv("PLANC_LAWS") == "long")
+	files := map[string][]byte{"main.go": lawMain}
+	arenas := map[string]int{}
+	for i := range cases {
+		src, arena := cases[i].source(t)
+		files[cases[i].id+"/train.go"] = src
+		arenas[cases[i].id] = arena
+	}
+	files["programs.go"] = lawTable(cases)
+	verdicts := runLaws(t, files)
+	if len(verdicts) != len(cases) {
+		t.Fatalf("%d programs ran, want %d", len(verdicts), len(cases))
+	}
+	worst := 0.0
+	for i, v := range verdicts {
+		c := cases[i]
+		worst = max(worst, v.Losses, v.Norms, v.Valid, v.Grad, v.Param)
+		if v.Err != "" || max(v.Losses, v.Norms, v.Valid, v.Grad, v.Param) > lawBound || v.Steps != 3 {
+			t.Errorf("%s %v (%s): losses %.3g, norms %.3g, valid %.3g, gradients %.3g, parameters %.3g off after %d steps; worst %s %s",
+				c.group, c.plan, c.id, v.Losses, v.Norms, v.Valid, v.Grad, v.Param, v.Steps, v.Worst, v.Err)
+		}
+		if v.Err == "" && v.Arena != int64(arenas[c.id]) {
+			t.Errorf("%s: the rank took %d bytes, the compiler laid out %d", c.id, v.Arena, arenas[c.id])
+		}
+	}
+	t.Logf("%d programs, worst deviation %.3g", len(cases), worst)
+}
+
+// lawTable lists the packages for the module's main.
+func lawTable(cases []lawCase) []byte {
+	var b bytes.Buffer
+	b.WriteString("package main\n\nimport (\n")
+	for _, c := range cases {
+		fmt.Fprintf(&b, "\t%q\n", "planc.generated/laws/"+c.id)
+	}
+	b.WriteString(")\n\nvar programs = []program{\n")
+	vocab := map[string]int{}
+	for _, c := range cases {
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run},\n", c.id, c.group, c.id)
+		vocab[c.group] = c.model.Vocab
+	}
+	b.WriteString("}\n\nvar vocabOf = map[string]int64{\n")
+	for _, c := range cases {
+		if v := vocab[c.group]; v > 0 {
+			fmt.Fprintf(&b, "\t%q: %d,\n", c.group, v)
+			vocab[c.group] = 0
+		}
+	}
+	b.WriteString("}\n")
+	return b.Bytes()
+}
+
+// runLaws builds the module and reads what it prints.
+func runLaws(t *testing.T, files map[string][]byte) []lawVerdict {
+	t.Helper()
+	res, err := build.Build(context.Background(), build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/laws", Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(res.Binary).Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var vs []lawVerdict
+	for s := bufio.NewScanner(strings.NewReader(string(out))); s.Scan(); {
+		var v lawVerdict
+		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
+			t.Fatalf("%v in %q", err, s.Text())
+		}
+		vs = append(vs, v)
+	}
+	return vs
+}
