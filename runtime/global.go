@@ -11,18 +11,9 @@ func Row(r *Rank, m int) int {
 	replica, scale := 0, 1
 	for _, a := range b.ReplicaAxes {
 		replica += r.Coord[a] * scale
-		scale *= r.Program.axisSize(a)
+		scale *= r.Program.axis(a)
 	}
 	return (m*b.Replicas + replica) * b.MicroBatch
-}
-
-func (p *Program) axisSize(name string) int {
-	for _, a := range p.Mesh {
-		if a.Name == name {
-			return a.Size
-		}
-	}
-	return 1
 }
 
 // DropKey keys one dropout of one layer in the present step. Micro-batch and rank are not in it: elements
