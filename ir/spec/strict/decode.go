@@ -26,6 +26,9 @@ func (c *Context) Addf(p ir.Pos, code ir.Code, format string, args ...any) {
 	c.diags.Addf(p, code, format, args...)
 }
 
+// Pos is where the field of a dotted path that was already met begins.
+func (c *Context) Pos(path string) ir.Pos { return c.at[path] }
+
 // Fixf records a mistake and the name or value that would be right.
 func (c *Context) Fixf(p ir.Pos, code ir.Code, fix, format string, args ...any) {
 	c.fix(p, code, fix, format, args...)

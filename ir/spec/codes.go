@@ -1,0 +1,43 @@
+package spec
+
+import "github.com/planc-dev/planc/ir"
+
+// The kinds of mistake that a job file can hold beside those of package strict.
+const (
+	// Missing is reported for a field that is needed.
+	//
+	// Example:
+	//	model: gpt2-124m
+	Missing ir.Code = "Missing"
+
+	// Conflict is reported for two fields that cannot be together.
+	//
+	// Example:
+	//	train: {global_batch: 8, global_batch_tokens: 8K}
+	Conflict ir.Code = "Conflict"
+
+	// NoFile is reported for a file that cannot be read.
+	//
+	// Example:
+	//	model: no/such/config.json
+	NoFile ir.Code = "NoFile"
+
+	// UnknownModel is reported for a name that is not in the catalogue.
+	//
+	// Example:
+	//	model: gpt2-125m
+	UnknownModel ir.Code = "UnknownModel"
+
+	// BadModel is reported for sizes of a model that do not fit together.
+	//
+	// Example:
+	//	model: {model_type: gpt2, n_embd: 64, n_head: 5}
+	BadModel ir.Code = "BadModel"
+
+	// BadBatch is reported for a batch or sequence length that the model or the job cannot have.
+	//
+	// Example:
+	//	model: gpt2-124m
+	//	train: {seq_len: 2048, global_batch: 8}
+	BadBatch ir.Code = "BadBatch"
+)

@@ -1,0 +1,47 @@
+package spec
+
+import (
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// SetDevice decides what the job leaves open until its hardware is known: arch is the device's architecture,
+// as sm_90a or cpu.
+func (j *Job) SetDevice(arch string) {
+	if !j.Train.Precision.IsZero() {
+		return
+	}
+	name := DefaultPrecision(arch)
+	j.Train.Precision = Presets[name]
+	j.Guessed = append(j.Guessed, Guess{"train.precision", name, "default of " + arch})
+}
+
+// guess lists the deciding fields that have a default.
+func (j *Job) guess() {
+	add := func(path, value, why string) {
+		if !j.Has(path) {
+			j.Guessed = append(j.Guessed, Guess{path, value, why})
+		}
+	}
+	add("train.optimizer.kind", j.Train.Optimizer.Kind, "default")
+	add("objective.headroom", "0.1", "default")
+}
+
+// CheckCompile wants what a training program needs and a plan does not. The job has its device (SetDevice).
+func CheckCompile(j *Job) error {
+	var diags ir.Diags
+	p := j.Train.Precision
+	switch {
+	case p.Compute == "bf16" || p.Compute == "fp16" || p.Compute == "fp8":
+		diags.Addf(j.Pos("train.precision"), strict.NotYet, "train.precision %s can be planned and not yet compiled; today: f32, f64 (--set train.precision=f32)", p.Compute)
+	case !p.uniform():
+		diags.Addf(j.Pos("train.precision"), strict.NotYet, "mixed precision can be planned and not yet compiled; today: f32, f64")
+	}
+	if len(j.Data.Train) == 0 {
+		diags.Addf(j.Pos("data"), Missing, "data.train is missing: the files to train on")
+	}
+	if j.Train.Steps == 0 && j.Train.Epochs == 0 && j.Train.Tokens == 0 {
+		diags.Addf(j.Pos("train"), Missing, "train.steps is missing (or epochs, or tokens)")
+	}
+	return diags.Err()
+}

@@ -1,0 +1,139 @@
+package spec
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// The families that can be built today, as model_type names them in config.json.
+const (
+	GPT2  = "gpt2"
+	Llama = "llama"
+)
+
+// Config is a model in planc's own words, whatever family and spelling it came from.
+type Config struct {
+	Family        string // GPT2 or Llama
+	Name          string // catalogue name, folder or file of config.json, or the job's name
+	Vocab         int
+	Hidden        int
+	Layers        int
+	Heads         int
+	KVHeads       int // = Heads unless grouped
+	HeadDim       int
+	FFN           int    // width of the hidden layer of an MLP
+	MaxPositions  int    // gpt2: rows of the position table; llama: what the model was made for
+	Activation    string // gelu_new, gelu, silu or relu; in llama it gates
+	NormEps       float64
+	InitStd       float64
+	Tied          bool    // the head is the embedding
+	DropEmbd      float64 // chance to drop an element of the embeddings,
+	DropResid     float64 // of what enters the residual stream,
+	DropAttn      float64 // of the attention weights
+	RopeTheta     float64 // llama
+	RopeScaling   RopeScaling
+	AttentionBias bool // always in gpt2
+	MLPBias       bool // always in gpt2
+
+	at map[string]ir.Pos
+}
+
+// RopeScaling stretches rotary positions. Kind is "" (none), "linear" or "llama3"; linear has only Factor.
+type RopeScaling struct {
+	Kind              string
+	Factor            float64
+	LowFreq, HighFreq float64
+	OriginalPositions int
+}
+
+// Text is the scaling as kind,factor,low,high,original; "" for none.
+func (r RopeScaling) Text() string {
+	if r.Kind == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s,%v,%v,%v,%d", r.Kind, r.Factor, r.LowFreq, r.HighFreq, r.OriginalPositions)
+}
+
+// Pos is where a field, by its name in config.json, was written; if it was not, where the model was.
+func (c *Config) Pos(key string) ir.Pos {
+	if p, ok := c.at[key]; ok {
+		return p
+	}
+	return c.at[""]
+}
+
+// Params is the number of parameters; a tied head counts once.
+func (c *Config) Params() int64 {
+	v, h, l, f := int64(c.Vocab), int64(c.Hidden), int64(c.Layers), int64(c.FFN)
+	q, kv := int64(c.Heads*c.HeadDim), int64(c.KVHeads*c.HeadDim)
+	attention := h*(q+2*kv) + q*h
+	if c.AttentionBias {
+		attention += q + 2*kv + h
+	}
+	mats, norms := int64(2), 2*h // weight and bias
+	n := v * h
+	if c.Family == Llama {
+		mats, norms = 3, h
+	} else {
+		n += int64(c.MaxPositions) * h
+	}
+	mlp := mats * h * f
+	if c.MLPBias {
+		mlp += (mats-1)*f + h
+	}
+	n += l*(attention+mlp+2*norms) + norms
+	if !c.Tied {
+		n += v * h
+	}
+	return n
+}
+
+// check wants sizes that fit together.
+func (c *Config) check(diags *ir.Diags, k keys) {
+	sizes := []struct {
+		key   string
+		n, at int
+	}{
+		{k.vocab, c.Vocab, 1 << 27}, {k.hidden, c.Hidden, 1 << 20}, {k.layers, c.Layers, 1 << 14}, {k.heads, c.Heads, 1 << 16},
+		{k.kvHeads, c.KVHeads, 1 << 16}, {k.headDim, c.HeadDim, 1 << 16}, {k.ffn, c.FFN, 1 << 22}, {k.positions, c.MaxPositions, 1 << 27},
+	}
+	for _, s := range sizes {
+		switch {
+		case s.key == "", s.n == 0 && c.at[s.key] == (ir.Pos{}): // no such key, or head_dim follows from the others
+		case s.n < 1 || s.n > s.at:
+			diags.Addf(c.Pos(s.key), BadModel, "%s is %d; 1 to %d is wanted", s.key, s.n, s.at)
+		}
+	}
+	if len(*diags) > 0 {
+		return
+	}
+	if c.HeadDim == 0 {
+		if c.HeadDim = c.Hidden / c.Heads; c.Hidden%c.Heads != 0 {
+			diags.Addf(c.Pos(k.heads), BadModel, "%s %d does not divide %s %d", k.heads, c.Heads, k.hidden, c.Hidden)
+		}
+	}
+	if c.Heads%c.KVHeads != 0 {
+		diags.Addf(c.Pos(k.kvHeads), BadModel, "%s %d does not divide %s %d", k.kvHeads, c.KVHeads, k.heads, c.Heads)
+	}
+	if c.Family == Llama && c.HeadDim%2 != 0 {
+		diags.Addf(c.Pos(k.headDim), BadModel, "the size of a head is %d; rotary positions want an even one", c.HeadDim)
+	}
+	if p := c.approxParams(); p > 1e17 {
+		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters", p)
+	}
+}
+
+// approxParams cannot overflow.
+func (c *Config) approxParams() float64 {
+	h, l := float64(c.Hidden), float64(c.Layers)
+	return h * (2*float64(c.Vocab) + float64(c.MaxPositions) + l*(4*float64(c.Heads)*float64(c.HeadDim)+3*float64(c.FFN)))
+}
+
+// keys are the names that a family's config.json gives the sizes; "" where it has none.
+type keys struct{ vocab, hidden, layers, heads, kvHeads, headDim, ffn, positions string }
+
+// String is the model in one line.
+func (c *Config) String() string {
+	return fmt.Sprintf("%s: %s of %d layers, hidden %d, %d heads, %d parameters", c.Name, c.Family, c.Layers, c.Hidden, c.Heads, c.Params())
+}

@@ -1,0 +1,160 @@
+package spec
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// Job is a job file. After Load everything is filled in but Train.Precision, which may wait for SetDevice.
+type Job struct {
+	Name      string     `yaml:"name" class:"c" doc:"names runs and logs; the file's name if absent"`
+	Model     ModelRef   `yaml:"model" class:"d" doc:"catalogue name, path to config.json, config.json inline, or {base: NAME, overrides}"`
+	Data      Data       `yaml:"data" doc:"what is read"`
+	Train     Train      `yaml:"train" doc:"the recipe"`
+	Cluster   ClusterRef `yaml:"cluster" class:"d" doc:"{node, nodes, devices}, 4xdgx-h100, 64xh100, 4xcpu, or a cluster file"`
+	Objective Objective  `yaml:"objective" class:"d" doc:"what the planner looks for"`
+	Plan      Pins       `yaml:"plan" class:"d" doc:"what the user has decided: a value, or a list of allowed ones"`
+
+	Config  *Config `yaml:"-"` // the model, with train.dropout applied
+	Guessed []Guess `yaml:"-"` // what decides the plan and was not written
+	Dir     string  `yaml:"-"` // folder of the job file: relative paths in Data start here
+
+	doc *strict.Doc
+}
+
+// Guess is a deciding field that the job leaves open.
+type Guess struct{ Path, Value, Why string }
+
+// Pos is where a field was written, by its dotted path; if it was not, where the closest mapping around it
+// was.
+func (j *Job) Pos(path string) ir.Pos {
+	if j.doc == nil {
+		return ir.Pos{}
+	}
+	if rest, ok := strings.CutPrefix(path, "model."); ok && j.Config != nil {
+		return j.Config.Pos(rest)
+	}
+	return j.doc.Pos(path)
+}
+
+// Has says whether a field was written, by its dotted path.
+func (j *Job) Has(path string) bool { return j.doc != nil && j.doc.Has(path) }
+
+// YAML is the job as a file, overrides included; comments are lost.
+func (j *Job) YAML() []byte { return j.doc.YAML() }
+
+// ModelRef is what the job says of its model; Job.Config is what that means.
+type ModelRef struct{ node *strict.Node }
+
+// UnmarshalNode keeps the node.
+func (m *ModelRef) UnmarshalNode(_ *strict.Context, n *strict.Node, _ string) { m.node = n }
+
+// Data says what is read.
+type Data struct {
+	Root      string  `yaml:"root" class:"r" doc:"prefix of the paths below; ${VAR} is the environment's"`
+	Train     Sources `yaml:"train" class:"r" doc:"files, globs, {path, weight}; goroot:PATH is a file of the Go installation"`
+	Valid     Valid   `yaml:"valid" class:"r" doc:"files, or a fraction held out of train"`
+	Tokenizer string  `yaml:"tokenizer" class:"c" now:"bytes" doc:"bytes (of text files; .bin files hold tokens), gpt2, cl100k, o200k, or a path to tokenizer.json"`
+}
+
+// Source is a file or glob and its weight in the mixture.
+type Source struct {
+	Path   string  `yaml:"path" doc:"file or glob"`
+	Weight float64 `yaml:"weight" over:"0" doc:"1 if absent"`
+}
+
+// UnmarshalNode reads a path, or {path, weight}.
+func (s *Source) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
+	s.Weight = 1
+	if n.Kind == strict.Map {
+		c.Struct(n, path, s)
+	} else {
+		c.Decode(n, path, &s.Path)
+	}
+	if s.Path == "" && (n.Kind == strict.Map || n.Kind == strict.String) {
+		c.Addf(n.Pos, Missing, "%s has no path", path)
+	}
+}
+
+// Sources are files; one may stand without a list.
+type Sources []Source
+
+// UnmarshalNode reads a list, or one source.
+func (s *Sources) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
+	if n.Kind == strict.List {
+		c.Decode(n, path, (*[]Source)(s))
+		return
+	}
+	*s = make(Sources, 1)
+	c.Decode(n, path, &(*s)[0])
+}
+
+// Valid is either files or a fraction of train's end.
+type Valid struct {
+	Files    Sources
+	Fraction float64
+}
+
+// UnmarshalNode reads a fraction, or files.
+func (v *Valid) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
+	if n.Kind != strict.Int && n.Kind != strict.Float {
+		c.Decode(n, path, &v.Files)
+		return
+	}
+	c.Decode(n, path, &v.Fraction)
+	if v.Fraction < 0 || v.Fraction >= 1 {
+		c.Addf(n.Pos, strict.OutOfRange, "%s is %s; a fraction of at least 0 and less than 1, or files", path, n.Text)
+	}
+}
+
+// ClusterRef names the hardware. It has the fields of costmodel.Ref.
+type ClusterRef struct {
+	Node    string `yaml:"node" class:"d" doc:"catalogue name, GPU's name, or cluster file"`
+	Nodes   int    `yaml:"nodes" class:"d" min:"1" max:"1e6" doc:"how many; as the cluster's file says if absent"`
+	Devices int    `yaml:"devices" class:"d" min:"1" max:"4096" doc:"of a node; as the cluster's file says if absent"`
+	Count   int    `yaml:"-"` // of the short form 4xNAME
+}
+
+var shortCluster = regexp.MustCompile(`^([1-9][0-9]{0,6})x([A-Za-z].*)$`)
+
+// UnmarshalNode reads a mapping, or a short form.
+func (r *ClusterRef) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
+	if n.Kind == strict.Map {
+		c.Struct(n, path, r)
+		if r.Node == "" && n.Get("node") == nil {
+			c.Addf(c.Pos(path), Missing, "%s has no node", path)
+		}
+	} else {
+		c.Decode(n, path, &r.Node)
+	}
+	at := n
+	if node := n.Get("node"); node != nil {
+		at = node
+	}
+	switch m := shortCluster.FindStringSubmatch(r.Node); {
+	case isClusterPath(r.Node):
+		r.Node = inDir(at.Dir, r.Node)
+	case m != nil:
+		r.Node = m[2]
+		for _, d := range m[1] {
+			r.Count = 10*r.Count + int(d-'0')
+		}
+	}
+}
+
+// isClusterPath is costmodel.IsFile.
+func isClusterPath(s string) bool {
+	l := strings.ToLower(s)
+	return strings.ContainsAny(s, `/\`) || strings.HasSuffix(l, ".yaml") || strings.HasSuffix(l, ".yml")
+}
+
+// Objective is what the planner looks for.
+type Objective struct {
+	Kind     string  `yaml:"kind" class:"d" enum:"throughput,devices,cost,energy" now:"throughput" doc:"throughput (default): the fastest step; devices: the fewest that reach rate or days; cost; energy"`
+	Headroom float64 `yaml:"headroom" class:"d" min:"0" under:"1" doc:"fraction of device memory that is left free; 0.1 if absent"`
+	Rate     float64 `yaml:"rate" class:"d" now:"-" doc:"tokens a second to reach"`
+	Days     float64 `yaml:"days" class:"d" now:"-" doc:"in which all steps shall be done"`
+}

@@ -1,0 +1,86 @@
+package spec
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// Pins are what the user has decided of the plan; a Pin without values is searched. The tag now says which
+// values the planner of today knows.
+type Pins struct {
+	DP              Pin[int]     `yaml:"dp" min:"1" doc:"data parallelism"`
+	TP              Pin[int]     `yaml:"tp" min:"1" doc:"tensor parallelism"`
+	PP              Pin[int]     `yaml:"pp" min:"1" now:"1" doc:"pipeline stages"`
+	CP              Pin[int]     `yaml:"cp" min:"1" now:"1" doc:"context parallelism"`
+	EP              Pin[int]     `yaml:"ep" min:"1" now:"1" doc:"expert parallelism"`
+	ETP             Pin[int]     `yaml:"etp" min:"1" now:"1" doc:"tensor parallelism inside experts"`
+	EPAxis          string       `yaml:"ep_axis" enum:"own" now:"-" doc:"own: gpus = dp·tp·pp·cp·ep"`
+	VPP             Pin[int]     `yaml:"vpp" min:"1" now:"1" doc:"chunks of a stage"`
+	SP              Pin[bool]    `yaml:"sp" doc:"sequence parallelism over tp"`
+	CPKind          Pin[string]  `yaml:"cp_kind" enum:"none,ring,gather,heads" now:"none" doc:"how context parallelism moves keys and values"`
+	Zero            Pin[int]     `yaml:"zero" min:"0" max:"3" now:"0,1" doc:"what is sharded over replicas: nothing, optimizer state, gradients, parameters"`
+	ZeroGroup       Pin[int]     `yaml:"zero_group" min:"1" now:"-" doc:"ranks that share one copy of the state"`
+	MicroBatch      Pin[int]     `yaml:"micro_batch" min:"1" doc:"sequences of a replica's micro-batch"`
+	MicroBatches    Pin[int]     `yaml:"micro_batches" min:"1" doc:"micro-batches of a step"`
+	Schedule        Pin[string]  `yaml:"schedule" enum:"none,gpipe,1f1b,interleaved,zb-h1,zb-v" now:"none" doc:"of the pipeline"`
+	Recompute       Pin[string]  `yaml:"recompute" enum:"none,selective,full" now:"none" doc:"what backward computes again"`
+	RecomputeLayers Pin[int]     `yaml:"recompute_layers" min:"0" now:"0" doc:"blocks recomputed per chunk"`
+	RecomputeEvery  Pin[int]     `yaml:"recompute_every" min:"1" now:"1" doc:"every n-th block input kept"`
+	RecomputeSplit  Pin[bool]    `yaml:"recompute_split" now:"false" doc:"saved block inputs split over tp"`
+	StageLayers     Pin[int]     `yaml:"stage_layers" now:"-" doc:"block counts of the chunks"`
+	AxisOrder       Pin[string]  `yaml:"axis_order" now:"-" doc:"axes, the fastest-varying rank first"`
+	Offload         Pin[string]  `yaml:"offload" enum:"optimizer:cpu,optimizer:nvme,params:cpu,params:nvme,activations:cpu" now:"-" doc:"what may leave the device"`
+	MoESlack        Pin[float64] `yaml:"moe_slack" min:"1" now:"-" doc:"expert buffers over the balanced load"`
+}
+
+// Pin is a field of the plan: no values, it is searched; one, it is that; several, it is one of them.
+type Pin[T int | bool | string | float64] struct{ Values []T }
+
+// Free says whether the field is searched without limits.
+func (p Pin[T]) Free() bool { return len(p.Values) == 0 }
+
+// Allows says whether the pin permits the value.
+func (p Pin[T]) Allows(v T) bool { return p.Free() || slices.Contains(p.Values, v) }
+
+// UnmarshalNode reads a scalar, or a list of them.
+func (p *Pin[T]) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
+	if n.Kind == strict.List {
+		c.Decode(n, path, &p.Values)
+		return
+	}
+	p.Values = make([]T, 1)
+	c.Decode(n, path, &p.Values[0])
+}
+
+// Violates is the key of the first pin, in the order of Pins, that the plan does not obey; "" if it obeys all.
+func (p *Pins) Violates(plan ir.Plan) string {
+	for _, k := range p.rows(plan) {
+		if !k.ok {
+			return k.key
+		}
+	}
+	return ""
+}
+
+type pinRow struct {
+	key string
+	ok  bool
+}
+
+func (p *Pins) rows(plan ir.Plan) []pinRow {
+	return []pinRow{
+		{"dp", p.DP.Allows(plan.DP)}, {"tp", p.TP.Allows(plan.TP)}, {"pp", p.PP.Allows(plan.PP)}, {"cp", p.CP.Allows(plan.CP)},
+		{"ep", p.EP.Allows(plan.EP)}, {"etp", p.ETP.Allows(plan.ETP)}, {"vpp", p.VPP.Allows(plan.VPP)}, {"sp", p.SP.Allows(plan.SP)},
+		{"cp_kind", p.CPKind.Allows(plan.CPKind)}, {"zero", p.Zero.Allows(plan.Zero)}, {"zero_group", p.ZeroGroup.Allows(plan.ZeroGroup)},
+		{"micro_batch", p.MicroBatch.Allows(plan.MicroBatch)}, {"micro_batches", p.MicroBatches.Allows(plan.MicroBatches)},
+		{"schedule", p.Schedule.Allows(plan.Schedule)}, {"recompute", p.Recompute.Allows(plan.Recompute)},
+		{"recompute_layers", p.RecomputeLayers.Allows(plan.RecomputeLayers)}, {"recompute_every", p.RecomputeEvery.Allows(plan.RecomputeEvery)},
+		{"recompute_split", p.RecomputeSplit.Allows(plan.RecomputeSplit)},
+	}
+}
+
+// PinNames are the keys of plan.
+func PinNames() []string { return strict.Keys(reflect.TypeFor[Pins]()) }

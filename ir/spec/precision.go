@@ -1,0 +1,128 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// Precision says in which type each kind of state is kept, by the job file's names: f64, f32, bf16, fp16, and
+// for Compute also fp8. Master "none" is no copy beside Params. The zero value is "not decided".
+type Precision struct {
+	Compute   string    `yaml:"compute" class:"d" enum:"f64,f32,bf16,fp16,fp8" doc:"of matrix products; the rest defaults to its preset"`
+	Params    string    `yaml:"params" class:"d" enum:"f64,f32,bf16,fp16" doc:"of weights"`
+	Grads     string    `yaml:"grads" class:"d" enum:"f64,f32,bf16,fp16" doc:"of accumulated gradients"`
+	Reduce    string    `yaml:"reduce" class:"d" enum:"f64,f32,bf16,fp16" doc:"of gradients on the network"`
+	Master    string    `yaml:"master" class:"d" enum:"none,f64,f32,bf16,fp16" doc:"of the optimizer's copy of the weights"`
+	Moments   string    `yaml:"moments" class:"d" enum:"f64,f32,bf16,fp16" doc:"of the optimizer's two moments"`
+	LossScale LossScale `yaml:"loss_scale" class:"r" doc:"none, dynamic, a number, or {init, window, hysteresis, min}"`
+}
+
+// LossScale multiplies the loss so that small gradients do not vanish. Kind is none, static (Init) or
+// dynamic.
+type LossScale struct {
+	Kind       string  `yaml:"-"`
+	Init       float64 `yaml:"init" over:"0" doc:"65536 if absent"`
+	Window     int     `yaml:"window" min:"1" doc:"good steps after which it doubles; 1000 if absent"`
+	Hysteresis int     `yaml:"hysteresis" min:"1" doc:"bad steps after which it halves; 2 if absent"`
+	Min        float64 `yaml:"min" over:"0" doc:"1 if absent"`
+}
+
+var (
+	noScale      = LossScale{Kind: "none", Init: 1}
+	dynamicScale = LossScale{Kind: "dynamic", Init: 65536, Window: 1000, Hysteresis: 2, Min: 1}
+)
+
+// Presets are the precisions that have a name.
+var Presets = map[string]Precision{
+	"f64":  {"f64", "f64", "f64", "f64", "none", "f64", noScale},
+	"f32":  {"f32", "f32", "f32", "f32", "none", "f32", noScale},
+	"bf16": {"bf16", "bf16", "f32", "f32", "f32", "f32", noScale},
+	"fp16": {"fp16", "fp16", "f32", "f32", "f32", "f32", dynamicScale},
+	"fp8":  {"fp8", "bf16", "f32", "f32", "f32", "f32", noScale},
+}
+
+// UnmarshalNode reads a preset's name, or the block.
+func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
+	name := n
+	if n.Kind == strict.Map {
+		if name = n.Get("compute"); name == nil {
+			c.Addf(c.Pos(path), Missing, "%s has no compute", path)
+			c.Struct(n, path, p)
+			return
+		}
+	}
+	if name.Kind == strict.String {
+		if preset, ok := Presets[name.Text]; ok {
+			*p = preset
+		}
+	}
+	switch {
+	case n.Kind == strict.Map:
+		c.Struct(n, path, p)
+	case n.Kind != strict.String:
+		c.Decode(n, path, &p.Compute)
+	case p.Compute != n.Text:
+		known := slices.Sorted(maps.Keys(Presets))
+		c.Fixf(n.Pos, strict.UnknownValue, ir.Nearest(n.Text, append(known, "fp32", "fp64")), "%s is %q; want one of f64, f32, bf16, fp16, fp8, or the block", path, n.Text)
+	}
+}
+
+// UnmarshalNode reads none, dynamic, a number, or the block.
+func (s *LossScale) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
+	switch {
+	case n.Kind == strict.Map:
+		*s = dynamicScale
+		c.Struct(n, path, s)
+	case n.Kind == strict.String && n.Text == "none":
+		*s = noScale
+	case n.Kind == strict.String && n.Text == "dynamic":
+		*s = dynamicScale
+	case n.Kind == strict.Int || n.Kind == strict.Float:
+		*s = LossScale{Kind: "static"}
+		if c.Decode(n, path, &s.Init); !(s.Init > 0) {
+			c.Addf(n.Pos, strict.OutOfRange, "%s is %s; more than 0 is wanted", path, n.Text)
+		}
+	default:
+		c.Addf(n.Pos, strict.WrongType, "%s is %v; want none, dynamic, a number, or {init, window, hysteresis, min}", path, n.Kind)
+	}
+}
+
+// IsZero says whether the precision is not decided yet.
+func (p Precision) IsZero() bool { return p == Precision{} }
+
+// BytesPerParam is weights + gradients + master copy + two moments.
+func (p Precision) BytesPerParam() int { return p.IR().BytesPerParam() }
+
+// elems are the job file's names of types. Tensors of fp8 computations are stored as bf16.
+var elems = map[string]ir.Elem{"f64": ir.F64, "f32": ir.F32, "bf16": ir.BF16, "fp16": ir.F16, "fp8": ir.BF16}
+
+// IR is the precision as plans have it. With fp8 it says bf16, in which tensors are stored; matrix products
+// run at the peak of Compute.
+func (p Precision) IR() ir.Precision {
+	q := ir.Precision{Compute: elems[p.Compute], Params: elems[p.Params], Grads: elems[p.Grads],
+		Reduce: elems[p.Reduce], Master: elems[p.Params], Moments: elems[p.Moments]}
+	if p.Master != "none" {
+		q.Master = elems[p.Master]
+	}
+	return q
+}
+
+// uniform says whether one type is used for everything.
+func (p Precision) uniform() bool {
+	return p.Params == p.Compute && p.Grads == p.Compute && p.Reduce == p.Compute && p.Moments == p.Compute &&
+		(p.Master == "none" || p.Master == p.Compute) && p.LossScale.Kind == "none"
+}
+
+// DefaultPrecision is the preset for a device that the job says nothing about, by its architecture.
+func DefaultPrecision(arch string) string {
+	switch arch {
+	case "cpu":
+		return "f32"
+	case "sm_70", "sm_75": // V100, T4: no bf16
+		return "fp16"
+	}
+	return "bf16"
+}

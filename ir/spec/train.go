@@ -1,0 +1,68 @@
+package spec
+
+// Train is the recipe.
+type Train struct {
+	SeqLen            int        `yaml:"seq_len" class:"d" min:"1" max:"1e8" doc:"tokens of a sequence"`
+	GlobalBatch       int        `yaml:"global_batch" class:"d" min:"1" max:"1e8" doc:"sequences of an optimizer step"`
+	GlobalBatchTokens int        `yaml:"global_batch_tokens" class:"d" min:"1" max:"1e12" doc:"tokens of an optimizer step, instead of global_batch"`
+	Steps             int        `yaml:"steps" class:"r" min:"1" max:"1e12" doc:"the last step; or epochs, or tokens"`
+	Epochs            float64    `yaml:"epochs" class:"r" over:"0" max:"1e9" doc:"passes over data.train"`
+	Tokens            int64      `yaml:"tokens" class:"r" min:"1" max:"1e18" doc:"to train on, as 300B"`
+	Precision         Precision  `yaml:"precision" class:"d" doc:"f64, f32, bf16, fp16, fp8 or the block; if absent bf16, fp16 on V100 and T4, f32 on CPU"`
+	Init              string     `yaml:"init" class:"r" now:"random" doc:"random (default), or a folder of safetensors"`
+	Optimizer         Optimizer  `yaml:"optimizer" doc:"how parameters are updated"`
+	Schedule          Schedule   `yaml:"schedule" doc:"of the learning rate"`
+	Dropout           *float64   `yaml:"dropout" class:"c" min:"0" under:"1" doc:"wins over the model's own; absent: theirs"`
+	Seed              uint64     `yaml:"seed" class:"r" doc:"1337 if absent"`
+	Eval              Eval       `yaml:"eval" doc:"evaluation"`
+	Checkpoint        Checkpoint `yaml:"checkpoint" doc:"when state is saved"`
+	OnNonfinite       string     `yaml:"on_nonfinite" class:"r" enum:"skip,stop,rollback" now:"skip,stop" doc:"what a step does whose gradients are not finite; skip if absent"`
+	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,fsdp,deepspeed" now:"planc" doc:"whose runtime is priced"`
+}
+
+// Optimizer is its kind and rates.
+type Optimizer struct {
+	Kind        string     `yaml:"kind" class:"d" enum:"adamw,adam,sgd" doc:"adamw (default), adam (decay in the gradient), sgd"`
+	LR          float64    `yaml:"lr" class:"r" over:"0" doc:"peak learning rate; 3e-4 if absent"`
+	Betas       [2]float64 `yaml:"betas" class:"r" min:"0" under:"1" doc:"[0.9, 0.95] if absent"`
+	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"1e-8 if absent"`
+	WeightDecay float64    `yaml:"weight_decay" class:"r" min:"0" doc:"of parameters of two dims and more; 0.1 with adamw if absent, else 0"`
+	Momentum    float64    `yaml:"momentum" class:"r" min:"0" under:"1" doc:"of sgd; 0 if absent"`
+	ClipNorm    float64    `yaml:"clip_norm" class:"r" min:"0" doc:"largest norm of the gradient, 0 for any; 1 if absent"`
+}
+
+// Schedule is how the learning rate moves.
+type Schedule struct {
+	Kind   string  `yaml:"kind" class:"r" enum:"constant,linear,cosine,wsd,inverse_sqrt" doc:"constant if absent"`
+	Warmup int     `yaml:"warmup" class:"r" min:"0" max:"1e12" doc:"steps from 0 to the peak; 0 if absent"`
+	MinLR  float64 `yaml:"min_lr" class:"r" min:"0" doc:"at the end; 0 if absent"`
+	Decay  int     `yaml:"decay" class:"r" min:"1" max:"1e12" doc:"steps of wsd's final decay"`
+}
+
+// Eval is when and on how much the validation loss is taken.
+type Eval struct {
+	Every   int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps; 0 (default): only at the end"`
+	Batches int    `yaml:"batches" class:"r" min:"1" max:"1e9" doc:"micro-batches of all replicas; 20 if absent"`
+	Sample  string `yaml:"sample" class:"r" doc:"prompt of the passage that is printed"`
+}
+
+// Checkpoint is when state is saved.
+type Checkpoint struct {
+	Every    int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps; 0 (default): only at the end and on request"`
+	KeepLast int    `yaml:"keep_last" class:"r" min:"1" now:"-" doc:"how many are kept"`
+	Best     string `yaml:"best" class:"r" enum:"valid_loss" now:"-" doc:"also keep the best by this"`
+}
+
+// defaults is a job before its file is read. Defaults that depend on other fields are set by Job.complete.
+func defaults() *Job {
+	return &Job{
+		Data: Data{Tokenizer: "bytes"},
+		Train: Train{
+			Init: "random", Seed: 1337, OnNonfinite: "skip", Engine: "planc",
+			Optimizer: Optimizer{Kind: "adamw", LR: 3e-4, Betas: [2]float64{0.9, 0.95}, Eps: 1e-8, ClipNorm: 1},
+			Schedule:  Schedule{Kind: "constant"},
+			Eval:      Eval{Batches: 20},
+		},
+		Objective: Objective{Kind: "throughput", Headroom: 0.1},
+	}
+}
