@@ -72,6 +72,18 @@ func bigram[F Float](dp, zero int) *Program {
 	return p
 }
 
+// hybrid is bigram on 2 × 2 replicas, with the state sharded within pairs of them.
+func hybrid[F Float]() *Program {
+	p := bigram[F](4, 0)
+	p.Mesh = []Axis{{"in", 2}, {"out", 2}}
+	p.Groups = []Group{{[]string{"in", "out"}}, {[]string{"in"}}}
+	p.Batch.ReplicaAxes = []string{"in", "out"}
+	for i := range p.Buckets {
+		p.Buckets[i].Shard, p.Buckets[i].Count = 1, nil
+	}
+	return p
+}
+
 func bigramStep[F Float](r *Rank) {
 	a := &r.Program.Arena
 	CountTokens[F](r, 0)

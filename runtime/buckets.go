@@ -37,7 +37,7 @@ const (
 
 // StartReduce begins the reduction of a bucket's gradient on the rank's communication line: summed over
 // Reduce; then, where the bucket is sharded, summed and scattered over Shard, so that this rank's 1/n of
-// the bucket is right, in place; then what is left is summed over Sum. WaitReduce ends it. Buckets are
+// the bucket is right, in place; then that is summed over the atoms of Sum that Shard lacks. WaitReduce ends it. Buckets are
 // reduced in the order in which they are started, which must be the same on all ranks.
 func StartReduce[F Float](r *Rank, bucket int) { r.start(bucket, reducing, reduceBucket[F]) }
 

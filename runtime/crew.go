@@ -117,25 +117,25 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 	b := bucket{lo: spec.Offset, hi: spec.Offset + spec.Elems}
 	b.done = [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	var err error
-	join := func(group int) (g *comm.Group) {
-		if err != nil || p.groupSize(group) == 1 {
+	join := func(atoms []string) (g *comm.Group) {
+		if err != nil || p.size(atoms) == 1 {
 			return nil
 		}
-		g, err = r.world.Join(r.ID, p.atoms(group), comm.Overlap)
+		g, err = r.world.Join(r.ID, atoms, comm.Overlap)
 		return g
 	}
-	b.reduce, b.shard = join(spec.Reduce), join(spec.Shard)
-	if common(p.atoms(spec.Shard), p.atoms(spec.Sum)) == 0 {
-		b.sum = join(spec.Sum)
-	}
+	shard := p.atoms(spec.Shard)
+	rest := without(p.atoms(spec.Sum), shard)
+	b.reduce, b.shard, b.sum = join(p.atoms(spec.Reduce)), join(shard), join(rest)
 	if b.shard != nil {
 		part := spec.Elems / b.shard.Size()
 		b.lo += part * b.shard.Index()
 		b.hi = b.lo + part
 	}
 	b.counts = true
-	for _, a := range spec.Count {
-		if r.Coord[a] != 0 && !slices.Contains(p.atoms(spec.Shard), a) {
+	copies := slices.Concat(spec.Count, p.atoms(spec.Reduce), rest) // after the reductions they hold equal values
+	for _, a := range without(copies, shard) {
+		if r.Coord[a] != 0 {
 			b.counts = false
 		}
 	}

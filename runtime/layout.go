@@ -144,17 +144,13 @@ func (p *Program) validate() (err error) {
 		err = errors.Join(err, fmt.Errorf("runtime: the program is wrong: "+format, args...))
 	}
 	for i, b := range p.Buckets {
-		shard, sum := p.atoms(b.Shard), p.atoms(b.Sum)
-		if n := p.groupSize(b.Shard); b.Elems%n != 0 {
+		if n := p.size(p.atoms(b.Shard)); b.Elems%n != 0 {
 			bad("bucket %d has %d elements, which %d shards do not divide", i, b.Elems, n)
-		}
-		if both := common(shard, sum); both != 0 && both != len(shard) || both != 0 && both != len(sum) {
-			bad("bucket %d is sharded over %v and summed over %v", i, shard, sum)
 		}
 		if end := (b.Offset + b.Elems) * p.Elem.Size(); end > p.Arena.Params.Size || end > p.Arena.Grads.Size {
 			bad("bucket %d ends at byte %d, after its regions", i, end)
 		}
-		if end := (b.State + b.Elems/p.groupSize(b.Shard)) * p.Elem.Size(); p.Optim != SGD && end > min(p.Arena.Moment1.Size, p.Arena.Moment2.Size) {
+		if end := (b.State + b.Elems/p.size(p.atoms(b.Shard))) * p.Elem.Size(); p.Optim != SGD && end > min(p.Arena.Moment1.Size, p.Arena.Moment2.Size) {
 			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
 		}
 	}
@@ -190,8 +186,6 @@ func (p *Program) atoms(group int) []string {
 	return p.Groups[group].Axes
 }
 
-func (p *Program) groupSize(group int) int { return p.size(p.atoms(group)) }
-
 // size is the number of ranks along some atoms.
 func (p *Program) size(atoms []string) int {
 	n := 1
@@ -201,13 +195,14 @@ func (p *Program) size(atoms []string) int {
 	return n
 }
 
-func common(a, b []string) (n int) {
+// without are the atoms of a that b lacks.
+func without(a, b []string) (out []string) {
 	for _, x := range a {
-		if slices.Contains(b, x) {
-			n++
+		if !slices.Contains(b, x) {
+			out = append(out, x)
 		}
 	}
-	return n
+	return out
 }
 
 func (p *Program) mesh() comm.Mesh {

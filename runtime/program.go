@@ -102,7 +102,7 @@ type Bucket struct {
 	Offset int // in elements, in the flat space
 	Elems  int // padded to a multiple of the shard group's size
 	Reduce int // group over which the gradient is first all-reduced; -1 none
-	Sum    int // replica group over which it is then summed; -1 none (one replica)
+	Sum    int // replica group over which it is then summed, of which Shard may be a part; -1 none (one replica)
 	Shard  int // group whose ranks each own 1/n (ZeRO >= 1: the gradient is reduce-scattered); -1 none
 	State  int
 	Count  []string // atoms over which the parameters are replicated: the norm counts coordinate 0 of each
@@ -230,7 +230,7 @@ type ScheduleSettings struct {
 // EvalSettings: every 0 is never but at the end.
 type EvalSettings struct {
 	Every   int    `json:"every"`
-	Batches int    `json:"batches"` // micro-batches of all replicas
+	Batches int    `json:"batches"` // global batches; 0 is all
 	Sample  string `json:"sample"`  // prompt of the passage printed at the end
 }
 

@@ -90,17 +90,19 @@ func TestEveryPlanTrainsTheSame(t *testing.T) {
 		t.Errorf("it did not learn: %+v", res)
 	}
 	want := losses(t, serial)
-	for _, plan := range [][2]int{{2, 0}, {2, 1}, {4, 1}} {
+	for name, p := range map[string]*Program{
+		"dp 2": bigram[float64](2, 0), "dp 2 zero 1": bigram[float64](2, 1), "dp 4 zero 1": bigram[float64](4, 1), "hybrid": hybrid[float64](),
+	} {
 		dir := t.TempDir()
-		got, err := train(t, bigram[float64](plan[0], plan[1]), dir)
+		got, err := train(t, p, dir)
 		must(t, err)
 		for i, l := range losses(t, dir) {
 			if math.Abs(l-want[i]) > 1e-12*want[i] {
-				t.Errorf("dp %d zero %d step %d: loss %v, want %v", plan[0], plan[1], i+1, l, want[i])
+				t.Errorf("%s step %d: loss %v, want %v", name, i+1, l, want[i])
 			}
 		}
 		if math.Abs(got.ValidLoss-res.ValidLoss) > 1e-12 || math.Abs(got.GradNorm-res.GradNorm) > 1e-12 {
-			t.Errorf("dp %d zero %d: validation %v norm %v, want %v %v", plan[0], plan[1], got.ValidLoss, got.GradNorm, res.ValidLoss, res.GradNorm)
+			t.Errorf("%s: validation %v norm %v, want %v %v", name, got.ValidLoss, got.GradNorm, res.ValidLoss, res.GradNorm)
 		}
 	}
 }
@@ -119,7 +121,7 @@ func TestSameBitsTwice(t *testing.T) {
 func TestResumeIsExact(t *testing.T) {
 	whole, err := train(t, bigram[float64](2, 1), t.TempDir())
 	must(t, err)
-	for name, rest := range map[string]*Program{"same plan": bigram[float64](2, 1), "other plan": bigram[float64](4, 0)} {
+	for name, rest := range map[string]*Program{"same plan": bigram[float64](2, 1), "other plan": bigram[float64](4, 0), "hybrid": hybrid[float64]()} {
 		dir := t.TempDir()
 		_, err := train(t, bigram[float64](2, 1), dir, OnStep(func(s Step) error {
 			if s.Step == 5 {
@@ -294,6 +296,16 @@ func TestSampleAndFirstLines(t *testing.T) {
 		"start: step 0 of 12, from random parameters, seed 5\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("first lines are\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestArenasThatDoNotFitAreRefused(t *testing.T) {
+	p := bigram[float32](1, 0)
+	p.Arena.Size = 1 << 60
+	_, err := train(t, p, t.TempDir())
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Code != ExitCannot || !strings.HasPrefix(err.Error(), "not enough memory: 1 × ") {
+		t.Errorf("error %v", err)
 	}
 }
 

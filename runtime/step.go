@@ -150,10 +150,10 @@ func (r *run) evaluate(ctx context.Context) error {
 	r.checked = r.done.step
 	l := &r.p.Batch
 	rows := l.MicroBatch * l.Replicas
-	batches := int((n + int64(rows) - 1) / int64(rows))
-	if want := r.s.Train.Eval.Batches; want > 0 {
-		batches = min(batches, want)
+	if want := r.s.Train.Eval.Batches; want > 0 { // the same samples on every plan
+		n = min(n, int64(want)*int64(l.GlobalBatch))
 	}
+	batches := int((n + int64(rows) - 1) / int64(rows))
 	b := newBatch(rows, l.SeqLen)
 	loss, tokens := 0.0, 0
 	for i := range batches {
