@@ -1,0 +1,79 @@
+package cpu
+
+import "math"
+
+// Exp is e^x.
+func Exp[F Float](x F) F { return F(exp[F](float64(x))) }
+
+// Sigmoid is 1/(1+e^-x).
+func Sigmoid[F Float](x F) F { return F(sigmoid[F](float64(x))) }
+
+func sigmoid[F Float](x float64) float64 { return 1 / (1 + exp[F](-x)) }
+
+// Tanh is the hyperbolic tangent: near 0 a quotient of polynomials (Cephes), elsewhere 1 - 2/(e^2x + 1).
+func Tanh[F Float](x F) F {
+	a := math.Abs(float64(x))
+	if a >= 0.625 {
+		return F(math.Copysign(1-2/(exp[F](2*a)+1), float64(x)))
+	}
+	s := float64(a * a)
+	p := float64((float64((float64(-9.64399179425052238628e-1*s)-9.92877231001918586564e1)*s) -
+		1.61468768441708447952e3) * s)
+	q := float64((float64((s+1.12811678491632931402e2)*s)+2.23548839060100448583e3)*s) + 4.84406305325125486048e3
+	v := float64(x)
+	return F(v + float64(v*p/q))
+}
+
+const (
+	geluC = 0.79788456080286535588 // sqrt(2/π)
+	geluA = 0.044715
+)
+
+// Gelu is x/2 * (1 + tanh(sqrt(2/π) * (x + 0.044715 x^3))), "gelu_new" of Hugging Face; computed as
+// x * sigmoid(2u), which is the same and loses nothing for negative x.
+func Gelu[F Float](x F) F {
+	v := float64(x)
+	return F(v * sigmoid[F](2*geluC*float64(v+float64(geluA*float64(v*float64(v*v))))))
+}
+
+// GeluGrad is the derivative of Gelu.
+func GeluGrad[F Float](x F) F {
+	v := float64(x)
+	v2 := float64(v * v)
+	s := sigmoid[F](2 * geluC * float64(v+float64(geluA*float64(v*v2))))
+	du := 2 * geluC * (1 + float64(3*geluA*v2))
+	return F(s + float64(float64(v*float64(s*(1-s)))*du))
+}
+
+// GeluErf is x * Φ(x), with Φ the distribution function of the normal distribution: "gelu" of Hugging Face.
+func GeluErf[F Float](x F) F { return F(float64(x) * phi(float64(x))) }
+
+// GeluErfGrad is the derivative of GeluErf.
+func GeluErfGrad[F Float](x F) F {
+	v := float64(x)
+	density := exp[F](-0.5*float64(v*v)) * (1 / (math.Sqrt2 * math.SqrtPi))
+	return F(phi(v) + float64(v*density))
+}
+
+func phi(x float64) float64 { return 0.5 * math.Erfc(-x*(1/math.Sqrt2)) }
+
+// Silu is x * sigmoid(x).
+func Silu[F Float](x F) F { return F(float64(x) * sigmoid[F](float64(x))) }
+
+// SiluGrad is the derivative of Silu.
+func SiluGrad[F Float](x F) F {
+	v := float64(x)
+	s := sigmoid[F](v)
+	return F(s + float64(v*float64(s*(1-s))))
+}
+
+// Relu is max(x, 0).
+func Relu[F Float](x F) F { return max(x, 0) }
+
+// ReluGrad is the derivative of Relu, 0 at 0.
+func ReluGrad[F Float](x F) F {
+	if x > 0 {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,192 @@
+package cpu
+
+import "math"
+
+// AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s
+// is at position Pos0+s of the sequence, local key t at KPos0+t; if Causal, a query sees the keys up to its
+// own position, and with a Window those less than Window positions back.
+type AttentionShape struct {
+	Batch, Seq, KSeq, Heads, Group, Dim, VDim int
+	Scale                                     float64 // of q·k
+	Causal                                    bool
+	Pos0, KPos0                               int
+	Window                                    int // 0: none
+
+	// Dropout is the probability to drop a weight. Which ones are dropped follows from Key and the weight's
+	// place in the whole [batch, HeadsAll, GroupAll, SeqAll, KSeqAll], where this part begins at Batch0,
+	// Head0, Group0, Pos0, KPos0.
+	Dropout                             float64
+	Key                                 uint64
+	Batch0, Head0, Group0               int
+	HeadsAll, GroupAll, SeqAll, KSeqAll int
+}
+
+// Queries and keys are handled in blocks. Scores of a block are a matrix with kBlock elements a row.
+const (
+	qBlock = 32
+	kBlock = 256
+)
+
+// keys are the local keys that local query i sees: those from lo to hi-1.
+func (s *AttentionShape) keys(i int) (lo, hi int) {
+	hi = s.KSeq
+	at := s.Pos0 + i - s.KPos0 // the key at the query's own position
+	if s.Causal {
+		hi = max(0, min(hi, at+1))
+	}
+	if s.Window > 0 {
+		lo = max(0, at+1-s.Window)
+	}
+	return min(lo, hi), hi
+}
+
+// weight is the index of the weight between local query i and local key 0.
+func (s *AttentionShape) weight(b, h, g, i int) uint64 {
+	at := (s.Batch0+b)*s.HeadsAll + s.Head0 + h
+	at = at*s.GroupAll + s.Group0 + g
+	return uint64((at*s.SeqAll+s.Pos0+i)*s.KSeqAll + s.KPos0)
+}
+
+// head is one query head of one sample: matrices with a row a position.
+type head[F Float] struct {
+	*AttentionShape
+	b, h, g    int
+	q, k, v, o mat[F]
+	lse        []F // of position s at s*Heads*Group
+	dq, dk, dv mat[F]
+	do         mat[F]
+}
+
+// at is the head's rows of x [batch, seq, n heads, dim], of which it is number h.
+func at[F Float](x []F, b, seq, n, h, dim int) mat[F] {
+	return mat[F]{d: x[min(len(x), (b*seq*n+h)*dim):], ld: n * dim}
+}
+
+// rows are the rows of x from i on.
+func (x mat[F]) rows(i int) mat[F] {
+	x.d = x.d[i*x.ld:]
+	return x
+}
+
+// span is the range of keys that any of queries i0 to i1-1 sees, both ends growing with the query.
+func (s *AttentionShape) span(i0, i1 int) (lo, hi int) {
+	lo, _ = s.keys(i0)
+	_, hi = s.keys(i1 - 1)
+	return lo, hi
+}
+
+func attention[F Float](o, lse, q, k, v []F, s AttentionShape) {
+	w := borrow[F]()
+	for b := range s.Batch {
+		for hg := range s.Heads * s.Group {
+			hd := place(&s, b, hg, o, lse, q, k, v)
+			for i0 := 0; i0 < s.Seq; i0 += qBlock {
+				w.attend(&hd, i0, min(i0+qBlock, s.Seq))
+			}
+		}
+	}
+	w.giveBack()
+}
+
+// place finds query head hg = h*Group + g of sample b.
+func place[F Float](s *AttentionShape, b, hg int, o, lse, q, k, v []F) head[F] {
+	n, h := s.Heads*s.Group, hg/s.Group
+	return head[F]{
+		AttentionShape: s, b: b, h: h, g: hg % s.Group,
+		q: at(q, b, s.Seq, n, hg, s.Dim), o: at(o, b, s.Seq, n, hg, s.VDim),
+		k: at(k, b, s.KSeq, s.Heads, h, s.Dim), v: at(v, b, s.KSeq, s.Heads, h, s.VDim),
+		lse: lse[min(len(lse), b*s.Seq*n+hg):],
+	}
+}
+
+// attend computes o and lse of queries i0 to i1-1: for each block of keys, with max and sum those of the
+// blocks so far, o = o*exp(old max - max) + exp(scores - max)·v; at last o /= sum.
+func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
+	rows := i1 - i0
+	o := hd.o.rows(i0)
+	for i := range rows {
+		w.max[i], w.sum[i] = math.Inf(-1), 0
+		clear(o.d[i*o.ld:][:hd.VDim])
+	}
+	p := mat[F]{d: w.p[:], ld: kBlock}
+	lo, hi := hd.span(i0, i1)
+	for j0 := lo; j0 < hi; j0 += kBlock {
+		n := min(kBlock, hi-j0)
+		kt := hd.k.rows(j0)
+		kt.t = true
+		w.gemm(p, hd.q.rows(i0), kt, rows, n, hd.Dim, false)
+		for i := range rows {
+			if f := w.weigh(hd, i0, i, j0, n); f != 1 {
+				scaleBy(o.d[i*o.ld:][:hd.VDim], F(f))
+			}
+		}
+		w.gemm(o, p, hd.v.rows(j0), rows, hd.VDim, n, true)
+	}
+	step := hd.Heads * hd.Group
+	for i := range rows {
+		l := math.Inf(-1)
+		if sum := w.sum[i]; sum > 0 || sum != sum {
+			l = w.max[i] + ln(sum)
+			scaleBy(o.d[i*o.ld:][:hd.VDim], F(1/sum))
+		}
+		hd.lse[(i0+i)*step] = F(l)
+	}
+}
+
+// scaleBy is x *= f.
+func scaleBy[F Float](x []F, f F) {
+	for i := range x {
+		x[i] *= f
+	}
+}
+
+// seen is row i of the scores x of n keys from j0 on: the part that query i0+i sees, and where it begins.
+// It zeroes the rest.
+func (hd *head[F]) seen(x []F, i0, i, j0, n int) ([]F, int) {
+	row := x[i*kBlock:][:n]
+	lo, hi := hd.keys(i0 + i)
+	lo, hi = max(0, min(lo-j0, n)), max(0, min(hi-j0, n))
+	clear(row[:lo])
+	clear(row[hi:])
+	return row[lo:hi], lo
+}
+
+// weigh turns row i of w.p from scores of n keys into exp(scale*score - max), times z; it updates the
+// row's max and sum and returns the factor exp(old max - max) of what was computed with the old max.
+func (w *scratch[F]) weigh(hd *head[F], i0, i, j0, n int) float64 {
+	row, first := hd.seen(w.p[:], i0, i, j0, n)
+	if len(row) == 0 {
+		return 1
+	}
+	scaleBy(row, F(hd.Scale))
+	top := max(w.max[i], float64(largest(row)))
+	if math.IsInf(top, -1) {
+		clear(row)
+		return 1
+	}
+	f := exp[F](w.max[i] - top)
+	sum := float64(w.sum[i] * f)
+	for j, x := range row {
+		e := exp[F](float64(x) - top)
+		sum += e
+		row[j] = F(e)
+	}
+	w.max[i], w.sum[i] = top, sum
+	if hd.Dropout > 0 {
+		hd.drop(row, i0+i, j0+first)
+	}
+	return f
+}
+
+// drop is row *= z for the weights of query i and the keys from j on.
+func (hd *head[F]) drop(row []F, i, j int) {
+	keep := F(1 / (1 - hd.Dropout))
+	base := hd.weight(hd.b, hd.h, hd.g, i) + uint64(j)
+	for j := range row {
+		if Keep(hd.Key, base+uint64(j), hd.Dropout) {
+			row[j] *= keep
+		} else {
+			row[j] = 0
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+)
+
+// tensors are what Attention works on and what it makes.
+type tensors[F Float] struct{ q, k, v, o, lse, do, dq, dk, dv []F }
+
+func drawTensors[F Float](s AttentionShape) tensors[F] {
+	nq, nk := s.Batch*s.Seq*s.Heads*s.Group, s.Batch*s.KSeq*s.Heads
+	return tensors[F]{
+		q: draw[F](1, nq*s.Dim), k: draw[F](2, nk*s.Dim), v: draw[F](3, nk*s.VDim), do: draw[F](4, nq*s.VDim),
+		// what the kernels must overwrite
+		o: draw[F](5, nq*s.VDim), lse: draw[F](6, nq),
+		dq: draw[F](7, nq*s.Dim), dk: draw[F](8, nk*s.Dim), dv: draw[F](9, nk*s.VDim),
+	}
+}
+
+// naiveAttention is Attention, query by query.
+func naiveAttention(q, k, v []float64, s AttentionShape) (o, lse []float64) {
+	n := s.Batch * s.Seq * s.Heads * s.Group
+	o, lse = make([]float64, n*s.VDim), make([]float64, n)
+	for r := range n {
+		g, h, i, b := r%s.Group, r/s.Group%s.Heads, r/s.Group/s.Heads%s.Seq, r/s.Group/s.Heads/s.Seq
+		pos, sum := s.Pos0+i, 0.0
+		p := make([]float64, s.KSeq)
+		for j := range p {
+			kpos := s.KPos0 + j
+			if s.Causal && kpos > pos || s.Window > 0 && pos-kpos >= s.Window {
+				continue
+			}
+			for d := range s.Dim {
+				p[j] += q[r*s.Dim+d] * k[((b*s.KSeq+j)*s.Heads+h)*s.Dim+d]
+			}
+			p[j] = math.Exp(p[j] * s.Scale)
+			sum += p[j]
+		}
+		lse[r] = math.Log(sum)
+		for j := range p {
+			at := ((((s.Batch0+b)*s.HeadsAll+s.Head0+h)*s.GroupAll+s.Group0+g)*s.SeqAll+pos)*s.KSeqAll + s.KPos0 + j
+			if p[j] == 0 || !Keep(s.Key, uint64(at), s.Dropout) {
+				continue
+			}
+			for d := range s.VDim {
+				o[r*s.VDim+d] += p[j] / sum / (1 - s.Dropout) * v[((b*s.KSeq+j)*s.Heads+h)*s.VDim+d]
+			}
+		}
+	}
+	return o, lse
+}
+
+var attentionCases = []struct {
+	name string
+	s    AttentionShape
+}{
+	{"one", AttentionShape{Batch: 1, Seq: 1, KSeq: 1, Heads: 1, Group: 1, Dim: 1, VDim: 1, Scale: 1}},
+	{"none", AttentionShape{Batch: 0, Seq: 3, KSeq: 3, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1}},
+	{"no keys", AttentionShape{Batch: 1, Seq: 3, KSeq: 0, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1}},
+	{"full", AttentionShape{Batch: 2, Seq: 5, KSeq: 7, Heads: 3, Group: 1, Dim: 4, VDim: 6, Scale: 0.5}},
+	{"causal", AttentionShape{Batch: 1, Seq: 11, KSeq: 11, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.6, Causal: true}},
+	{"grouped", AttentionShape{Batch: 2, Seq: 5, KSeq: 5, Heads: 2, Group: 3, Dim: 4, VDim: 4, Scale: 0.5, Causal: true}},
+	{"offset", AttentionShape{Batch: 1, Seq: 5, KSeq: 9, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
+		Pos0: 6, KPos0: 2}},
+	{"blind rows", AttentionShape{Batch: 1, Seq: 6, KSeq: 6, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5, Causal: true,
+		Pos0: 0, KPos0: 3}},
+	{"window", AttentionShape{Batch: 1, Seq: 37, KSeq: 37, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4, Causal: true,
+		Window: 6}},
+	{"past window", AttentionShape{Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
+		Window: 4, Pos0: 4}},
+	{"dropout", AttentionShape{Batch: 2, Seq: 4, KSeq: 5, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
+		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 20, KSeqAll: 21}},
+	{"blocks", AttentionShape{Batch: 1, Seq: 35, KSeq: 530, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 2, Causal: true,
+		Pos0: 490, Window: 500, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 1, SeqAll: 530, KSeqAll: 530}},
+}
+
+func TestAttention(t *testing.T) { both(t, testAttention[float32], testAttention[float64]) }
+
+func testAttention[F Float](t *testing.T, tol float64) {
+	for _, c := range attentionCases {
+		x := drawTensors[F](c.s)
+		o, lse := naiveAttention(wide(x.q), wide(x.k), wide(x.v), c.s)
+		Table[F]().Attention(x.o, x.lse, x.q, x.k, x.v, c.s)
+		near(t, c.name+": o", x.o, o, tol)
+		near(t, c.name+": lse", x.lse, lse, tol)
+	}
+}
+
+func TestAttentionGrad(t *testing.T) {
+	for _, c := range attentionCases {
+		x, k := drawTensors[float64](c.s), Table[float64]()
+		k.Attention(x.o, x.lse, x.q, x.k, x.v, c.s)
+		k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, c.s)
+
+		y, k32 := drawTensors[float32](c.s), Table[float32]()
+		k32.Attention(y.o, y.lse, y.q, y.k, y.v, c.s)
+		k32.AttentionGrad(y.dq, y.dk, y.dv, y.do, y.q, y.k, y.v, y.o, y.lse, c.s)
+		near(t, c.name+": dq f32", y.dq, x.dq, 5e-5)
+		near(t, c.name+": dk f32", y.dk, x.dk, 5e-5)
+		near(t, c.name+": dv f32", y.dv, x.dv, 5e-5)
+
+		loss := func() float64 {
+			o, _ := naiveAttention(x.q, x.k, x.v, c.s)
+			return along(o, x.do)
+		}
+		slope(t, c.name+": dq", x.q, x.dq, loss)
+		if c.s.KSeq < 100 { // the rest takes too long
+			slope(t, c.name+": dk", x.k, x.dk, loss)
+			slope(t, c.name+": dv", x.v, x.dv, loss)
+		}
+	}
+}
+
+// The gradients of two halves of the keys, with o and lse of all, make up the gradient of all.
+func TestAttentionGradOfPart(t *testing.T) {
+	s := AttentionShape{Batch: 1, Seq: 7, KSeq: 8, Heads: 2, Group: 2, Dim: 3, VDim: 5, Scale: 0.5, Causal: true}
+	x, k := drawTensors[float64](s), Table[float64]()
+	k.Attention(x.o, x.lse, x.q, x.k, x.v, s)
+	k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s)
+	part := s
+	part.KSeq = 4
+	dq, dk, dv := make([]float64, len(x.dq)), make([]float64, len(x.dk)), make([]float64, len(x.dv))
+	for i := range 2 {
+		part.KPos0 = 4 * i
+		at, to := len(dk)/2*i, len(dk)/2*(i+1)
+		vat, vto := len(dv)/2*i, len(dv)/2*(i+1)
+		half := make([]float64, len(dq))
+		k.AttentionGrad(half, dk[at:to], dv[vat:vto], x.do, x.q, x.k[at:to], x.v[vat:vto], x.o, x.lse, part)
+		k.Add(dq, half)
+	}
+	near(t, "dq", dq, x.dq, 1e-13)
+	near(t, "dk", dk, x.dk, 1e-13)
+	near(t, "dv", dv, x.dv, 1e-13)
+}
+
+func TestAttentionPassesNaN(t *testing.T) {
+	s := AttentionShape{Batch: 1, Seq: 2, KSeq: 2, Heads: 1, Group: 1, Dim: 1, VDim: 1, Scale: 1}
+	nan := math.NaN()
+	o, lse := make([]float64, 2), make([]float64, 2)
+	Table[float64]().Attention(o, lse, []float64{1, nan}, []float64{1, 2}, []float64{3, 4}, s)
+	if math.IsNaN(o[0]) || !math.IsNaN(o[1]) || !math.IsNaN(lse[1]) {
+		t.Errorf("o = %v, lse = %v", o, lse)
+	}
+}
+
+func BenchmarkAttention(b *testing.B) {
+	s := AttentionShape{Batch: 1, Seq: 256, KSeq: 256, Heads: 4, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}
+	x, k := drawTensors[float32](s), Table[float32]()
+	b.Run("forward", func(b *testing.B) {
+		for b.Loop() {
+			k.Attention(x.o, x.lse, x.q, x.k, x.v, s)
+		}
+	})
+	b.Run("gradient", func(b *testing.B) {
+		for b.Loop() {
+			k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s)
+		}
+	})
+}

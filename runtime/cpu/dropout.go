@@ -1,0 +1,47 @@
+package cpu
+
+import "github.com/planc-dev/planc/runtime/rng"
+
+// Keep says whether dropout with probability p keeps the element of an index: a pure function, so that
+// every plan drops the same elements, and a gradient knows them without having stored them.
+func Keep(key, index uint64, p float64) bool { return rng.Keep(key, index, p) }
+
+// GlobalView places a rank's part of a tensor in the whole: element i of the part is element i + Offset
+// of the whole, in each of the N dims, 1 to 4. Local and Global are the sizes; both are row-major.
+type GlobalView struct {
+	Local, Global, Offset [4]int
+	N                     int
+}
+
+func dropout[F Float](y, x []F, p float64, key uint64, view GlobalView) {
+	last := view.N - 1
+	cols := view.Local[last]
+	rows := 1
+	for d := range last {
+		rows *= view.Local[d]
+	}
+	scale := F(1 / (1 - p))
+	for i := range rows {
+		yi, xi := y[i*cols:][:cols], x[i*cols:][:cols]
+		at := view.row(i)
+		for j, v := range xi {
+			if Keep(key, at+uint64(j), p) {
+				yi[j] = v * scale
+			} else {
+				yi[j] = 0
+			}
+		}
+	}
+}
+
+// row is the global index of the first element of local row i, a row being what the last dim spans.
+func (g *GlobalView) row(i int) uint64 {
+	last := g.N - 1
+	at, step := g.Offset[last], g.Global[last]
+	for d := last - 1; d >= 0; d-- {
+		at += (i%g.Local[d] + g.Offset[d]) * step
+		i /= g.Local[d]
+		step *= g.Global[d]
+	}
+	return uint64(at)
+}

@@ -1,0 +1,29 @@
+package cpu
+
+// here is id's row among the n from lo on, or false.
+func here(id int32, lo, n int) (int, bool) {
+	i := int(id) - lo
+	return i, uint(i) < uint(n)
+}
+
+func embed[F Float](y, table []F, ids []int32, cols, lo, n int) {
+	for i, id := range ids {
+		yi := y[i*cols:][:cols]
+		if r, ok := here(id, lo, n); ok {
+			copy(yi, table[r*cols:][:cols])
+		} else {
+			clear(yi)
+		}
+	}
+}
+
+func embedGrad[F Float](dtable, dy []F, ids []int32, cols, lo, n int, acc bool) {
+	if !acc {
+		clear(dtable)
+	}
+	for i, id := range ids {
+		if r, ok := here(id, lo, n); ok {
+			add(dtable[r*cols:][:cols], dy[i*cols:][:cols])
+		}
+	}
+}

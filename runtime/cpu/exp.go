@@ -1,0 +1,93 @@
+package cpu
+
+import (
+	"math"
+	"unsafe"
+)
+
+// exp is e^x to the precision of F: within 1 ulp of float64, or before rounding within 1e-9 for float32.
+func exp[F Float](x float64) float64 {
+	var z F
+	if unsafe.Sizeof(z) == 4 {
+		return exp32(x)
+	}
+	return exp64(x)
+}
+
+const (
+	ln2Hi = 6.93147180369123816490e-01
+	ln2Lo = 1.90821492927058770002e-10
+	round = 3 << 51 // x + round - round is x rounded to an integer, which is in the low bits of the sum
+)
+
+// exp32 is e^x: with x = k ln2 + r and |r| <= ln2/2, 2^k times the series of e^r, whose next term is
+// below 6e-10. Its range is that of float32.
+func exp32(x float64) float64 {
+	if !(x > -150) { // also a NaN
+		return nonNeg(x)
+	}
+	if x > 89 {
+		return math.Inf(1)
+	}
+	t := float64(x*math.Log2E) + round
+	r := x - float64((t-round)*math.Ln2)
+	r2 := float64(r * r)
+	r4 := float64(r2 * r2)
+	low := (1 + r) + float64(r2*(1./2+float64(r*(1./6))))
+	high := (1./24 + float64(r*(1./120))) + float64(r2*(1./720+float64(r*(1./5040)+float64(r2*(1./40320)))))
+	return math.Float64frombits(math.Float64bits(low+float64(r4*high)) + math.Float64bits(t)<<52)
+}
+
+// nonNeg is 0 for x below the range of exp, and NaN for NaN.
+func nonNeg(x float64) float64 {
+	if x != x {
+		return x
+	}
+	return 0
+}
+
+// exp64 is e^x by FreeBSD's e_exp.c: e^r = 1 + 2r/(R(r)-r), with R a polynomial in r^2.
+func exp64(x float64) float64 {
+	switch {
+	case !(x > -745.14):
+		return nonNeg(x)
+	case x > 709.79:
+		return math.Inf(1)
+	}
+	t := float64(x*math.Log2E) + round
+	k := t - round
+	hi, lo := x-float64(k*ln2Hi), float64(k*ln2Lo)
+	r := hi - lo
+	r2 := float64(r * r)
+	p := float64(r2 * (6.61375632143793436117e-05 + float64(r2*(-1.65339022054652515390e-06+
+		float64(r2*4.13813679705723846039e-08)))))
+	c := r - float64(r2*(1.66666666666666019037e-01+float64(r2*(-2.77777777770155933842e-03+p))))
+	y := 1 - ((lo - float64(r*c)/(2-c)) - hi)
+	if k > -1021 && k < 1023 {
+		return math.Float64frombits(math.Float64bits(y) + math.Float64bits(t)<<52)
+	}
+	return math.Ldexp(y, int(k))
+}
+
+// ln is the natural logarithm of a positive number, within 1 ulp: with x = 2^k (1+f) and s = f/(2+f),
+// log(1+f) = 2s + 2s^3/3 + ..., the series fitted by FreeBSD's e_log.c.
+func ln(x float64) float64 {
+	if x != x || x > math.MaxFloat64 {
+		return x
+	}
+	m, e := math.Frexp(x)
+	if m < math.Sqrt2/2 {
+		m, e = m*2, e-1
+	}
+	f, k := m-1, float64(e)
+	s := f / (2 + f)
+	s2 := float64(s * s)
+	s4 := float64(s2 * s2)
+	t1 := 2.857142874366239149e-01 + float64(s4*(1.818357216161805012e-01+float64(s4*1.479819860511658591e-01)))
+	t1 = float64(s2 * (6.666666666666735130e-01 + float64(s4*t1)))
+	t2 := 2.222219843214978396e-01 + float64(s4*1.531383769920937332e-01)
+	t2 = float64(s4 * (3.999999999940941908e-01 + float64(s4*t2)))
+	half := float64(float64(0.5*f) * f)
+	lo := float64(s*(half+(t1+t2))) + float64(k*ln2Lo)
+	return float64(k*ln2Hi) - ((half - lo) - f)
+}

@@ -1,0 +1,94 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand"
+	"testing"
+)
+
+// both runs a test for each element type; tol is what its results may differ from float64 loops by,
+// relative to 1 + |want|.
+func both(t *testing.T, f32 func(*testing.T, float64), f64 func(*testing.T, float64)) {
+	t.Run("f32", func(t *testing.T) { f32(t, 2e-5) })
+	t.Run("f64", func(t *testing.T) { f64(t, 1e-12) })
+}
+
+// draw is n numbers from the normal distribution, the same for each seed.
+func draw[F Float](seed int64, n int) []F {
+	r := rand.New(rand.NewSource(seed))
+	x := make([]F, n)
+	for i := range x {
+		x[i] = F(r.NormFloat64())
+	}
+	return x
+}
+
+func drawIDs(seed int64, n, below int) []int32 {
+	r := rand.New(rand.NewSource(seed))
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = int32(r.Intn(below+4) - 2) // some outside
+	}
+	return ids
+}
+
+func wide[F Float](x []F) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
+}
+
+// near compares a kernel's result with its loop's.
+func near[F Float](t *testing.T, what string, got []F, want []float64, tol float64) {
+	t.Helper()
+	bad := 0
+	for i, w := range want {
+		g := float64(got[i])
+		if g == w || math.Abs(g-w) <= tol*(1+math.Abs(w)) {
+			continue
+		}
+		t.Errorf("%s: element %d is %v, want %v", what, i, g, w)
+		if bad++; bad == 5 {
+			return
+		}
+	}
+}
+
+// slope compares a gradient with central differences of loss in every element of x.
+func slope(t *testing.T, what string, x, grad []float64, loss func() float64) {
+	t.Helper()
+	const h = 1e-5
+	want := make([]float64, len(x))
+	for i, v := range x {
+		x[i] = v + h
+		up := loss()
+		x[i] = v - h
+		want[i] = (up - loss()) / (2 * h)
+		x[i] = v
+	}
+	near(t, what, grad, want, 1e-7)
+}
+
+// along is the loss whose gradient by y is dy.
+func along(y, dy []float64) float64 {
+	s := 0.0
+	for i := range y {
+		s += y[i] * dy[i]
+	}
+	return s
+}
+
+// start is what a sum is added to: before if acc, otherwise nothing.
+func start[F Float](before []F, acc bool) []float64 {
+	if acc {
+		return wide(before)
+	}
+	return make([]float64, len(before))
+}
+
+var accs = []bool{false, true}
+
+func name(xs ...any) string { return fmt.Sprint(xs...) }

@@ -1,0 +1,34 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// scratch is the working memory of one call: half a megabyte for float32, so it comes from a pool.
+type scratch[F Float] struct {
+	b [nc / nr * kc][nr]F // a block of op(b): panels of nr columns, each kc long
+	a [mc * kc]F          // a block of op(a), if that is a transpose: rows of kc
+
+	// Attention's, for a block of queries and keys.
+	p, dp    [qBlock * kBlock]F
+	max, sum [qBlock]float64 // of the rows of p so far; in the gradient, lse and do·o
+}
+
+var pools [2]sync.Pool // of *scratch[float32] and *scratch[float64]
+
+func poolOf[F Float]() *sync.Pool {
+	var z F
+	return &pools[unsafe.Sizeof(z)/8]
+}
+
+// borrow takes a scratch with arbitrary contents; giveBack returns it.
+func borrow[F Float]() *scratch[F] {
+	w, _ := poolOf[F]().Get().(*scratch[F])
+	if w == nil {
+		w = new(scratch[F])
+	}
+	return w
+}
+
+func (w *scratch[F]) giveBack() { poolOf[F]().Put(w) }

@@ -1,0 +1,156 @@
+package cpu
+
+// Float is an element type.
+type Float interface{ ~float32 | ~float64 }
+
+// Kernels is the table through which kernels are called. Every field is set; its comment is its loop, in
+// which mean, sum and max run over what the line names.
+type Kernels[F Float] struct {
+	// MatMul is
+	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
+	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of
+	// b [n,k] if tb. The bits of an element depend on its row of op(a) and its column of op(b) alone.
+	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
+
+	// SumRows is
+	//	for j := range cols { out[j] = sum_i x[i,j] (+ out[j] if acc) }
+	SumRows func(out, x []F, rows, cols int, acc bool)
+	// SumCols is
+	//	for i := range rows { out[i] = sum_j x[i,j] (+ out[i] if acc) }
+	SumCols func(out, x []F, rows, cols int, acc bool)
+	// SumSquares is
+	//	for i := range x { s += x[i]^2 }
+	SumSquares func(x []F) float64
+	// Add is
+	//	for i := range dst { dst[i] += src[i] }
+	Add func(dst, src []F)
+
+	// LayerNorm is
+	//	for i := range rows { y[i] = (x[i]-mean)*rstd * gain + bias; rstd = 1/sqrt(mean((x[i]-mean)^2) + eps) }
+	// with mean that of x[i]. bias may be nil. y may be x.
+	LayerNorm func(y, x, gain, bias []F, rows, cols int, eps float64)
+	// LayerNormDX is
+	//	for i := range rows { g = dy[i]*gain; dx[i] = rstd * (g - mean(g) - xhat*mean(g*xhat)) }
+	// with xhat = (x[i]-mean)*rstd, computed anew. dx may be dy or x.
+	LayerNormDX func(dx, dy, x, gain []F, rows, cols int, eps float64)
+	// LayerNormDGain is
+	//	for j := range cols { dgain[j] = sum_i dy[i,j]*xhat[i,j] (+ dgain[j] if acc) }
+	// The gradient of bias is SumRows of dy.
+	LayerNormDGain func(dgain, dy, x []F, rows, cols int, eps float64, acc bool)
+	// RMSNorm is
+	//	for i := range rows { y[i] = x[i]*r * gain; r = 1/sqrt(mean(x[i]^2) + eps) }
+	// y may be x.
+	RMSNorm func(y, x, gain []F, rows, cols int, eps float64)
+	// RMSNormDX is
+	//	for i := range rows { g = dy[i]*gain; dx[i] = r * (g - x[i]*r * mean(g * x[i]*r)) }
+	// dx may be dy or x.
+	RMSNormDX func(dx, dy, x, gain []F, rows, cols int, eps float64)
+	// RMSNormDGain is
+	//	for j := range cols { dgain[j] = sum_i dy[i,j]*x[i,j]*r[i] (+ dgain[j] if acc) }
+	RMSNormDGain func(dgain, dy, x []F, rows, cols int, eps float64, acc bool)
+
+	// Embed is
+	//	for i := range ids { y[i] = table[ids[i]-lo] if lo <= ids[i] < lo+n, else 0 }
+	// with rows of cols elements.
+	Embed func(y, table []F, ids []int32, cols, lo, n int)
+	// EmbedGrad is
+	//	for i := range ids { dtable[ids[i]-lo] += dy[i] if lo <= ids[i] < lo+n }
+	// after zeroing all of dtable, unless acc.
+	EmbedGrad func(dtable, dy []F, ids []int32, cols, lo, n int, acc bool)
+
+	// LogSumExp is
+	//	for i := range rows { l[i] = max + log sum_{j < valid} exp(x[i,j]-max) }
+	// with max that of x[i,:valid]; -Inf if valid is 0.
+	LogSumExp func(l, x []F, rows, cols, valid int)
+	// LogSumExpGrad is
+	//	for i, j := range [rows, cols] { dx[i,j] = dl[i] * exp(x[i,j]-l[i]) if j < valid, else 0 }
+	// and 0 where l[i] is -Inf. dx may be x.
+	LogSumExpGrad func(dx, dl, x, l []F, rows, cols, valid int)
+	// Pick is
+	//	for i := range rows { y[i] = x[i, ids[i]-lo] if lo <= ids[i] < lo+n, else 0 }
+	Pick func(y, x []F, ids []int32, rows, cols, lo, n int)
+	// PickGrad is
+	//	for i, j := range [rows, cols] { dx[i,j] = dy[i] if j = ids[i]-lo and lo <= ids[i] < lo+n, else 0 }
+	PickGrad func(dx, dy []F, ids []int32, rows, cols, lo, n int)
+
+	// RoPE is
+	//	for b, s, h, j := range [batch, seq, heads, dim/2] {
+	//		a = (pos0+s) * scaled(theta^(-2j/dim))
+	//		y[b,s,h,j]       = x[b,s,h,j]*cos(a) - x[b,s,h,j+dim/2]*sin(a)
+	//		y[b,s,h,j+dim/2] = x[b,s,h,j+dim/2]*cos(a) + x[b,s,h,j]*sin(a)
+	//	}
+	// (Hugging Face's half-split order), with -a for a if inverse: the gradient. dim is even. y may be x.
+	RoPE func(y, x []F, batch, seq, heads, dim, pos0 int, theta float64, scale RopeScale, inverse bool)
+
+	// Attention is
+	//	for each query i of (batch, head, group) {
+	//		p_j = exp(scale*q_i·k_j - lse_i), lse_i = log sum_j exp(scale*q_i·k_j), j over visible keys
+	//		o_i = sum_j p_j * z_ij * v_j
+	//	}
+	// q [batch, seq, heads, group, dim], k [batch, k_seq, heads, dim], v [batch, k_seq, heads, vdim],
+	// o [batch, seq, heads, group, vdim], lse [batch, seq, heads, group]. z is 1, or with dropout the kept
+	// weights' 1/(1-p) and 0 for the others. A query that sees no key has o = 0 and lse = -Inf. Keys and
+	// values must be finite, masked ones too.
+	Attention func(o, lse, q, k, v []F, s AttentionShape)
+	// AttentionGrad is
+	//	for each query i of (batch, head, group), each visible key j {
+	//		ds = p_j * (z_ij * do_i·v_j - do_i·o_i) * scale
+	//		dq_i += ds*k_j; dk_j += ds*q_i; dv_j += p_j*z_ij*do_i
+	//	}
+	// from zero, with p and z computed anew. o and lse may be those of more keys than are here: then the
+	// result is these keys' part of dq, and these keys' dk and dv.
+	AttentionGrad func(dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape)
+
+	// Dropout is
+	//	for i := range y { y[i] = x[i]/(1-p) if Keep(key, view's global index of i, p), else 0 }
+	// y may be x. It is its own gradient.
+	Dropout func(y, x []F, p float64, key uint64, view GlobalView)
+
+	// AdamW is
+	//	for i := range p {
+	//		p *= 1 - lr*wd; m = β1*m + (1-β1)*scale*g; v = β2*v + (1-β2)*(scale*g)^2
+	//		p -= lr * m/(1-β1^t) / (sqrt(v/(1-β2^t)) + eps)
+	//	}
+	AdamW func(p, g, m, v []F, o AdamStep)
+	// Adam is AdamW, but with the decay in the gradient:
+	//	for i := range p { g' = scale*g + wd*p; m, v, p as AdamW has them, with wd = 0 and g' for scale*g }
+	Adam func(p, g, m, v []F, o AdamStep)
+	// SGD is
+	//	for i := range p { m = momentum*m + scale*g + wd*p; p -= lr*m }
+	// m starts as zero, and may be nil if momentum is 0.
+	SGD func(p, g, m []F, o SGDStep)
+}
+
+var (
+	table32 = portable[float32]()
+	table64 = portable[float64]()
+)
+
+// Table is the table of an element type, always the same one. F is float32 or float64 itself.
+func Table[F Float]() *Kernels[F] {
+	switch t := any((*Kernels[F])(nil)).(type) {
+	case *Kernels[float32]:
+		return any(&table32).(*Kernels[F])
+	case *Kernels[float64]:
+		return any(&table64).(*Kernels[F])
+	default:
+		_ = t
+		panic("cpu: no table for a type that is neither float32 nor float64")
+	}
+}
+
+// portable is the table of this package's own kernels.
+func portable[F Float]() Kernels[F] {
+	return Kernels[F]{
+		MatMul:  matMul[F],
+		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
+		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
+		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
+		Embed: embed[F], EmbedGrad: embedGrad[F],
+		LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
+		RoPE:      rope[F],
+		Attention: attention[F], AttentionGrad: attentionGrad[F],
+		Dropout: dropout[F],
+		AdamW:   adamW[F], Adam: adam[F], SGD: sgd[F],
+	}
+}

@@ -1,0 +1,59 @@
+package cpu
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestTableIsFull(t *testing.T) {
+	full(t, reflect.ValueOf(Table[float32]()).Elem())
+	full(t, reflect.ValueOf(Table[float64]()).Elem())
+}
+
+func full(t *testing.T, v reflect.Value) {
+	for i := range v.NumField() {
+		if v.Field(i).IsNil() {
+			t.Errorf("%v has no %s", v.Type(), v.Type().Field(i).Name)
+		}
+	}
+}
+
+// A kernel is documented by its loop: an indented line after "Name is" or the like.
+func TestKernelsDocumentTheirLoops(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(f, func(node ast.Node) bool {
+		s, ok := node.(*ast.TypeSpec)
+		if !ok || s.Name.Name != "Kernels" {
+			return true
+		}
+		for _, field := range s.Type.(*ast.StructType).Fields.List {
+			n++
+			doc, name := field.Doc.Text(), field.Names[0].Name
+			if !strings.HasPrefix(doc, name+" is") || !strings.Contains(doc, "\n\tfor ") {
+				t.Errorf("%s is not documented by its loop", name)
+			}
+		}
+		return false
+	})
+	if want := reflect.TypeFor[Kernels[float32]]().NumField(); n != want {
+		t.Errorf("saw %d kernels, want %d", n, want)
+	}
+}
+
+func TestTableOfOtherTypePanics(t *testing.T) {
+	type half float32
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	Table[half]()
+}
