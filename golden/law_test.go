@@ -132,7 +132,7 @@ func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 }
 
 func lawSettings(optimizer string) rt.Settings {
-	o := rt.OptimizerSettings{LR: 1e-2, Betas: [2]float64{0.9, 0.95}, Eps: 1e-6, WeightDecay: 0.1, ClipNorm: 1}
+	o := rt.OptimizerSettings{LR: 1e-2, Betas: [2]float64{0.9, 0.95}, Eps: 1e-4, WeightDecay: 0.1, ClipNorm: 1}
 	if optimizer == "sgd" {
 		o.LR, o.Momentum = 0.1, 0.9
 	}
