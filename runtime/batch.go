@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/planc-dev/planc/runtime/data"
 )
@@ -94,8 +96,13 @@ func (f *prefetcher) begin(b *batch) {
 	first := f.next
 	f.next += f.size
 	go func() {
+		defer func() {
+			if x := recover(); x != nil { // a Source is the caller's code
+				b.err = fmt.Errorf("reading samples from %d on: %v\n%s", first, x, debug.Stack())
+			}
+			f.ready <- b
+		}()
 		b.read(f.from, first, f.end)
-		f.ready <- b
 	}()
 }
 

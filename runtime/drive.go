@@ -33,6 +33,10 @@ type run struct {
 	saved   int       // step of the last checkpoint, -1 for none
 	checked int       // step of the last evaluation, -1 for none
 	times   []float64 // seconds of the steps after the first, the last of them kept
+	tokens  float64   // unmasked, of the last step
+
+	peak      int64 // peakResident, asked for again after peakUntil
+	peakUntil time.Time
 }
 
 // progress is what training has done so far, over all its runs.
@@ -270,6 +274,10 @@ func (r *run) close() {
 		r.metrics.f.Close()
 	}
 	r.res.PeakBytes = peakResident()
+	if len(r.times) > 0 {
+		r.res.StepSeconds = median(r.times)
+		r.res.TokensPerSecond, r.res.MFU = r.tokens/r.res.StepSeconds, r.mfu(r.res.StepSeconds)
+	}
 	r.report.clear()
 }
 

@@ -299,6 +299,17 @@ func TestSampleAndFirstLines(t *testing.T) {
 	}
 }
 
+type broken struct{ drawn }
+
+func (broken) Train(int64, []int32, []int32) (int, error) { panic("no more data") }
+
+func TestPanicOfASourceIsAnError(t *testing.T) {
+	_, err := train(t, bigram[float32](2, 0), t.TempDir(), Data(broken{}))
+	if err == nil || !strings.HasPrefix(err.Error(), "reading samples from 0 on: no more data") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestArenasThatDoNotFitAreRefused(t *testing.T) {
 	p := bigram[float32](1, 0)
 	p.Arena.Size = 1 << 60

@@ -102,10 +102,7 @@ func (r *run) record(s *Step, tokens float64) error {
 		}
 	}
 	r.report.step(s, r.total, speed, r.left())
-	if len(r.times) > 0 && (s.Step == r.total || len(r.times)%64 == 1) {
-		r.res.StepSeconds = median(r.times)
-		r.res.TokensPerSecond, r.res.MFU = tokens/r.res.StepSeconds, r.mfu(r.res.StepSeconds)
-	}
+	r.tokens = tokens
 	return nil
 }
 
@@ -122,8 +119,11 @@ func (r *run) mfu(step float64) float64 {
 // memory is what one rank takes: the peak resident memory of the process shared among its ranks, or the
 // arena where the system does not say.
 func (r *run) memory() int64 {
-	if peak := peakResident(); peak > 0 {
-		return peak / int64(r.res.Ranks)
+	if now := time.Now(); now.After(r.peakUntil) {
+		r.peak, r.peakUntil = peakResident(), now.Add(time.Second)
+	}
+	if r.peak > 0 {
+		return r.peak / int64(r.res.Ranks)
 	}
 	return r.res.ArenaBytes
 }
