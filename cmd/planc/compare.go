@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// derived are the keys of a plan that follow from others, and are named only where nothing else differs.
+var derived = map[string]bool{"zero_group": true, "micro_batches": true, "schedule": true, "recompute_layers": true,
+	"recompute_every": true, "stage_layers": true, "axis_order": true, "cp_kind": true, "etp": true}
+
+// planKeys are the keys that tell two plans apart, in the order in which they are named.
+var planKeys = []string{"dp", "tp", "pp", "vpp", "cp", "cp_kind", "ep", "etp", "sp", "zero", "micro_batch", "recompute",
+	"recompute_split", "offload", "schedule", "zero_group", "micro_batches", "recompute_layers", "recompute_every",
+	"stage_layers", "axis_order", "moe_slack", "precision"}
+
+// differences are the words in which a plan differs from another: "zero 3", "no sp".
+func differences(p, from ir.Plan) string {
+	a, b := p.JSON(), from.JSON()
+	var words, minor []string
+	for _, key := range planKeys {
+		if fmt.Sprint(a[key]) == fmt.Sprint(b[key]) {
+			continue
+		}
+		if derived[key] {
+			minor = append(minor, word(key, a[key]))
+			continue
+		}
+		words = append(words, word(key, a[key]))
+	}
+	if len(words) == 0 {
+		words = minor
+	}
+	return strings.Join(words, " · ")
+}
+
+// word is a key and its value as people say it.
+func word(key string, value any) string {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return key
+		}
+		return "no " + key
+	case []string:
+		if len(v) == 0 {
+			return "no " + key
+		}
+		return key + " " + strings.Join(v, ",")
+	case []int:
+		return key + " " + strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]")
+	}
+	return fmt.Sprintf("%s %v", key, value)
+}
+
+// label is how the alternative differs from the chosen plan.
+func (a alternativeDoc) label(d *document) string {
+	return cmp.Or(a.name, differences(a.plan, d.head.chosen), "the same plan")
+}
+
+// because is what makes the alternative worse: the memory that it lacks, or the part of the step that grows most.
+func (a alternativeDoc) because(d *document) string {
+	if a.why != "" {
+		return a.why
+	}
+	if a.NoFit != nil {
+		return overText(a.NoFit, a.plan.PP > 1)
+	}
+	return grown(a.Predict.Time, d.Predict.Time)
+}
+
+// overText is 14.0 GiB over, activations.
+func overText(n *noFitDoc, staged bool) string {
+	s := size(n.OverBytes) + " over, " + n.Part
+	if staged {
+		s += fmt.Sprintf(", stage %d", n.Stage)
+	}
+	return s
+}
+
+// grown names the parts of the step that make the difference: the one that grows most, and the one that shrinks
+// most if that matters.
+func grown(t, from costmodel.Time) string {
+	var more, less share
+	for _, name := range costmodel.TimeParts {
+		change := float64(t.Part(name) - from.Part(name))
+		if change > more.value {
+			more = share{name, change}
+		}
+		if change < less.value {
+			less = share{name, change}
+		}
+	}
+	if more.name == "" {
+		return "the same time"
+	}
+	s := more.name + " +" + seconds(more.value)
+	if -less.value > more.value/10 {
+		s += ", " + less.name + " " + seconds(less.value)
+	}
+	return s
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+	"github.com/planc-dev/planc/runtime"
+)
+
+// UnknownTarget is reported for a --target that is no platform.
+//
+// Example:
+//
+//	planc compile -o train --target gpu
+const UnknownTarget ir.Code = "UnknownTarget"
+
+func (a *app) compileCommand() *cobra.Command {
+	var flags jobFlags
+	var out, target, emit string
+	c := &cobra.Command{
+		Use:   "compile [JOB] -o BIN",
+		Short: "one binary that trains the job",
+		Args:  oneJob,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkTarget(target); err != nil {
+				return err
+			}
+			if out == "" {
+				return mistake(BadFlag, "", "planc compile needs -o BIN, where the binary goes")
+			}
+			job, err := a.load(args, flags)
+			if err != nil {
+				return err
+			}
+			_, err = a.compile(job, out, emit)
+			return err
+		},
+	}
+	c.Flags().StringVarP(&out, "output", "o", "", "where the `BIN`ary goes")
+	flags.register(c)
+	c.Flags().StringVar(&target, "target", "cpu", "`PLATFORM` of the binary: cpu")
+	c.Flags().StringVar(&emit, "emit", "", "also write the generated sources to `DIR`")
+	return c
+}
+
+// checkTarget holds --target against the platforms that there are.
+func checkTarget(target string) error {
+	switch target {
+	case "cpu":
+		return nil
+	case "cuda":
+		return mistake(strict.NotYet, "", "--target cuda is not there yet; today: cpu")
+	}
+	return mistake(UnknownTarget, "cpu", "no target %s", target)
+}
+
+// compile makes the job's binary, at out or in the cache if that is "", and tells how it went.
+func (a *app) compile(job *loaded, out, emit string) (build.Result, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	files, err := a.generate(job)
+	if err != nil {
+		return build.Result{}, err
+	}
+	if err := writeFiles(emit, files); err != nil {
+		return build.Result{}, err
+	}
+	var built build.Result
+	err = a.during("building", func() (err error) {
+		built, err = build.Build(ctx, build.Request{Files: files, Runtime: runtime.Sources, Out: out, Version: version})
+		return err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return built, fmt.Errorf("stopped while building")
+	case err != nil:
+		return built, err
+	}
+	how := fmt.Sprintf("%.1f s", built.Seconds)
+	if built.Cached {
+		how = "cached"
+	}
+	a.notef("built    %s", how)
+	return built, nil
+}
+
+// timed runs a step of compiling and tells how long it took.
+func (a *app) timed(what string, step func() (string, error)) error {
+	start := time.Now()
+	var result string
+	err := a.during(what, func() (err error) { result, err = step(); return err })
+	if err == nil && a.verbose {
+		a.notef("%s %s, %.2f s", pad(what, 8), result, time.Since(start).Seconds())
+	}
+	return err
+}
+
+// writeFiles puts generated files where the user wants to read them.
+func writeFiles(dir string, files map[string][]byte) error {
+	if dir == "" {
+		return nil
+	}
+	for name, data := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return fmt.Errorf("write the generated sources: %w", err)
+		}
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			return fmt.Errorf("write the generated sources: %w", err)
+		}
+	}
+	return nil
+}

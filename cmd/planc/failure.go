@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// planc's exit codes; contract.md says what each means.
+const (
+	exitDone   = 0
+	exitFailed = 1 // the world
+	exitInput  = 2 // the user's mistake
+	exitNoFit  = 3 // no plan fits, or this is the wrong machine
+)
+
+// Kinds of failure beside the user's mistakes, as --json names them.
+const (
+	codeFailed  ir.Code = "Failed"
+	codeBug     ir.Code = "Bug"
+	codeForeign ir.Code = "ForeignMachine"
+	codeNoPlan  ir.Code = "NoPlan"
+)
+
+// noFit is that nothing fits, or the plan that the user pinned does not.
+type noFit struct {
+	message string // the first line
+	detail  string // screen 5's further lines, "" if the document on stdout says it
+	nearest []nearest
+	shown   bool // the result, with fits: false, is on stdout already
+}
+
+func (e *noFit) Error() string { return e.message }
+
+// nearest is a change that would fit.
+type nearest struct {
+	Set     map[string]any     `json:"set"`
+	Predict *costmodel.Predict `json:"predict"`
+}
+
+// foreign is that the job's cluster is not this machine.
+type foreign struct{ message string }
+
+func (e *foreign) Error() string { return e.message }
+
+// exited is the status of the binary that planc ran, which is ours then; it has spoken for itself.
+type exited int
+
+func (e exited) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// failureDoc is what --json prints of a failure.
+type failureDoc struct {
+	Code        ir.Code   `json:"code"`
+	Message     string    `json:"message"`
+	Diagnostics []diagDoc `json:"diagnostics"`
+	Nearest     []nearest `json:"nearest"`
+}
+
+type diagDoc struct {
+	File    string  `json:"file"`
+	Line    int     `json:"line"`
+	Column  int     `json:"column"`
+	Code    ir.Code `json:"code"`
+	Message string  `json:"message"`
+	Fix     string  `json:"fix"`
+}
+
+// fail is the one place where errors become exit codes and messages.
+func (a *app) fail(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	var status exited
+	if errors.As(err, &status) {
+		return int(status)
+	}
+	code, text, doc := classify(err)
+	var unfit *noFit
+	shown := errors.As(err, &unfit) && unfit.shown
+	if a.json && !shown {
+		if err := a.printJSON(map[string]any{"error": doc}); err != nil {
+			fmt.Fprintln(a.stderr, "planc:", err)
+		}
+	}
+	fmt.Fprintln(a.stderr, text)
+	return code
+}
+
+// classify says whose fault an error is: the exit code, the text for people, the document.
+func classify(err error) (exit int, text string, doc failureDoc) {
+	doc = failureDoc{Message: err.Error(), Diagnostics: []diagDoc{}, Nearest: []nearest{}}
+	var diags ir.Diags
+	var unfit *noFit
+	var away *foreign
+	var ours *bugError
+	var generated *build.CompileError
+	switch {
+	case errors.As(err, &diags):
+		exit, text = exitInput, diagText(diags)
+		doc.Code, doc.Message, doc.Diagnostics = diags[0].Code, diagSummary(diags), diagDocs(diags)
+	case errors.As(err, &unfit):
+		exit, doc.Code = exitNoFit, codeNoPlan
+		text = "planc: " + unfit.message + " [NoPlan]"
+		if unfit.detail != "" {
+			text += "\n" + strings.TrimSuffix(unfit.detail, "\n")
+		}
+		if unfit.nearest != nil {
+			doc.Nearest = unfit.nearest
+		}
+	case errors.As(err, &away):
+		exit, doc.Code, text = exitNoFit, codeForeign, "planc: "+err.Error()
+	case errors.As(err, &ours), errors.As(err, &generated):
+		exit, doc.Code, text = exitFailed, codeBug, err.Error()
+	default:
+		exit, doc.Code, text = exitFailed, codeFailed, "planc: "+err.Error()
+	}
+	return exit, text, doc
+}
+
+// diagText is a line a mistake; those without a place say who speaks.
+func diagText(ds ir.Diags) string {
+	var lines []string
+	for _, d := range ds {
+		line := d.String()
+		if d.Pos == (ir.Pos{}) && !strings.HasPrefix(line, "planc ") {
+			line = "planc: " + line
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func diagSummary(ds ir.Diags) string {
+	if len(ds) == 1 {
+		return ds[0].String()
+	}
+	return fmt.Sprintf("%d mistakes; the first: %s", len(ds), ds[0])
+}
+
+func diagDocs(ds ir.Diags) []diagDoc {
+	out := make([]diagDoc, len(ds))
+	for i, d := range ds {
+		out[i] = diagDoc{d.Pos.File, d.Pos.Line, d.Pos.Column, d.Code, d.Msg, d.Fix}
+	}
+	return out
+}
+
+// printJSON writes one document to stdout.
+func (a *app) printJSON(v any) error {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("planc: a document that cannot be printed: %v", err))
+	}
+	return a.print(b.String())
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// screenWidth is how many columns a screen has.
+const screenWidth = 80
+
+// grouped is a count with commas: 38,016.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// digits is v to n significant digits, but never less than its whole part, without an exponent.
+func digits(v float64, n int) string {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64)
+	if err != nil || r == 0 || math.IsNaN(r) || math.IsInf(r, 0) {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'f', max(0, n-1-int(math.Floor(math.Log10(math.Abs(r))))), 64)
+}
+
+var scales = []struct {
+	suffix string
+	size   float64
+}{{" T", 1e12}, {" B", 1e9}, {" M", 1e6}, {" k", 1e3}}
+
+// short is an amount with k, M, B or T to three digits: 85.9 k. Small whole numbers are exact: 131.
+func short(v float64) string {
+	for _, s := range scales {
+		if v >= s.size*0.9995 {
+			return digits(v/s.size, 3) + s.suffix
+		}
+	}
+	if v == math.Trunc(v) {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return digits(v, 3)
+}
+
+// params is a number of parameters, with one decimal at least: 8.03 B, 174.6 B.
+func params(n int64) string {
+	v := float64(n)
+	for _, s := range scales {
+		if v >= s.size*0.9995 {
+			return digits(v/s.size, max(3, 2+int(math.Log10(v/s.size)))) + s.suffix
+		}
+	}
+	return grouped(n)
+}
+
+// seconds is a duration as people read it: 12.20 s, 41.3 ms.
+func seconds(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 0.0995 || a == 0:
+		return strconv.FormatFloat(v, 'f', 2, 64) + " s"
+	case a >= 0.995e-3:
+		return digits(v*1e3, 3) + " ms"
+	default:
+		return digits(v*1e6, 3) + " µs"
+	}
+}
+
+const gib = 1 << 30
+
+// size is an amount of memory: 71.4 GiB; small ones in MiB or KiB.
+func size(n int64) string {
+	v, a := float64(n), math.Abs(float64(n))
+	switch {
+	case a >= 1000*gib:
+		return strconv.FormatFloat(v/(1024*gib), 'f', 2, 64) + " TiB"
+	case a >= gib/10:
+		return strconv.FormatFloat(v/gib, 'f', 1, 64) + " GiB"
+	case a >= 1<<20:
+		return strconv.FormatFloat(v/(1<<20), 'f', 1, 64) + " MiB"
+	}
+	return strconv.FormatFloat(v/(1<<10), 'f', 1, 64) + " KiB"
+}
+
+// percent is a fraction as 87.0 %.
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) + " %" }
+
+// signed is percent with its sign.
+func signed(f float64) string {
+	if f < 0 {
+		return percent(f)
+	}
+	return "+" + percent(f)
+}
+
+// width is the number of columns of a text.
+func width(s string) int { return utf8.RuneCountInString(s) }
+
+// pad fills a text to n columns on the right; lpad on the left.
+func pad(s string, n int) string  { return s + strings.Repeat(" ", max(0, n-width(s))) }
+func lpad(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
+
+// flow sets words after a label, on further lines indented like the first; gap is between two words.
+func flow(label string, indent int, gap string, words []string) string {
+	return flowTo(label, indent, screenWidth, gap, words)
+}
+
+func flowTo(label string, indent, right int, gap string, words []string) string {
+	var b strings.Builder
+	line := pad(label, indent)
+	begin := true
+	for _, w := range words {
+		if !begin && width(line)+width(gap)+width(w) > right {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line, begin = strings.Repeat(" ", indent), true
+		}
+		if !begin {
+			line += gap
+		}
+		line, begin = line+w, false
+	}
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
+	return b.String()
+}
+
+// prose is flow of a sentence; a number and its unit stay together.
+func prose(label string, indent int, text string) string {
+	var words []string
+	number := false
+	for _, w := range strings.Fields(text) {
+		if number && units[strings.Trim(w, ".,:;)")] {
+			words[len(words)-1] += " " + w
+		} else {
+			words = append(words, w)
+		}
+		number = w[len(w)-1] >= '0' && w[len(w)-1] <= '9'
+	}
+	return flow(label, indent, " ", words)
+}
+
+var units = map[string]bool{"%": true, "s": true, "ms": true, "µs": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true,
+	"GPU": true, "GPUs": true, "×": true}

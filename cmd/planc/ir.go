@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// UnknownPass is reported for an --after that names no pass.
+//
+// Example:
+//
+//	planc ir --after nosuch
+const UnknownPass ir.Code = "UnknownPass"
+
+// modelStage is what comes before the first pass.
+const modelStage = "model"
+
+func (a *app) irCommand() *cobra.Command {
+	var flags jobFlags
+	var after string
+	var all bool
+	c := &cobra.Command{
+		Use:   "ir [JOB] [--after PASS | --all]",
+		Short: "the program between passes, as txtar",
+		Long: "ir prints the program after the last pass, or after PASS, or after each. The sections are files of a\n" +
+			"txtar archive, so that a dump can be saved as a test as it is. Passes: " + strings.Join(stages(), ", ") + ".",
+		Args: oneJob,
+		RunE: func(_ *cobra.Command, args []string) error {
+			want, err := wantedStages(after, all)
+			if err != nil {
+				return err
+			}
+			return a.printIR(args, flags, want)
+		},
+	}
+	flags.register(c)
+	c.Flags().StringVar(&after, "after", "", "print the program after `PASS`")
+	c.Flags().BoolVar(&all, "all", false, "print the program after every pass")
+	return c
+}
+
+// stages are the sections that there are.
+func stages() []string { return append([]string{modelStage}, passes.Names()...) }
+
+// wantedStages are the sections to print.
+func wantedStages(after string, all bool) ([]string, error) {
+	names := stages()
+	switch {
+	case all && after != "":
+		return nil, mistake(BadFlag, "", "planc ir takes --after or --all, not both")
+	case all:
+		return names, nil
+	case after == "":
+		return names[len(names)-1:], nil
+	case slices.Contains(names, after):
+		return []string{after}, nil
+	}
+	return nil, mistake(UnknownPass, ir.Nearest(after, names), "no pass %s; passes are %s", after, strings.Join(passes.Names(), ", "))
+}
+
+// printIR compiles the job, without generating code, and prints the stages that are wanted. A stage that changed
+// nothing says so where the one before is shown too.
+func (a *app) printIR(args []string, flags jobFlags, want []string) error {
+	job, err := a.load(args, flags)
+	if err != nil {
+		return err
+	}
+	found, err := a.choose(job)
+	if err != nil {
+		return err
+	}
+	texts := map[string]string{}
+	if _, err := a.program(job, found.plan, func(stage, text string) { texts[stage] = text }); err != nil {
+		return err
+	}
+	return a.print(archive(want, texts))
+}
+
+// archive is the wanted stages as txtar.
+func archive(want []string, texts map[string]string) string {
+	var b strings.Builder
+	shown := ""
+	for _, stage := range want {
+		name := stage + ".ir"
+		if stage != modelStage {
+			name = "after/" + name
+		}
+		text := texts[stage]
+		if text == shown {
+			text = "(unchanged)\n"
+		} else {
+			shown = text
+		}
+		fmt.Fprintf(&b, "-- %s --\n%s", name, text)
+	}
+	return b.String()
+}

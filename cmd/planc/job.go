@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+)
+
+// jobFile is what JOB is by default, and in a folder.
+const jobFile = "planc.yaml"
+
+// jobFlags are the flags by which a command line changes a job.
+type jobFlags struct {
+	cmd   *cobra.Command
+	set   []string
+	quick []string // values, in the order of spec.Quick
+}
+
+func (f *jobFlags) register(c *cobra.Command) {
+	f.cmd, f.quick = c, make([]string, len(spec.Quick))
+	c.Flags().SortFlags = false
+	c.Flags().StringArrayVar(&f.set, "set", nil, "set a field of the job: `KEY=VALUE`, null removes; repeatable")
+	for i, q := range spec.Quick {
+		c.Flags().StringVar(&f.quick[i], q.Flag, "", q.Key+": "+q.Doc)
+	}
+}
+
+// overrides are the changes in the order in which they apply: quick flags, then --set.
+func (f *jobFlags) overrides() (out []spec.Override) {
+	for i, q := range spec.Quick {
+		if f.cmd.Flags().Changed(q.Flag) {
+			o, _ := spec.QuickFlag(q.Flag, f.quick[i])
+			out = append(out, o)
+		}
+	}
+	for _, s := range f.set {
+		out = append(out, spec.SetFlag(s))
+	}
+	return out
+}
+
+// path is the job file that the arguments mean: JOB, or none for a question by flags alone (--model without a
+// JOB), or planc.yaml here.
+func (f *jobFlags) path(args []string) (string, error) {
+	if len(args) == 0 && f.cmd.Flags().Changed("model") {
+		return "", nil
+	}
+	path := jobFile
+	if len(args) > 0 {
+		path = args[0]
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, jobFile)
+	}
+	if _, err := os.Stat(path); len(args) == 0 && errors.Is(err, fs.ErrNotExist) {
+		return "", mistake(spec.NoFile, "", "there is no %s here; name a job file, or ask by flags alone: %s --model NAME --cluster NAME --global-batch N --seq-len N",
+			jobFile, f.cmd.CommandPath())
+	}
+	return path, nil
+}
+
+// loaded is a job with its hardware.
+type loaded struct {
+	*spec.Job
+	cluster *costmodel.Cluster
+}
+
+// load reads the job that the arguments and flags mean, and its cluster.
+func (a *app) load(args []string, f jobFlags) (*loaded, error) {
+	path, err := f.path(args)
+	if err != nil {
+		return nil, err
+	}
+	j, err := spec.Load(path, a.read, f.overrides()...)
+	if err != nil {
+		return nil, err
+	}
+	at := func(field string) ir.Pos { return j.Pos("cluster." + field) }
+	c, err := costmodel.Resolve(costmodel.Ref(j.Cluster), at, a.read)
+	if err != nil {
+		return nil, err
+	}
+	j.SetDevice(c.GPU.Arch)
+	return &loaded{j, c}, nil
+}
+
+// read gives the compiler files; - is stdin.
+func (a *app) read(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(a.stdin)
+	}
+	return os.ReadFile(path)
+}
+
+// clusterText is the cluster as people say it: 4 × dgx-h100.
+func clusterText(c *costmodel.Cluster) string { return fmt.Sprintf("%d × %s", c.Nodes, c.Name) }

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+)
+
+// launchChild runs the binary with our stdio; its exit status becomes ours.
+func launchChild(a *app, binary string, argv []string) error {
+	cmd := &exec.Cmd{Path: binary, Args: argv, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+		return exited(exit.ExitCode())
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", binary, err)
+	}
+	return nil
+}

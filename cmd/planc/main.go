@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// version is planc's, in --version, --json and the binaries that it builds.
+const version = "v0.1.0"
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// app is one call of planc: where it reads and writes, and what the flags of all commands say.
+type app struct {
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	quiet, verbose bool
+	json           bool   // the failure, if any, is a document
+	dir            string // -C
+}
+
+// run is planc but for the process: the arguments in, the exit code out. It is the boundary at which a panic
+// becomes a message.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	a := &app{args: args, stdin: stdin, stdout: stdout, stderr: &locked{w: stderr}, json: wantsJSON(args)}
+	defer func() {
+		if fault := recover(); fault != nil {
+			code = a.fail(bug(args, fault, debug.Stack()))
+		}
+	}()
+	return a.fail(a.execute())
+}
+
+// wantsJSON looks for --json before flags are parsed, so that a wrong flag is reported as a document too.
+func wantsJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
+// bugError is a fault of planc's.
+type bugError struct{ fault, file string }
+
+func (e *bugError) Error() string {
+	kept := "The details could not be written to a file."
+	if e.file != "" {
+		kept = "The details are in " + e.file
+	}
+	return fmt.Sprintf("planc has a bug: %s\n%s\nPlease report it with that file and the job.", e.fault, kept)
+}
+
+// bug keeps a panic's stack in a file; people see its first line.
+func bug(args []string, fault any, stack []byte) error {
+	first, _, _ := strings.Cut(fmt.Sprint(fault), "\n")
+	e := &bugError{fault: first}
+	f, err := os.CreateTemp("", "planc-bug-*.txt")
+	if err != nil {
+		return e
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintf(f, "planc %s %q\n%v\n\n%s", version, args, fault, stack); err == nil {
+		e.file = f.Name()
+	}
+	return e
+}
+
+// patience is how long work may be silent.
+const patience = 700 * time.Millisecond
+
+// during does work that may be long, and says what it is if it is.
+func (a *app) during(what string, work func() error) error {
+	if a.quiet {
+		return work()
+	}
+	say := time.AfterFunc(patience, func() { a.notef("%s ...", what) })
+	defer say.Stop()
+	return work()
+}
+
+// notef tells the user what happens, on stderr, unless -q.
+func (a *app) notef(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.stderr, format+"\n", args...)
+	}
+}
+
+// locked lets several goroutines write whole lines.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// print writes a result to stdout. A failure to write is the world's: a full disk must not look like success.
+func (a *app) print(result string) error {
+	if _, err := io.Copy(a.stdout, bytes.NewBufferString(result)); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}

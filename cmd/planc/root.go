@@ -1,0 +1,212 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// Mistakes on the command line.
+const (
+	// UnknownCommand is reported for a word that is no command.
+	//
+	// Example:
+	//	planc plna
+	UnknownCommand ir.Code = "UnknownCommand"
+
+	// UnknownFlag is reported for a flag that a command does not have.
+	//
+	// Example:
+	//	planc plan --jsno
+	UnknownFlag ir.Code = "UnknownFlag"
+
+	// BadFlag is reported for a flag whose value is missing or of the wrong kind.
+	//
+	// Example:
+	//	planc plan --set
+	BadFlag ir.Code = "BadFlag"
+
+	// TooManyArguments is reported for a second JOB.
+	//
+	// Example:
+	//	planc plan a.yaml b.yaml
+	TooManyArguments ir.Code = "TooManyArguments"
+)
+
+// laterCommands come with the front door.
+var laterCommands = []string{"gen", "verify", "diff", "validate", "calibrate", "detect", "models", "clusters", "init", "doctor"}
+
+// laterFlags too, of the commands that work.
+var laterFlags = map[string][]string{
+	"plan":    {"top", "sweep", "update", "locked", "save"},
+	"explain": {"why-not", "locked", "save"},
+	"compile": {"locked"},
+	"run":     {"locked"},
+}
+
+// works is what to do instead.
+const works = "what works today: plan, explain, compile, run, ir"
+
+// mistake is an error that one Diag without a place makes.
+func mistake(code ir.Code, fix, format string, args ...any) error {
+	return ir.Diags{{Code: code, Msg: fmt.Sprintf(format, args...), Fix: fix}}.Err()
+}
+
+// execute parses the arguments and runs the command that they name.
+func (a *app) execute() error {
+	root := a.root()
+	if err := checkCommand(root, a.args); err != nil {
+		return err
+	}
+	root.SetArgs(a.args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return root.Execute()
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "planc",
+		Short: "the best parallel plan for a model on a cluster, why, and a binary that trains it",
+		Long: "planc says which plan (DP × TP × PP × ZeRO, ...) a model should train with on a cluster, why,\n" +
+			"and whether it fits; and compiles the answer to one binary that trains.\n\n" +
+			"JOB is planc.yaml here by default; a file, a folder that holds a planc.yaml, or - for stdin.",
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but failures")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
+	flags.StringVarP(&a.dir, "chdir", "C", "", "run as if called in `DIR`")
+	flags.SortFlags = false
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
+	root.SetFlagErrorFunc(flagMistake)
+	root.AddCommand(a.planCommand(), a.explainCommand(), a.compileCommand(), a.runCommand(), a.irCommand())
+	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "help on a command", Hidden: true,
+		RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) }})
+	return root
+}
+
+// helpOn is `planc help COMMAND`.
+func helpOn(root *cobra.Command, args []string) error {
+	if err := checkCommand(root, args); err != nil {
+		return err
+	}
+	c, _, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	return c.Help()
+}
+
+func (a *app) chdir() error {
+	if a.dir == "" {
+		return nil
+	}
+	if err := os.Chdir(a.dir); err != nil {
+		return mistake(BadFlag, "", "-C %s: %v", a.dir, errors.Unwrap(err))
+	}
+	return nil
+}
+
+// checkCommand holds the first word against the commands, before flags that only an existing command has are
+// looked at.
+func checkCommand(root *cobra.Command, args []string) error {
+	word := firstWord(args)
+	names := []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+	shown := slices.Clone(laterCommands)
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+		if !c.Hidden {
+			shown = append(shown, c.Name())
+		}
+	}
+	switch {
+	case word == "" || slices.Contains(names, word):
+		return nil
+	case slices.Contains(laterCommands, word):
+		return mistake(strict.NotYet, "", "planc %s is not there yet; it comes with the front door; %s", word, works)
+	}
+	if fix := ir.Nearest(word, shown); fix != "" {
+		return mistake(UnknownCommand, fix, "no command %s", word)
+	}
+	return mistake(UnknownCommand, "", "no command %s; %s", word, works)
+}
+
+// firstWord is the first argument that is no flag of all commands, nor one's value.
+func firstWord(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "-C" || arg == "--chdir":
+			i++
+		case arg == "--":
+			return ""
+		case !strings.HasPrefix(arg, "-"):
+			return arg
+		}
+	}
+	return ""
+}
+
+// flagMistake turns what pflag reports into a message with the nearest name.
+func flagMistake(c *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		return unknownFlag(c, unknown)
+	case errors.As(err, &missing):
+		return mistake(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
+	case errors.As(err, &invalid):
+		return mistake(BadFlag, "", "%s --%s: %q is no %s", c.CommandPath(), invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type())
+	}
+	return mistake(BadFlag, "", "%s: %v", c.CommandPath(), err)
+}
+
+func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
+	name := e.GetSpecifiedName()
+	if e.GetSpecifiedShortnames() != "" {
+		return mistake(UnknownFlag, "", "%s has no flag -%s; the short flags are -o -q -v -h -C", c.CommandPath(), name)
+	}
+	if slices.Contains(laterFlags[c.Name()], name) {
+		return mistake(strict.NotYet, "", "%s --%s is not there yet; it comes with the front door", c.CommandPath(), name)
+	}
+	var names []string
+	add := func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	}
+	c.Flags().VisitAll(add)
+	c.InheritedFlags().VisitAll(add)
+	fix := ir.Nearest(name, names)
+	if fix == "" {
+		return mistake(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(), name, c.Name())
+	}
+	return mistake(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
+}
+
+// oneJob is the Args of commands that take a JOB at most.
+func oneJob(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return mistake(TooManyArguments, "", "%s takes one JOB; these are %d: %s", c.CommandPath(), len(args), strings.Join(args, ", "))
+	}
+	return nil
+}

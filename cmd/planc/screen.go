@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// header is what screens say beside the document's figures.
+type header struct {
+	job         string // how the job names itself
+	chosen      ir.Plan
+	seqLen      int
+	globalBatch int
+	precision   string // the preset's name
+	peak        string // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
+	links       []string
+	memory      int64  // of a device, before headroom
+	command     string // what to type next
+	why         string // of explain, "" to derive it
+}
+
+// planScreen is screens.md's screen 1.
+func planScreen(d *document) string {
+	var b strings.Builder
+	b.WriteString(d.titleLines())
+	b.WriteString("\n")
+	b.WriteString(flow("PLAN", 9, " · ", planWords(d.head.chosen)))
+	b.WriteString(d.rateLines())
+	b.WriteString(d.memoryLine())
+	b.WriteString(d.timeLine())
+	if len(d.Alternatives) > 0 {
+		b.WriteString("\n" + d.alternativesTable())
+	}
+	b.WriteString("\n" + prose("exact", 9, d.countSentence()))
+	if len(d.Guessed) > 0 {
+		b.WriteString(flow("guessed", 9, " · ", d.guesses()))
+	}
+	b.WriteString("\n" + d.head.command + "\n")
+	return b.String()
+}
+
+func (d *document) titleLines() string {
+	h := d.head
+	model := []string{fmt.Sprintf("%s  %s params", h.job, params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
+		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, short(float64(h.globalBatch)*float64(h.seqLen))),
+		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
+	usable := size(d.Predict.MemoryBytes.Capacity)
+	if h.memory > 0 {
+		usable = fmt.Sprintf("%s of %s usable", strings.TrimSuffix(usable, unit(size(h.memory))), size(h.memory))
+	}
+	hardware := append([]string{fmt.Sprintf("%s = %d %s", d.clusterName(), d.Cluster.Devices, d.Cluster.GPU)}, h.links...)
+	return flow("", 0, " · ", model) + flow("", 0, " · ", append(hardware, usable))
+}
+
+// unit is the last word of a size with the space before it.
+func unit(size string) string { return size[strings.LastIndexByte(size, ' '):] }
+
+// clusterName is the cluster as people say it: 4 × dgx-h100.
+func (d *document) clusterName() string {
+	return fmt.Sprintf("%d × %s", d.Cluster.Nodes, d.Cluster.Name)
+}
+
+// planWords is a plan as screens print it, in words that stay whole.
+func planWords(p ir.Plan) []string { return strings.Split(p.String(), " · ") }
+
+func (d *document) rateLines() string {
+	p := d.Predict
+	step := pad("step     "+seconds(float64(p.StepS))+spread(p), 28)
+	tokens := pad(short(p.TokensPerS)+" tokens/s", 20)
+	each := short(p.TokensPerSGPU) + " tokens/s per " + d.device()
+	out := strings.TrimRight(step+tokens+each, " ") + "\n"
+	if p.MFU <= 0 {
+		return out
+	}
+	of := p.FlopsFormula
+	if d.head.peak != "" {
+		of += ", " + d.head.peak
+	}
+	line := pad(fmt.Sprintf("mfu      %s (%s)", percent(p.MFU), of), 57)
+	if p.ModelTFLOPS > 0 && p.HardwareTFLOPS > 0 {
+		line += "  hardware " + percent(p.MFU*p.HardwareTFLOPS/p.ModelTFLOPS)
+	}
+	return out + strings.TrimRight(line, " ") + "\n"
+}
+
+// device is the word for one of the cluster's devices.
+func (d *document) device() string {
+	if strings.HasPrefix(strings.ToLower(d.Cluster.GPU), "cpu") {
+		return "device"
+	}
+	return "GPU"
+}
+
+// spread is the step's error bar: " ± 6 %", "" if there is none.
+func spread(p costmodel.Predict) string {
+	if p.StepS <= 0 || p.StepSHigh <= p.StepSLow {
+		return ""
+	}
+	return fmt.Sprintf(" ± %.0f %%", math.Round(100*float64((p.StepSHigh-p.StepSLow)/2/p.StepS)))
+}
+
+func (d *document) memoryLine() string {
+	m := d.Predict.MemoryBytes
+	line := fmt.Sprintf("memory   %s of %s", size(m.Total), strings.TrimSuffix(size(m.Capacity), unit(size(m.Total))))
+	fits := fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
+	if !d.Fits {
+		fits = fmt.Sprintf("does not fit: %s over", size(m.Total-m.Capacity))
+	}
+	fullest := "fullest: all ranks equal"
+	if d.head.chosen.PP > 1 {
+		fullest = fmt.Sprintf("fullest: stage %d", d.Stage)
+	}
+	return strings.TrimRight(pad(pad(line, 32)+" "+fits, 54)+" "+fullest, " ") + "\n"
+}
+
+func (d *document) timeLine() string {
+	var words []string
+	for _, s := range shares(d.Predict.Time) {
+		words = append(words, s.name+" "+percent(s.value/float64(d.Predict.StepS)))
+	}
+	return flow("time", 9, "  ", words)
+}
+
+// countSentence is the proof in one line.
+func (d *document) countSentence() string {
+	s := d.Search
+	return fmt.Sprintf("%s %s: %s do not fit, %s cannot be faster, %s priced",
+		grouped(s.Space), plural(s.Space, "plan"), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+}
+
+func plural(n int64, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+func (d *document) guesses() (words []string) {
+	for _, g := range d.Guessed {
+		w := g.Path
+		if g.Value != "" {
+			w += " " + g.Value
+		}
+		if g.Why != "" {
+			w += " (" + g.Why + ")"
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
+// Columns of the table of alternatives.
+const (
+	nameColumn   = 30
+	stepColumn   = 38
+	memoryColumn = 50
+	whyColumn    = 52
+)
+
+func (d *document) alternativesTable() string {
+	var b strings.Builder
+	b.WriteString(row("  NEXT BEST", "STEP", "MEMORY", "BECAUSE"))
+	for _, a := range d.Alternatives {
+		step := "no fit"
+		if a.SlowerBy != nil {
+			step = signed(*a.SlowerBy)
+		}
+		b.WriteString(row("  "+a.label(d), step, size(a.Predict.MemoryBytes.Total), a.because(d)))
+	}
+	return b.String()
+}
+
+// row is a line of the table. A name that is too long gets a line of its own, a reason goes on below itself.
+func row(name, step, memory, why string) string {
+	var b strings.Builder
+	if width(name) > nameColumn {
+		b.WriteString(name + "\n")
+		name = ""
+	}
+	line := pad(name, nameColumn) + lpad(step, stepColumn-nameColumn)
+	line += lpad(memory, memoryColumn-stepColumn)
+	b.WriteString(flow(line, whyColumn, " ", strings.Fields(why)))
+	return b.String()
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// explainScreen is screens.md's screen 2.
+func explainScreen(d *document) string {
+	var b strings.Builder
+	title := fmt.Sprintf("%s on %s: %s: %s", d.head.job, d.clusterName(), d.head.chosen, seconds(float64(d.Predict.StepS)))
+	b.WriteString(flow("", 0, " ", strings.Split(title, " ")) + "\n")
+	b.WriteString(prose("WHY", 9, d.whySentence()))
+	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
+	if len(d.Choices) > 0 {
+		b.WriteString("\n" + d.choiceTable())
+	}
+	b.WriteString("\n" + d.memorySum() + d.timeSum())
+	if len(d.Levers) > 0 {
+		b.WriteString(flow("LEVERS", labelColumn, "  ·  ", d.leverWords()))
+	}
+	if len(d.Rules) > 0 {
+		b.WriteString(flow("RULES", labelColumn, ", ", d.ruleWords()))
+	}
+	b.WriteString(prose("PROOF", labelColumn, d.proofSentence()))
+	b.WriteString(prose("ERROR", labelColumn, d.errorSentence()))
+	b.WriteString("\nmore: planc plan · --json\n")
+	return b.String()
+}
+
+// labelColumn is where the text of the lower part begins.
+const labelColumn = 16
+
+// whySentence says what made the choice: the least that fits, and what the next best costs.
+func (d *document) whySentence() string {
+	if d.head.why != "" {
+		return d.head.why
+	}
+	m := d.Predict.MemoryBytes
+	states := m.Params + m.Grads + m.Optimizer
+	s := fmt.Sprintf("states take %s a %s and activations %s, %s are usable.", size(states), d.device(), size(m.Activations), size(m.Capacity))
+	for _, a := range d.Alternatives {
+		if a.NoFit != nil {
+			s += fmt.Sprintf(" %s does not fit, %s.", a.label(d), overText(a.NoFit, a.plan.PP > 1))
+			break
+		}
+	}
+	for _, a := range d.Alternatives {
+		if a.SlowerBy != nil {
+			s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
+			break
+		}
+	}
+	return s
+}
+
+func (d *document) bindingSentence() string {
+	b := d.Binding
+	free := size(b.SlackBytes) + " free"
+	if b.SlackBytes < 0 {
+		free = size(-b.SlackBytes) + " over"
+	}
+	switch b.Resource {
+	case "", "none":
+		return fmt.Sprintf("none on memory (%s).", free)
+	case "memory":
+		return fmt.Sprintf("memory, %s.", free)
+	}
+	return fmt.Sprintf("%s; memory has %s.", b.Resource, free)
+}
+
+func (d *document) choiceTable() string {
+	line := func(name, taken, runner, cost, reason string) string {
+		left := pad(pad(pad(pad(name, 13)+taken, 24)+runner, 35)+cost, 43)
+		return flow(left, 43, " ", strings.Fields(reason))
+	}
+	var b strings.Builder
+	b.WriteString(line("CHOICE", "TAKEN", "RUNNER-UP", "COST", "REASON"))
+	for _, c := range d.Choices {
+		cost := "illegal"
+		switch {
+		case c.Verdict == "no_fit":
+			cost = "no fit"
+		case c.SlowerBy != nil:
+			cost = signed(*c.SlowerBy)
+		}
+		b.WriteString(line(c.Name, choiceValue(c.Taken), choiceValue(c.RunnerUp), cost, c.Message))
+	}
+	return b.String()
+}
+
+// choiceValue is a value of a plan's key in a table.
+func choiceValue(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "–"
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[v]
+	case []string:
+		return cmp.Or(strings.Join(v, ","), "none")
+	}
+	return fmt.Sprint(v)
+}
+
+// memorySum is the parts of the memory and their sum.
+func (d *document) memorySum() string {
+	m := d.Predict.MemoryBytes
+	name, scale := "GiB", float64(gib)
+	switch {
+	case m.Total < 1<<20:
+		name, scale = "KiB", 1<<10
+	case m.Total < gib/10:
+		name, scale = "MiB", 1<<20
+	}
+	show := func(v float64) string { return strconv.FormatFloat(v/scale, 'f', 1, 64) }
+	var words []string
+	for _, name := range costmodel.MemoryParts {
+		if n := m.Part(name); n > 0 {
+			words = append(words, name+" "+show(float64(n)))
+		}
+	}
+	text := sum("MEMORY "+name, words, show(float64(m.Total)))
+	if d.head.chosen.PP > 1 {
+		first, rest, two := strings.Cut(text, "\n")
+		stage := pad(fmt.Sprintf(" (stage %d)", d.Stage), labelColumn)
+		if two && strings.HasPrefix(rest, strings.Repeat(" ", labelColumn)) {
+			text = first + "\n" + stage + rest[labelColumn:]
+		}
+	}
+	return text
+}
+
+// timeSum is the parts of the step and their sum.
+func (d *document) timeSum() string {
+	step := float64(d.Predict.StepS)
+	name, scale, decimals := "s", 1.0, 2
+	switch {
+	case step < 0.0995e-1:
+		name, scale = "ms", 1e-3
+	case step < 1:
+		name, scale, decimals = "ms", 1e-3, 1
+	}
+	show := func(v float64) string { return strconv.FormatFloat(v/scale, 'f', decimals, 64) }
+	var words []string
+	for _, p := range shares(d.Predict.Time) {
+		words = append(words, p.name+" "+show(p.value))
+	}
+	return sum("TIME "+name, words, show(step))
+}
+
+// sum is words on as many lines as they need, and "= total" at the end of the last.
+func sum(label string, words []string, total string) string {
+	const right = 64
+	text := strings.TrimSuffix(flowTo(label, labelColumn, right, "  ", words), "\n")
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	return text + strings.Repeat(" ", max(1, right+1-width(last))) + "= " + total + "\n"
+}
+
+func (d *document) leverWords() (words []string) {
+	for _, l := range d.Levers {
+		words = append(words, strings.ReplaceAll(setArguments(l.Set), "--set ", "")+" "+signed(l.Speedup))
+	}
+	return words
+}
+
+func (d *document) ruleWords() (words []string) {
+	for _, r := range d.Rules {
+		w := fmt.Sprintf("%q: %s", r.Rule, r.Verdict)
+		if r.SlowerBy != nil && *r.SlowerBy != 0 {
+			w += " (" + signed(*r.SlowerBy) + ")"
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
+func (d *document) proofSentence() string {
+	s := d.Search
+	return fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+}
+
+func (d *document) errorSentence() string {
+	bar := strings.TrimSpace(spread(d.Predict))
+	if bar == "" {
+		bar = "not known"
+	}
+	e := d.ErrorBar
+	if e.Rows == 0 {
+		return bar + ": " + cmp.Or(e.Like, "no measured row is like this one")
+	}
+	return fmt.Sprintf("%s from %d like %s (%s)", bar, e.Rows, plural(int64(e.Rows), "row"), e.Like)
+}
