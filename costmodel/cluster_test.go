@@ -99,13 +99,13 @@ func TestResolve(t *testing.T) {
 	}{
 		{Ref{Node: "dgx-h100"}, "dgx-h100", 1, 8},
 		{Ref{Node: "dgx-a100", Nodes: 4}, "dgx-a100-80g", 4, 8},
-		{ParseRef("4xdgx-h100"), "dgx-h100", 4, 8},
-		{ParseRef("64xh100"), "dgx-h100", 8, 8},
-		{ParseRef("4xh100"), "dgx-h100", 1, 4},
-		{ParseRef("4xcpu"), "cpu", 1, 4},
+		{Ref{Node: "dgx-h100", Count: 4}, "dgx-h100", 4, 8},
+		{Ref{Node: "h100", Count: 64}, "dgx-h100", 8, 8},
+		{Ref{Node: "h100", Count: 4}, "dgx-h100", 1, 4},
+		{Ref{Node: "cpu", Count: 4}, "cpu", 1, 4},
 		{Ref{Node: "cpu", Devices: 4}, "cpu", 1, 4},
 		{Ref{Node: "dgx-h100", Devices: 2, Nodes: 3}, "dgx-h100", 3, 2},
-		{ParseRef("my/lab.yaml"), "lab", 2, 4},
+		{Ref{Node: "my/lab.yaml"}, "lab", 2, 4},
 	} {
 		got, err := Resolve(c.ref, nil, lab)
 		if err != nil {
@@ -129,7 +129,7 @@ network: [{name: rail, nodes: 32, nics: 8, bandwidth: 400Gb/s, latency_us: 5, ra
 func lab(string) ([]byte, error) { return []byte(labFile), nil }
 
 func TestTiersInherit(t *testing.T) {
-	c, err := Resolve(ParseRef("lab.yaml"), nil, lab)
+	c, err := Resolve(Ref{Node: "lab.yaml"}, nil, lab)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +143,11 @@ func TestTiersInherit(t *testing.T) {
 }
 
 func TestCPUDevicesShareTheCores(t *testing.T) {
-	two, err := Resolve(ParseRef("2xcpu"), nil, nil)
+	two, err := Resolve(Ref{Node: "cpu", Count: 2}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	four, err := Resolve(ParseRef("4xcpu"), nil, nil)
+	four, err := Resolve(Ref{Node: "cpu", Count: 4}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestWrongClusters(t *testing.T) {
 		want string
 	}{
 		{Ref{Node: "dgx-h10"}, "job.yaml:1:4: there is no cluster dgx-h10 in the catalogue (" + strings.Join(ClusterNames(), ", ") + "), and it is not the path of a file; did you mean dgx-h100? [UnknownCluster]"},
-		{ParseRef("12xh100"), "job.yaml:1:4: 12 devices are no whole number of nodes: dgx-h100 has 8 each (8 or 16 devices would do) [BadCluster]"},
+		{Ref{Node: "h100", Count: 12}, "job.yaml:1:4: 12 devices are no whole number of nodes: dgx-h100 has 8 each (8 or 16 devices would do) [BadCluster]"},
 		{Ref{Node: "dgx-h100", Devices: 9}, "job.yaml:1:7: a node of dgx-h100 has 8 devices, not 9 [BadCluster]"},
 		{Ref{Node: "cpu", Nodes: 2}, "job.yaml:1:5: cpu has no network, so it is one node, not 2 [BadCluster]"},
 	} {

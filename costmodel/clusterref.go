@@ -3,7 +3,6 @@ package costmodel
 import (
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ type Ref struct {
 	Node    string // catalogue name, GPU name, or file
 	Nodes   int    // 0: as the file says
 	Devices int    // of a node; 0: as the file says
-	Count   int    // of the short form 4xNAME: nodes of a node name, devices of a GPU's name or cpu
+	Count   int    // N of the short form NxNAME: nodes of a node name, devices of a GPU's name or cpu
 }
 
 // The kinds of mistake in a reference to a cluster.
@@ -42,20 +41,6 @@ const (
 	//	cluster: {node: no/such/cluster.yaml}
 	NoFile ir.Code = "NoFile"
 )
-
-var shortForm = regexp.MustCompile(`^([1-9][0-9]{0,6})x([A-Za-z].*)$`)
-
-// ParseRef reads "4xdgx-h100", "64xh100", "4xcpu", "dgx-h100" or a file's name.
-func ParseRef(s string) Ref {
-	if m := shortForm.FindStringSubmatch(s); m != nil && !IsFile(s) {
-		n := 0
-		for _, d := range m[1] {
-			n = 10*n + int(d-'0')
-		}
-		return Ref{Node: m[2], Count: n}
-	}
-	return Ref{Node: s}
-}
 
 // IsFile says whether a cluster's name is a path: it has a slash or ends in .yaml or .yml.
 func IsFile(name string) bool {

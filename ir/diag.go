@@ -90,8 +90,9 @@ func Nearest(s string, names []string) string {
 	return best
 }
 
+// editDistance counts insertions, deletions, substitutions and swaps of neighbours.
 func editDistance(a, b string) int {
-	prev := make([]int, len(b)+1)
+	before, prev := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {
 		prev[j] = j
 	}
@@ -104,8 +105,11 @@ func editDistance(a, b string) int {
 				sub++
 			}
 			cur[j+1] = min(sub, prev[j+1]+1, cur[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				cur[j+1] = min(cur[j+1], before[j-1]+1)
+			}
 		}
-		prev = cur
+		before, prev = prev, cur
 	}
 	return prev[len(b)]
 }

@@ -10,12 +10,12 @@ import (
 // hfGPT2 is config.json of model_type gpt2; what null or absent means is filled in before it is decoded.
 type hfGPT2 struct {
 	ModelType  string  `yaml:"model_type" doc:"gpt2"`
-	Vocab      int     `yaml:"vocab_size" doc:"50257 if absent"`
-	Positions  int     `yaml:"n_positions" doc:"rows of the position table; 1024 if absent"`
-	Hidden     int     `yaml:"n_embd" doc:"768 if absent"`
-	Layers     int     `yaml:"n_layer" doc:"12 if absent"`
-	Heads      int     `yaml:"n_head" doc:"12 if absent"`
-	Inner      int     `yaml:"n_inner" doc:"4·n_embd if absent"`
+	Vocab      int     `yaml:"vocab_size" min:"1" doc:"50257 if absent"`
+	Positions  int     `yaml:"n_positions" min:"1" doc:"rows of the position table; 1024 if absent"`
+	Hidden     int     `yaml:"n_embd" min:"1" doc:"768 if absent"`
+	Layers     int     `yaml:"n_layer" min:"1" doc:"12 if absent"`
+	Heads      int     `yaml:"n_head" min:"1" doc:"12 if absent"`
+	Inner      int     `yaml:"n_inner" min:"1" doc:"4·n_embd if absent"`
 	Activation string  `yaml:"activation_function" enum:"gelu_new,gelu_pytorch_tanh,gelu,silu,swish,relu" doc:"gelu_new if absent"`
 	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"0.1 if absent"`
 	Embd       float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"0.1 if absent"`
@@ -32,15 +32,15 @@ type hfGPT2 struct {
 // hfLlama is config.json of model_type llama, in the hub's spelling and that of transformers 5.
 type hfLlama struct {
 	ModelType     string  `yaml:"model_type" doc:"llama"`
-	Vocab         int     `yaml:"vocab_size" doc:"32000 if absent"`
-	Hidden        int     `yaml:"hidden_size" doc:"4096 if absent"`
-	FFN           int     `yaml:"intermediate_size" doc:"11008 if absent"`
-	Layers        int     `yaml:"num_hidden_layers" doc:"32 if absent"`
-	Heads         int     `yaml:"num_attention_heads" doc:"32 if absent"`
-	KVHeads       int     `yaml:"num_key_value_heads" doc:"num_attention_heads if absent"`
-	HeadDim       int     `yaml:"head_dim" doc:"hidden_size / num_attention_heads if absent"`
+	Vocab         int     `yaml:"vocab_size" min:"1" doc:"32000 if absent"`
+	Hidden        int     `yaml:"hidden_size" min:"1" doc:"4096 if absent"`
+	FFN           int     `yaml:"intermediate_size" min:"1" doc:"11008 if absent"`
+	Layers        int     `yaml:"num_hidden_layers" min:"1" doc:"32 if absent"`
+	Heads         int     `yaml:"num_attention_heads" min:"1" doc:"32 if absent"`
+	KVHeads       int     `yaml:"num_key_value_heads" min:"1" doc:"num_attention_heads if absent"`
+	HeadDim       int     `yaml:"head_dim" min:"1" doc:"hidden_size / num_attention_heads if absent"`
 	Activation    string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu,relu" doc:"silu if absent"`
-	Positions     int     `yaml:"max_position_embeddings" doc:"2048 if absent"`
+	Positions     int     `yaml:"max_position_embeddings" min:"1" doc:"2048 if absent"`
 	InitStd       float64 `yaml:"initializer_range" min:"0" doc:"0.02 if absent"`
 	NormEps       float64 `yaml:"rms_norm_eps" over:"0" doc:"1e-6 if absent"`
 	Tied          bool    `yaml:"tie_word_embeddings" doc:"false if absent"`

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -70,6 +71,7 @@ func Load(path string, read func(string) ([]byte, error), overrides ...Override)
 	j.doc = doc
 	diags = append(diags, doc.Decode(j)...)
 	j.complete(path, read, &diags)
+	diags = withoutEchoes(diags)
 	if err := diags.Err(); err != nil {
 		return nil, err
 	}
@@ -85,6 +87,21 @@ func syntax(diags ir.Diags) bool {
 		}
 	}
 	return false
+}
+
+// withoutEchoes drops the mistake that a field is missing where it is only misspelt.
+func withoutEchoes(diags ir.Diags) ir.Diags {
+	misspelt := map[string]bool{}
+	for _, d := range diags {
+		if d.Code == strict.UnknownKey && d.Fix != "" {
+			misspelt[d.Fix] = true
+		}
+	}
+	return slices.DeleteFunc(diags, func(d ir.Diag) bool {
+		field, _, _ := strings.Cut(d.Msg, " ")
+		keys := strings.Split(field, ".")
+		return d.Code == Missing && slices.ContainsFunc(keys, func(k string) bool { return misspelt[k] })
+	})
 }
 
 // expand is the mapping that a short form stands for, so that an override can set a part of it.

@@ -66,7 +66,7 @@ func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 	if family == "" {
 		return nil
 	}
-	m = l.drop(m, families[family].keys)
+	m = l.drop(m, family, families[family].keys)
 	d := &strict.Doc{Root: m}
 	c := families[family].read(d, l.diags)
 	c.at = map[string]ir.Pos{"": n.Pos}

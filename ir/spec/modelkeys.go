@@ -58,9 +58,10 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 	return family
 }
 
-// drop removes what other tools keep in config.json and does not change training. Of a file that another tool
-// wrote, an unknown key that is null, false, 0 or empty asks for nothing and is removed too.
-func (l *modelLoader) drop(m *strict.Node, known []string) *strict.Node {
+// drop removes what other tools keep in config.json and does not change training. In a file that another tool
+// wrote, an unknown key that is null, false, 0 or empty asks for nothing and is removed too; any other may
+// change the model, so it is refused.
+func (l *modelLoader) drop(m *strict.Node, family string, known []string) *strict.Node {
 	c := *m
 	c.Fields = slices.DeleteFunc(slices.Clone(m.Fields), func(f strict.Field) bool {
 		switch {
@@ -69,7 +70,13 @@ func (l *modelLoader) drop(m *strict.Node, known []string) *strict.Node {
 		case strings.HasPrefix(f.Key, "_"), strings.HasPrefix(f.Key, "summary_"), slices.Contains(otherTools, f.Key):
 			return true
 		}
-		return slices.Contains(l.foreign, f.Pos.File) && neutral(f.Value)
+		if !slices.Contains(l.foreign, f.Pos.File) {
+			return false
+		}
+		if !neutral(f.Value) {
+			l.diags.Addf(f.Pos, strict.NotYet, "%s is not there yet for %s; if it does not concern training, remove it", f.Key, family)
+		}
+		return true
 	})
 	return &c
 }

@@ -44,6 +44,10 @@ var Presets = map[string]Precision{
 	"fp8":  {"fp8", "bf16", "f32", "f32", "f32", "f32", noScale},
 }
 
+// otherNames are what others call the presets.
+var otherNames = map[string]string{"fp32": "f32", "float32": "f32", "float": "f32", "tf32": "f32", "fp64": "f64", "float64": "f64",
+	"double": "f64", "bfloat16": "bf16", "float16": "fp16", "f16": "fp16", "half": "fp16", "f8": "fp8"}
+
 // UnmarshalNode reads a preset's name, or the block.
 func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	name := n
@@ -65,8 +69,11 @@ func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 	case n.Kind != strict.String:
 		c.Decode(n, path, &p.Compute)
 	case p.Compute != n.Text:
-		known := slices.Sorted(maps.Keys(Presets))
-		c.Fixf(n.Pos, strict.UnknownValue, ir.Nearest(n.Text, append(known, "fp32", "fp64")), "%s is %q; want one of f64, f32, bf16, fp16, fp8, or the block", path, n.Text)
+		fix, ok := otherNames[n.Text]
+		if !ok {
+			fix = ir.Nearest(n.Text, slices.Sorted(maps.Keys(Presets)))
+		}
+		c.Fixf(n.Pos, strict.UnknownValue, fix, "%s is %q; want one of f64, f32, bf16, fp16, fp8, or the block", path, n.Text)
 	}
 }
 

@@ -141,7 +141,7 @@ func (c *Context) list(n *Node, v reflect.Value, path string) {
 		return
 	}
 	if v.Kind() == reflect.Array && len(n.Items) != v.Len() {
-		c.Addf(n.Pos, WrongType, "%s has %d values; %d are wanted", path, len(n.Items), v.Len())
+		c.Addf(n.Pos, WrongType, "%s is a list of %d; %d values are wanted", path, len(n.Items), v.Len())
 		return
 	}
 	if v.Kind() == reflect.Slice {

@@ -33,7 +33,7 @@ func Parse(file string, data []byte) (*Doc, ir.Diags) {
 	}
 	var y yaml.Node
 	if err := yaml.Load(data, &y); err != nil {
-		diags = append(diags, syntaxDiag(file, err))
+		diags = append(diags, syntaxDiag(file, string(data), err))
 		return d, diags
 	}
 	if len(y.Content) == 0 {
@@ -49,7 +49,7 @@ func Parse(file string, data []byte) (*Doc, ir.Diags) {
 }
 
 // syntaxDiag is the library's error as ours.
-func syntaxDiag(file string, err error) ir.Diag {
+func syntaxDiag(file, text string, err error) ir.Diag {
 	pos := ir.Pos{File: file, Line: 1, Column: 1}
 	var all *yaml.LoadErrors
 	one := &yaml.LoadError{Message: err.Error()}
@@ -65,12 +65,31 @@ func syntaxDiag(file string, err error) ir.Diag {
 	case strings.Contains(msg, "no documents"):
 		return ir.Diag{Pos: pos, Code: Empty, Msg: "the file is empty"}
 	case strings.Contains(msg, "found multiple"):
+		pos.Line = secondDocument(text)
 		return ir.Diag{Pos: pos, Code: ManyDocuments, Msg: "the file holds more than one document; one is wanted"}
 	case one.ContextMsg != "":
 		return ir.Diag{Pos: pos, Code: Syntax, Msg: one.ContextMsg + ": " + msg}
 	default:
 		return ir.Diag{Pos: pos, Code: Syntax, Msg: msg}
 	}
+}
+
+// secondDocument is the line on which a second document starts.
+func secondDocument(text string) int {
+	line, begun := 0, false
+	for s := range strings.Lines(text) {
+		line++
+		switch s = strings.TrimRight(s, " \t\r\n"); {
+		case strings.HasPrefix(s, "---"):
+			if begun {
+				return line
+			}
+			begun = true
+		case s != "" && s[0] != '#' && s[0] != '%':
+			begun = true
+		}
+	}
+	return 1
 }
 
 // Pos is where the field of that dotted path was written; if it was not, where the closest mapping around
