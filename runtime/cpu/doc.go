@@ -16,7 +16,8 @@
 // then added is converted first (F(a*b) + c), which forbids the compiler to fuse the two where the machine
 // could. Exp, its relatives and the logarithm are our own for the same reason. What remains of package math
 // is exact (Sqrt), or seldom matters (Pow, Sin, Cos in RoPE; Erfc in GeluErf: there the last bit may differ
-// between kinds of machine). Sums other than MatMul's run in float64.
+// between kinds of machine). Sums run in float64, except those of MatMul, Attention's products, Add and
+// EmbedGrad, which run in F.
 //
 // No kernel allocates, once the pool of scratch is warm. Sizes are the compiler's promise: kernels do not
 // check them, and a slice that is too short panics.

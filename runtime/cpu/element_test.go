@@ -98,3 +98,42 @@ func testDropout[F Float](t *testing.T, tol float64) {
 	Table[F]().Dropout(y, x, 1, key, all)
 	near(t, "dropout of all", y, make([]float64, 30), 0)
 }
+
+func BenchmarkElements(b *testing.B) {
+	const rows, cols = 64, 768
+	x, y, g := draw[float32](1, rows*cols), make([]float32, rows*cols), draw[float32](2, rows*cols)
+	m, v, l, k := make([]float32, rows*cols), make([]float32, rows*cols), make([]float32, rows), Table[float32]()
+	for _, c := range []struct {
+		name string
+		f    func()
+	}{
+		{"gelu", func() {
+			for i, e := range x {
+				y[i] = Gelu(e)
+			}
+		}},
+		{"gelu grad", func() {
+			for i, e := range x {
+				y[i] = GeluGrad(e)
+			}
+		}},
+		{"layer norm", func() { k.LayerNorm(y, x, g[:cols], nil, rows, cols, eps) }},
+		{"layer norm dx", func() { k.LayerNormDX(y, x, g, x[:cols], rows, cols, eps) }},
+		{"layer norm dgain", func() { k.LayerNormDGain(y[:cols], x, g, rows, cols, eps, true) }},
+		{"sum rows", func() { k.SumRows(y[:cols], x, rows, cols, false) }},
+		{"sum squares", func() { k.SumSquares(x) }},
+		{"add", func() { k.Add(y, x) }},
+		{"log sum exp", func() { k.LogSumExp(l, x, rows, cols, cols) }},
+		{"adamw", func() { k.AdamW(y, g, m, v, AdamStep{LR: 1e-9, Beta1: 0.9, Beta2: 0.9, Eps: 1, Scale: 1, T: 9}) }},
+		{"dropout", func() {
+			k.Dropout(y, x, 0.1, 3, GlobalView{Local: [4]int{rows, cols}, Global: [4]int{rows, cols}, N: 2})
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				c.f()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(rows*cols), "ns/element")
+		})
+	}
+}
