@@ -1,7 +1,6 @@
 package golden_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	_ "embed"
@@ -205,21 +204,30 @@ func lawTable(cases []lawCase) []byte {
 // runLaws builds the module and reads what it prints.
 func runLaws(t *testing.T, files map[string][]byte) []lawVerdict {
 	t.Helper()
-	res, err := build.Build(context.Background(), build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/laws", Cache: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(res.Binary).Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	var vs []lawVerdict
-	for s := bufio.NewScanner(strings.NewReader(string(out))); s.Scan(); {
+	for _, line := range runModule(t, "laws", files) {
 		var v lawVerdict
-		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
-			t.Fatalf("%v in %q", err, s.Text())
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("%v in %q", err, line)
 		}
 		vs = append(vs, v)
 	}
 	return vs
+}
+
+// runModule builds planc.generated/NAME, runs it, and returns the lines that it prints.
+func runModule(t *testing.T, name string, files map[string][]byte) []string {
+	t.Helper()
+	res, err := build.Build(context.Background(), build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name, Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(res.Binary)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.Bytes())
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }

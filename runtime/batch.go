@@ -14,7 +14,7 @@ type reader func(g int64, tokens, labels []int32) (unmasked int, err error)
 // batch is a run of samples on the host, in the order of the global batch.
 type batch struct {
 	tokens, labels []int32
-	unmasked       []int // of each sample, its first positions that count
+	unmasked       []int // of each sample, how many positions count; the label of the others is -1
 	err            error
 }
 
@@ -33,15 +33,28 @@ func (b *batch) read(from reader, first, end int64) {
 	for i := range b.unmasked {
 		tokens, labels := b.tokens[i*n:(i+1)*n], b.labels[i*n:(i+1)*n]
 		if g := first + int64(i); g < end {
-			if b.unmasked[i], b.err = from(g, tokens, labels); b.err != nil {
+			n, err := from(g, tokens, labels)
+			if b.err = err; err != nil {
 				return
 			}
+			b.unmasked[i] = mask(labels, n)
 			continue
 		}
 		clear(tokens)
-		clear(labels)
-		b.unmasked[i] = 0
+		b.unmasked[i] = mask(labels, 0)
 	}
+}
+
+// mask makes -1 of labels that do not count, those from n on and the negative ones, and counts the others.
+func mask(labels []int32, n int) (counted int) {
+	for k := range labels {
+		if k < n && labels[k] >= 0 {
+			counted++
+		} else {
+			labels[k] = -1
+		}
+	}
+	return counted
 }
 
 // place copies the rank's rows of a batch of micro micro-batches into its arena.
@@ -54,11 +67,12 @@ func place[F Float](r *Rank, b *batch, micro int) {
 			i := (m*l.Replicas+replica)*l.MicroBatch + j
 			at := (m*l.MicroBatch + j) * l.SeqLen
 			copy(View[int32](r, l.Tokens+at*4, l.SeqLen), b.tokens[i*l.SeqLen:])
-			copy(View[int32](r, l.Labels+at*4, l.SeqLen), b.labels[i*l.SeqLen:])
-			mask := View[F](r, l.Mask+at*elem, l.SeqLen)
-			clear(mask)
-			for k := range b.unmasked[i] {
-				mask[k] = 1
+			labels, mask := View[int32](r, l.Labels+at*4, l.SeqLen), View[F](r, l.Mask+at*elem, l.SeqLen)
+			for k, label := range b.labels[i*l.SeqLen : (i+1)*l.SeqLen] {
+				labels[k], mask[k] = max(label, 0), 0
+				if label >= 0 {
+					mask[k] = 1
+				}
 			}
 		}
 	}

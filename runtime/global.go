@@ -8,12 +8,7 @@ const Version1 = true
 // Row is the index in the global batch of the first row of this rank's micro-batch m.
 func Row(r *Rank, m int) int {
 	b := &r.Program.Batch
-	replica, scale := 0, 1
-	for _, a := range b.ReplicaAxes {
-		replica += r.Coord[a] * scale
-		scale *= r.Program.axis(a)
-	}
-	return (m*b.Replicas + replica) * b.MicroBatch
+	return (m*b.Replicas + r.replica()) * b.MicroBatch
 }
 
 // DropKey keys one dropout of one layer in the present step. Micro-batch and rank are not in it: elements

@@ -77,7 +77,8 @@ type Result struct {
 // through all epochs, and the same number must always give the same sample. Train and Valid may be called
 // at the same time, each by one goroutine.
 type Source interface {
-	// Train fills tokens and labels with sample g. Positions from unmasked on do not count.
+	// Train fills tokens and labels with sample g. Positions from unmasked on, and those whose label is
+	// negative, do not count.
 	Train(g int64, tokens, labels []int32) (unmasked int, err error)
 	// TrainSamples is the length of an epoch; only a job with train.epochs needs it.
 	TrainSamples() int64

@@ -6,6 +6,24 @@ import "slices"
 // during the call that hands them out.
 type Tensors struct{ crew *crew }
 
+// Logits are the model's for tokens: one row of vocab numbers a position. There are at most SeqLen tokens.
+func (t *Tensors) Logits(tokens []int32) ([][]float64, error) {
+	var out [][]float64
+	for pos := range tokens {
+		err := t.crew.do(func(k *Rank) {
+			k.Training, k.Pos = false, pos
+			k.show(tokens)
+			k.Program.Logits(k)
+		})
+		if err != nil {
+			return nil, err
+		}
+		r := t.crew.ranks[0]
+		out = append(out, r.logits(r.Program.Model.Vocab))
+	}
+	return out, nil
+}
+
 // OnTensors calls f after every step with its number and the run's tensors, for tests and diagnosis: it costs a
 // pass over all memory. An error ends the run with it.
 func OnTensors(f func(step int, t *Tensors) error) Option {
