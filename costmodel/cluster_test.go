@@ -196,3 +196,14 @@ func TestWrongClusterFiles(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseCluster(f *testing.F) {
+	f.Add(labFile)
+	f.Add("gpu: {peak_tflops: {f32: 1e400}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Resolve(Ref{Node: "lab.yaml", Nodes: 2}, nil, func(string) ([]byte, error) { return []byte(text), nil })
+		if (c == nil) == (err == nil) {
+			t.Errorf("%v, %v", c, err)
+		}
+	})
+}

@@ -228,6 +228,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(small, "train.steps=5")
 	f.Add("model: {base: llama3-8b, rope_scaling: {type: linear, factor: 2}}\ntrain: {precision: {compute: fp8}}", "plan.tp=[1,2]")
 	f.Add("a: &a [*a]", "cluster.node=cpu")
+	f.Add(": 1", "train.=3")
 	f.Fuzz(func(t *testing.T, job, set string) {
 		j, err := Load("job.yaml", files{"job.yaml": job}.read, SetFlag(set))
 		var diags ir.Diags

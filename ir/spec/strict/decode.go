@@ -129,6 +129,9 @@ func (c *Context) table(n *Node, v reflect.Value, path string) {
 			c.unknown(f, path, allowed)
 			continue
 		}
+		if f.Value.Kind == Null {
+			continue
+		}
 		e := reflect.New(v.Type().Elem()).Elem()
 		c.value(f.Value, e, join(path, f.Key))
 		v.SetMapIndex(reflect.ValueOf(f.Key), e)
@@ -208,7 +211,7 @@ func Keys(t reflect.Type) []string {
 
 func fieldOf(t reflect.Type, key string) int {
 	for i := range t.NumField() {
-		if k := t.Field(i).Tag.Get("yaml"); k == key && k != "-" {
+		if k := t.Field(i).Tag.Get("yaml"); k == key && k != "" && k != "-" {
 			return i
 		}
 	}

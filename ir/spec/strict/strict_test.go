@@ -23,7 +23,7 @@ func TestDecode(t *testing.T) {
 	if err := diags.Err(); err != nil {
 		t.Fatal(err)
 	}
-	want := sample{N: 1.5e12, F: 1e-5, B: true, S: "b", L: []int{1, 16, 1000}, M: map[string]string{"x.y": "z", "q": ""},
+	want := sample{N: 1.5e12, F: 1e-5, B: true, S: "b", L: []int{1, 16, 1000}, M: map[string]string{"x.y": "z"},
 		In: &sample{N: 2}, Pair: [2]float64{1, .5}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
