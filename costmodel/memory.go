@@ -1,0 +1,113 @@
+package costmodel
+
+import (
+	"math"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// Memory beside the arena, in bytes. Collectives of the CPU engine work in the arena.
+const (
+	// An idle planc CPU binary: peak resident size of a Go process that has the runtime's packages and has run its
+	// start-up; 12 MiB on linux/amd64, Go 1.26, measured 2026-11. All ranks share it.
+	cpuProcess = 12 << 20
+	// A goroutine rank's stacks, groups and bookkeeping; assumed.
+	cpuRank = 1 << 20
+	// A CUDA context with loaded modules and cuBLASLt's 32 MiB workspace: 0.4-0.6 GiB are usual on sm_80 and later;
+	// assumed, to be measured.
+	gpuContext = 550 << 20
+	// NCCL's buffers: channels of each communicator, some 0.1-0.4 GiB; assumed, to be measured.
+	gpuNCCL = 350 << 20
+)
+
+// Memory is what a rank of the fullest stage needs, in bytes, by the parts of contract.md; the parts add up to
+// Total. Capacity is what a device has after headroom.
+type Memory struct {
+	Total       int64 `json:"total"`
+	Capacity    int64 `json:"capacity"`
+	Params      int64 `json:"params"`
+	Grads       int64 `json:"grads"`
+	Optimizer   int64 `json:"optimizer"` // moments and master copy
+	Activations int64 `json:"activations"`
+	Workspace   int64 `json:"workspace"` // with the step's batch and the logits entry's result
+	Comm        int64 `json:"comm"`
+	Overhead    int64 `json:"overhead"` // what the engine needs beside the arena
+}
+
+// MemoryParts names the parts in their order.
+var MemoryParts = []string{"params", "grads", "optimizer", "activations", "workspace", "comm", "overhead"}
+
+// Part is a part by its name.
+func (m Memory) Part(name string) int64 {
+	return map[string]int64{"params": m.Params, "grads": m.Grads, "optimizer": m.Optimizer, "activations": m.Activations,
+		"workspace": m.Workspace, "comm": m.Comm, "overhead": m.Overhead}[name]
+}
+
+// Largest is the part that needs most; of equals the first.
+func (m Memory) Largest() string {
+	best := MemoryParts[0]
+	for _, p := range MemoryParts[1:] {
+		if m.Part(p) > m.Part(best) {
+			best = p
+		}
+	}
+	return best
+}
+
+// Fits says whether the device has enough.
+func (m Memory) Fits() bool { return m.Total <= m.Capacity }
+
+// Over is the number of bytes that are missing, 0 if it fits.
+func (m Memory) Over() int64 { return max(0, m.Total-m.Capacity) }
+
+// Probability that the rank fits into the device's whole memory, headroom not counted: predictions are off by at
+// most 3 % + 64 MiB (law 3), which is taken as two deviations of a normal distribution. To three digits.
+func (m Memory) Probability(device Bytes) float64 {
+	sigma := (float64(0.03*float64(m.Total)) + 64*float64(MiB)) / 2
+	p := 0.5 * math.Erfc((float64(m.Total)-float64(device))/(sigma*math.Sqrt2))
+	return math.Round(p*1000) / 1000
+}
+
+// MemoryOf adds the engine's overhead to an arena's regions, by name (ir.Region...), on a program of ranks ranks.
+func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom float64) Memory {
+	size := func(names ...string) int64 {
+		sum := int64(0)
+		for _, n := range names {
+			sum += int64(region(n))
+		}
+		return sum
+	}
+	m := Memory{
+		Capacity:    c.Capacity(headroom),
+		Params:      size(ir.RegionParams),
+		Grads:       size(ir.RegionGrads),
+		Optimizer:   size(RegionMaster, ir.RegionMoment1, ir.RegionMoment2),
+		Activations: size(ir.RegionActivations),
+		Workspace:   size(ir.RegionWorkspace, ir.RegionBatch, ir.RegionLogits),
+		Comm:        size(ir.RegionComm),
+		Overhead:    c.overhead(ranks),
+	}
+	for _, p := range MemoryParts {
+		m.Total += m.Part(p)
+	}
+	return m
+}
+
+// RegionMaster is the master copy of the parameters, where it is not the parameters themselves.
+const RegionMaster = "master"
+
+// Capacity is what a device has after headroom, a fraction.
+func (c *Cluster) Capacity(headroom float64) int64 {
+	return int64(math.Floor(float64(c.GPU.Memory()) * (1 - headroom)))
+}
+
+func (c *Cluster) overhead(ranks int) int64 {
+	if c.IsCPU() {
+		here := int64(max(1, min(ranks, c.Node.Devices)))
+		return cpuRank + (cpuProcess+here-1)/here
+	}
+	if ranks == 1 {
+		return gpuContext
+	}
+	return gpuContext + gpuNCCL
+}

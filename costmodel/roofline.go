@@ -1,0 +1,125 @@
+package costmodel
+
+import "github.com/planc-dev/planc/ir"
+
+// Efficiencies of the roofline (Williams, Waterman, Patterson, "Roofline", 2009), as parts of a nominal rate, and
+// latencies. "Assumed" marks what nobody has measured on planc's own kernels yet.
+const (
+	gpuMatrix    = 0.78   // of the dense peak; best matmuls found: A100 271 of 312, H100 794 of 989 TFLOP/s (shared hardware table, read 2026-11), less 3 % for a layer's shapes (assumed)
+	gpuAttention = 0.45   // of the dense peak; FlashAttention-2 (Dao 2023): 0.50-0.73 on A100, 0.35 on H100, forward and backward; assumed between
+	gpuVector    = 0.50   // of the f32 peak, for element-wise arithmetic; assumed, rarely the limit
+	gpuMemory    = 0.80   // of the memory bandwidth; STREAM-like kernels reach 0.8-0.9 (assumed)
+	gpuLaunch    = 3e-6   // seconds a kernel: launch and drain between dependent kernels; assumed, 2-5 usual
+	gpuStep      = 200e-6 // seconds a step: batch, learning rate, loss; assumed
+
+	cpuMatrix    = 1.0   // a CPU's peak in the catalogue is a matmul's, measured
+	cpuAttention = 0.5   // assumed: short rows, exponentials
+	cpuVector    = 0.25  // assumed: tanh and exp cost tens of cycles, few vector lanes
+	cpuMemory    = 1.0   // a CPU's bandwidth in the catalogue is measured
+	cpuLaunch    = 1e-6  // seconds a kernel's call: goroutine hand-over and index arithmetic; assumed
+	cpuStep      = 50e-6 // seconds a step: batch, metrics; assumed
+)
+
+// Kind groups ops by what limits their arithmetic.
+type Kind uint8
+
+// The kinds of arithmetic.
+const (
+	Vector    Kind = iota // element by element, norms, reductions
+	Matrix                // contractions
+	Attention             // fused attention
+	numKinds
+)
+
+// KindOf is the kind of an op's arithmetic.
+func KindOf(op ir.Op) Kind {
+	switch op {
+	case ir.OpMatMul:
+		return Matrix
+	case ir.OpAttention, ir.OpAttentionGrad:
+		return Attention
+	}
+	return Vector
+}
+
+// Device is what one device reaches in one compute type.
+type Device struct {
+	Peak      FlopsPerSecond // dense peak, nominal
+	rate      [numKinds]FlopsPerSecond
+	bandwidth BytesPerSecond
+	launch    Seconds
+	step      Seconds
+}
+
+// computeNames are the names of element types in a cluster file where they differ from the program's.
+var computeNames = map[ir.Elem]string{ir.F16: "fp16"}
+
+// ComputeName is an element type as cluster files and jobs call it.
+func ComputeName(e ir.Elem) string {
+	if n := computeNames[e]; n != "" {
+		return n
+	}
+	return e.String()
+}
+
+// Device is what a device of the cluster reaches in a compute type; ok is false if it cannot compute in it.
+func (c *Cluster) Device(e ir.Elem) (d Device, ok bool) {
+	peak, ok := c.GPU.Peak(ComputeName(e))
+	if !ok {
+		return Device{}, false
+	}
+	vector, single := c.GPU.Peak("f32")
+	if !single || e == ir.F64 {
+		vector = peak
+	}
+	d = Device{Peak: peak}
+	if c.IsCPU() {
+		d.rate = [numKinds]FlopsPerSecond{Vector: vector * cpuVector, Matrix: peak * cpuMatrix, Attention: peak * cpuAttention}
+		d.bandwidth, d.launch, d.step = c.GPU.MemoryBandwidth*cpuMemory, cpuLaunch, cpuStep
+		return d, true
+	}
+	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * gpuMatrix, Attention: peak * gpuAttention}
+	d.bandwidth, d.launch, d.step = c.GPU.MemoryBandwidth*gpuMemory, gpuLaunch, gpuStep
+	return d, true
+}
+
+// Launch is the time that any op costs beside its work.
+func (d Device) Launch() Seconds { return d.launch }
+
+// Work is the time of arithmetic and of memory traffic, whichever is longer.
+func (d Device) Work(k Kind, flops float64, b Bytes) Seconds {
+	return max(Seconds(flops/float64(d.rate[k])), b.Over(d.bandwidth))
+}
+
+// OpTime is the time of a node on one rank of the mesh. A collective and a view cost nothing here.
+func (d Device) OpTime(n *ir.Node, m ir.Mesh) Seconds {
+	if n.Op.View() || n.Op.Comm() && n.Op != ir.OpSlice {
+		return 0
+	}
+	return d.launch + d.Work(KindOf(n.Op), n.Flops(m), OpBytes(n, m))
+}
+
+// OpBytes is the node's memory traffic. A slice copies its result.
+func OpBytes(n *ir.Node, m ir.Mesh) Bytes {
+	if n.Op == ir.OpSlice {
+		return Bytes(2 * n.Outs[0].Type.LocalBytes(m))
+	}
+	return Bytes(n.Bytes(m))
+}
+
+// OptimizerTime is the time in which a rank updates its elems elements: the gradient is read, parameters,
+// master copy and moments are read and written.
+func (d Device) OptimizerTime(p ir.Precision, r ir.Recipe, elems int) Seconds {
+	size := p.Grads.Size() + 2*p.Params.Size() + 2*r.Moments()*p.Moments.Size()
+	if p.Master != p.Params {
+		size += 2 * p.Master.Size()
+	}
+	const flops = 12 // an element, as the op table says of optimize
+	return d.launch + d.Work(Vector, float64(flops*elems), Bytes(size*elems))
+}
+
+// StreamTime is the time in which a rank reads or writes b bytes once.
+func (d Device) StreamTime(b Bytes) Seconds { return d.launch + b.Over(d.bandwidth) }
+
+// StepOverhead is what a step costs beside its ops and collectives.
+func (d Device) StepOverhead() Seconds { return d.step }

@@ -1,0 +1,112 @@
+package search
+
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Composition is what one rank does in a step of a plan, put together from the analyses of single blocks: equal to
+// what [Compiled] says of the plan's program, and to its arena.
+type Composition struct {
+	Traffic []Traffic
+	Flops   float64
+	Regions map[string]int // sizes of the arena's regions by name; RegionMaster where there is a master copy
+}
+
+// composition puts a plan together.
+func (s *searcher) composition(plan ir.Plan) Composition {
+	p, st := s.profile(keyOf(plan)), s.state(plan)
+	l := newLedger(st.prog.Mesh)
+	l.nodes(st.prog.Begin.Nodes, 1)
+	l.nodes(st.prog.Update.Nodes, 1)
+	for i := range p.segs {
+		seg := &p.segs[i]
+		for _, f := range []*funcProfile{&seg.forward, &seg.backward} {
+			times := seg.count * plan.MicroBatches
+			l.flops += float64(float64(times) * f.flops)
+			for _, c := range f.comms {
+				l.add(c.what, times)
+			}
+		}
+	}
+	return Composition{Traffic: l.list(), Flops: l.flops, Regions: s.regions(plan, p, st)}
+}
+
+// align is a cache line, as in the memory pass.
+const align = 64
+
+func roundUp(n int) int { return (n + align - 1) / align * align }
+
+// regions are the arena's regions of a plan: closed forms of what its blocks and its buckets need.
+func (s *searcher) regions(plan ir.Plan, p *profile, st *state) map[string]int {
+	stack := 0
+	for i := range p.segs {
+		stack += p.segs[i].count * p.segs[i].slot
+	}
+	r := s.stateRegions(plan, st)
+	r[ir.RegionActivations] = roundUp(stack)
+	r[ir.RegionBatch] = batchRegion(plan, p)
+	for _, name := range []string{ir.RegionWorkspace, ir.RegionComm, ir.RegionLogits} {
+		r[name] = p.prog.Region(name).Size
+	}
+	return r
+}
+
+// stateRegions are the regions that do not depend on the micro-batch.
+func (s *searcher) stateRegions(plan ir.Plan, st *state) map[string]int {
+	prec := plan.Precision
+	r := map[string]int{
+		ir.RegionParams:  roundUp(st.elems * prec.Params.Size()),
+		ir.RegionGrads:   roundUp(st.elems * prec.Grads.Size()),
+		ir.RegionMoment1: roundUp(st.owned * prec.Moments.Size()),
+	}
+	if s.problem.Recipe.Moments() > 1 {
+		r[ir.RegionMoment2] = roundUp(st.owned * prec.Moments.Size())
+	}
+	if prec.Master != prec.Params {
+		r[costmodel.RegionMaster] = roundUp(st.owned * prec.Master.Size())
+	}
+	return r
+}
+
+// batchRegion holds a step's sequences of one replica.
+func batchRegion(plan ir.Plan, p *profile) int {
+	sum := 0
+	for _, row := range p.rows {
+		sum += roundUp(plan.MicroBatch * plan.MicroBatches * row.size)
+	}
+	return sum
+}
+
+// price predicts a plan.
+func (s *searcher) price(plan ir.Plan) costmodel.Predict {
+	if p, ok := s.prices[plan]; ok {
+		return p
+	}
+	prof, st := s.profile(keyOf(plan)), s.state(plan)
+	step := s.step(plan, st, s.runs(prof, 1))
+	regions := s.regions(plan, prof, st)
+	hard := 0.0
+	for i := range prof.segs {
+		seg := &prof.segs[i]
+		hard += float64(float64(seg.count*plan.MicroBatches) * (seg.forward.hard + seg.backward.hard))
+	}
+	c := s.problem.Cluster
+	p := c.Predict(costmodel.Run{
+		Time:          step.Simulate(),
+		Memory:        c.MemoryOf(func(name string) int { return regions[name] }, plan.Ranks(), s.problem.Headroom),
+		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
+		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
+		HardwareFlops: hard, Ranks: plan.Ranks(), Precision: plan.Precision,
+	})
+	s.prices[plan] = p
+	s.times[plan] = step.Simulate().Total()
+	return p
+}
+
+// step is a plan's schedule in times.
+func (s *searcher) step(plan ir.Plan, st *state, runs []costmodel.Layers) *costmodel.Step {
+	c := s.problem.Cluster
+	return &costmodel.Step{Runs: runs, MicroBatches: plan.MicroBatches, Buckets: st.buckets, Norm: st.norm, Other: st.other,
+		Overlap: !c.IsCPU() || c.Node.Host.Cores > c.Node.Devices}
+}

@@ -1,0 +1,51 @@
+package search
+
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/zoo"
+)
+
+// cluster is a row of the catalogue, as a job names it.
+func cluster(t testing.TB, name string, nodes, devices int) *costmodel.Cluster {
+	t.Helper()
+	c, err := costmodel.Resolve(costmodel.Ref{Node: name, Nodes: nodes, Devices: devices}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func gpt2Config(layers, hidden, heads, vocab, seq int) spec.Config {
+	return spec.Config{Family: spec.GPT2, Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, KVHeads: heads, HeadDim: hidden / heads,
+		FFN: 4 * hidden, MaxPositions: seq, Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02, Tied: true, AttentionBias: true, MLPBias: true}
+}
+
+func llamaConfig(layers, hidden, heads, kv, ffn, vocab, seq int) spec.Config {
+	return spec.Config{Family: spec.Llama, Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, KVHeads: kv, HeadDim: hidden / heads,
+		FFN: ffn, MaxPositions: seq, Activation: "silu", NormEps: 1e-5, InitStd: 0.02, RopeTheta: 10000}
+}
+
+var mixed = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+
+func problem(c *costmodel.Cluster, cfg spec.Config, seq, batch int, p ir.Precision) *Problem {
+	return &Problem{Model: zoo.Build("m", cfg, zoo.Options{SeqLen: seq, Batch: 1, Elem: p.Compute}), Cluster: c, GlobalBatch: batch,
+		Precision: p, Recipe: ir.Recipe{Optimizer: "adamw"}, Headroom: 0.1}
+}
+
+// gpt3 is GPT-3 175B on nodes of 8 H100.
+func gpt3(t testing.TB, nodes int) *Problem {
+	return problem(cluster(t, "dgx-h100", nodes, 0), gpt2Config(96, 12288, 96, 50257, 2048), 2048, 1536, mixed)
+}
+
+func must(t testing.TB, p *Problem) *Result {
+	t.Helper()
+	r, err := Search(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

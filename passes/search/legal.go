@@ -1,0 +1,101 @@
+package search
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Reason is a rule of legality that a plan breaks.
+type Reason struct {
+	Key     string // the plan key that it is about
+	Message string // with the numbers
+}
+
+// rule is one row of the rules of legality: a plan that fails ok is not legal.
+type rule struct {
+	key string
+	ok  func(p *ir.Plan, d *Dims, devices, batch int) bool
+	why func(p *ir.Plan, d *Dims, devices, batch int) string
+}
+
+// rules are all of them. A vocabulary is padded where tp does not divide it; everything that is not here is
+// legal, and priced.
+var rules = []rule{
+	{"dp", func(p *ir.Plan, _ *Dims, n, _ int) bool { return p.Ranks() == n },
+		func(p *ir.Plan, _ *Dims, n, _ int) string {
+			return fmt.Sprintf("dp %d · tp %d is %d ranks, the cluster has %d devices", p.DP, p.TP, p.Ranks(), n)
+		}},
+	{"tp", func(p *ir.Plan, d *Dims, _, _ int) bool {
+		return d.KVHeads == 0 || p.TP > d.KVHeads || d.KVHeads%p.TP == 0
+	},
+		func(p *ir.Plan, d *Dims, _, _ int) string {
+			return fmt.Sprintf("tp %d does not divide %d K/V heads", p.TP, d.KVHeads)
+		}},
+	{"tp", func(p *ir.Plan, d *Dims, _, _ int) bool {
+		return d.KVHeads == 0 || p.TP <= d.KVHeads || p.TP%d.KVHeads == 0 && d.Group%(p.TP/d.KVHeads) == 0
+	},
+		func(p *ir.Plan, d *Dims, _, _ int) string {
+			return fmt.Sprintf("tp %d does not cut %d heads with %d K/V heads into equal groups", p.TP, d.Heads(), d.KVHeads)
+		}},
+	{"tp", func(p *ir.Plan, d *Dims, _, _ int) bool { return d.FFN%p.TP == 0 },
+		func(p *ir.Plan, d *Dims, _, _ int) string {
+			return fmt.Sprintf("tp %d does not divide the MLP's width %d", p.TP, d.FFN)
+		}},
+	{"tp", func(p *ir.Plan, d *Dims, _, _ int) bool {
+		return d.Vocab == 0 || (p.TP-1)*((d.Vocab+p.TP-1)/p.TP) < d.Vocab
+	},
+		func(p *ir.Plan, d *Dims, _, _ int) string {
+			return fmt.Sprintf("tp %d leaves a rank no row of a vocabulary of %d", p.TP, d.Vocab)
+		}},
+	{"sp", func(p *ir.Plan, _ *Dims, _, _ int) bool { return !p.SP || p.TP > 1 },
+		func(*ir.Plan, *Dims, int, int) string { return "sp needs tp > 1" }},
+	{"sp", func(p *ir.Plan, d *Dims, _, _ int) bool { return !p.SP || d.Seq%p.TP == 0 },
+		func(p *ir.Plan, d *Dims, _, _ int) string {
+			return fmt.Sprintf("sp: tp %d does not divide %d positions", p.TP, d.Seq)
+		}},
+	{"zero", func(p *ir.Plan, _ *Dims, _, _ int) bool { return p.Zero == 0 || p.DP > 1 },
+		func(p *ir.Plan, _ *Dims, _, _ int) string { return fmt.Sprintf("zero %d needs dp > 1", p.Zero) }},
+	{"zero", func(p *ir.Plan, _ *Dims, _, _ int) bool { return p.Zero >= 0 && p.Zero <= 1 },
+		func(p *ir.Plan, _ *Dims, _, _ int) string {
+			return fmt.Sprintf("zero %d is not planned yet; 0 and 1 are", p.Zero)
+		}},
+	{"micro_batch", func(p *ir.Plan, _ *Dims, _, batch int) bool {
+		return p.MicroBatch >= 1 && batch%(p.DP*p.MicroBatch) == 0 && p.MicroBatches == batch/(p.DP*p.MicroBatch)
+	},
+		func(p *ir.Plan, _ *Dims, _, batch int) string {
+			if batch%p.DP != 0 {
+				return fmt.Sprintf("dp %d does not divide the global batch of %d", p.DP, batch)
+			}
+			return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d", p.MicroBatch, p.DP, batch)
+		}},
+	later("pp", 1, func(p *ir.Plan) int { return p.PP }),
+	later("cp", 1, func(p *ir.Plan) int { return p.CP }),
+	later("ep", 1, func(p *ir.Plan) int { return p.EP }),
+	later("etp", 1, func(p *ir.Plan) int { return p.ETP }),
+	later("vpp", 1, func(p *ir.Plan) int { return p.VPP }),
+}
+
+// later is the rule of a key that has one value until its parallelism exists.
+func later(key string, only int, get func(*ir.Plan) int) rule {
+	return rule{key, func(p *ir.Plan, _ *Dims, _, _ int) bool { return get(p) == only },
+		func(p *ir.Plan, _ *Dims, _, _ int) string {
+			return fmt.Sprintf("%s %d is not planned yet", key, get(p))
+		}}
+}
+
+// Legal lists the rules that a plan breaks; none: it can be compiled for the model and the cluster. A degree
+// below 1 breaks its rule as any other number does.
+func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
+	if p.DP < 1 || p.TP < 1 {
+		return []Reason{{"dp", fmt.Sprintf("dp %d · tp %d: degrees are at least 1", p.DP, p.TP)}}
+	}
+	var rs []Reason
+	for _, r := range rules {
+		if !r.ok(&p, &d, c.Devices(), globalBatch) {
+			rs = append(rs, Reason{r.key, r.why(&p, &d, c.Devices(), globalBatch)})
+		}
+	}
+	return rs
+}

@@ -1,0 +1,92 @@
+package search
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Problem is the question: which plan trains this model on this cluster fastest?
+type Problem struct {
+	Model       *ir.Model // logical, its sequence length and element type the job's; its batch does not matter
+	Cluster     *costmodel.Cluster
+	GlobalBatch int // sequences a step
+	Precision   ir.Precision
+	Recipe      ir.Recipe
+	Headroom    float64 // fraction of device memory that stays free
+	Pins        Pins
+}
+
+// Dims are the sizes of a model that decide which plans are legal; 0 where it has no such dim.
+type Dims struct {
+	Layers, Seq, Hidden, Vocab, FFN int
+	KVHeads                         int // K/V heads
+	Group                           int // query heads of one K/V head
+}
+
+// DimsOf reads the sizes off a model's blocks.
+func DimsOf(m *ir.Model) Dims {
+	size := map[ir.Dim]int{}
+	see := func(v *ir.Value) {
+		for _, e := range v.Type.Dims {
+			size[e.Dim] = max(size[e.Dim], e.Size)
+		}
+	}
+	d := Dims{}
+	for _, s := range m.Segments {
+		if s.Count > 1 || s.Name == "block" {
+			d.Layers += s.Count
+		}
+		for _, v := range s.Forward.Inputs {
+			see(v)
+		}
+		for _, n := range s.Forward.Nodes {
+			for _, o := range n.Outs {
+				see(o)
+			}
+		}
+	}
+	d.Seq, d.Hidden, d.Vocab, d.FFN = size[ir.Seq], size[ir.Hidden], size[ir.Vocab], size[ir.FFN]
+	d.KVHeads, d.Group = size[ir.Head], size[ir.Group]
+	if d.KVHeads > 0 && d.Group == 0 {
+		d.Group = 1
+	}
+	return d
+}
+
+// Heads is the number of query heads.
+func (d Dims) Heads() int { return d.KVHeads * d.Group }
+
+// modelFlops are the model's flops of one sequence: three times the matmuls and attention of the forward pass, as
+// if on one device.
+func modelFlops(m *ir.Model) float64 {
+	sum := 0.0
+	for _, s := range m.Segments {
+		batch := 1
+		for _, n := range s.Forward.Nodes {
+			if costmodel.KindOf(n.Op) == costmodel.Vector {
+				continue
+			}
+			for _, o := range n.Outs {
+				if e, ok := o.Type.Extent(ir.Batch); ok {
+					batch = e.Size
+				}
+			}
+			sum += float64(3 * float64(s.Count) * n.Flops(ir.Mesh{}) / float64(batch))
+		}
+	}
+	return sum
+}
+
+// check says what is wrong with the question itself.
+func (p *Problem) check() error {
+	c := p.Cluster
+	if _, ok := c.Device(p.Precision.Compute); !ok {
+		return fmt.Errorf("%s does not compute in %s", c.GPU.Name, costmodel.ComputeName(p.Precision.Compute))
+	}
+	if c.Nodes > 1 && len(c.Network) == 0 {
+		return fmt.Errorf("%d nodes, and cluster %s has no network", c.Nodes, c.Name)
+	}
+	return nil
+}

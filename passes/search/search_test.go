@@ -1,0 +1,161 @@
+package search
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// brute prices every plan and takes the best by the documented rule.
+func brute(t *testing.T, p *Problem) (best ir.Plan, space, fit int) {
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := p.space()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fastest := -1.0
+	for _, plan := range plans {
+		if m := s.price(plan).MemoryBytes; m.Fits() {
+			fit++
+			if v := float64(s.times[plan]); fastest < 0 || v < fastest {
+				fastest = v
+			}
+		}
+	}
+	for _, plan := range plans {
+		if s.price(plan).MemoryBytes.Fits() && float64(s.times[plan]) <= fastest*(1+tie) {
+			return plan, len(plans), fit
+		}
+	}
+	return best, len(plans), fit
+}
+
+func TestSearchIsBruteForce(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	bounded, none := 0, 0
+	for i := range 40 {
+		p := randomProblem(t, r)
+		p.Cluster.GPU.MemoryGiB = []float64{1, 0.02, 0.016, 0.0145}[i%4]
+		want, space, fit := brute(t, p)
+		res, err := Search(p)
+		if fit == 0 {
+			none++
+			var no *NoPlan
+			if !errors.As(err, &no) || no.Nearest.Fits() || no.NoFit.OverBytes < 1 {
+				t.Errorf("nothing fits, the search says %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := res.Counts
+		if res.Best.Plan != want || n.Space != space || n.Infeasible+n.Bounded+n.Priced != space || n.Priced > fit {
+			t.Errorf("search found %v with %+v, brute force %v of %d, %d of them fit", res.Best.Plan, n, want, space, fit)
+		}
+		bounded += n.Bounded
+		checkAlternatives(t, p, res)
+	}
+	if bounded == 0 || none == 0 {
+		t.Errorf("%d plans were bounded and %d jobs had no plan: the test draws too tamely", bounded, none)
+	}
+}
+
+// An alternative is what the search finds with its choice pinned; no alternative beats the chosen plan.
+func checkAlternatives(t *testing.T, p *Problem, res *Result) {
+	t.Helper()
+	for _, c := range res.Choices {
+		if c.RunnerUp == "" {
+			continue
+		}
+		q := *p
+		q.Pins = Pins{c.Name: {c.RunnerUp}}
+		want, _, fit := brute(t, &q)
+		if fits := c.Verdict == Slower; fits != (fit > 0) {
+			t.Errorf("choice %+v: %d plans fit", c, fit)
+		} else if a, err := WhyNot(p, res.Best, q.Pins); err != nil || fits && (a.Plan != want || a.SlowerBy != c.SlowerBy || a.SlowerBy < 0) {
+			t.Errorf("choice %+v: brute force %v, why-not %+v, %v", c, want, a, err)
+		}
+	}
+	for i, a := range res.Alternatives {
+		if a.Plan == res.Best.Plan || a.NoFit == nil && a.SlowerBy < 0 || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
+			t.Errorf("alternative %d: %+v", i, a)
+		}
+	}
+}
+
+func TestSearchIsDeterministic(t *testing.T) {
+	p := gpt3(t, 16)
+	if a, b := must(t, p), must(t, p); !reflect.DeepEqual(a, b) {
+		t.Errorf("two searches differ:\n%+v\n%+v", a, b)
+	}
+}
+
+func TestSearchIsFast(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	p := gpt3(t, 128)
+	start := time.Now()
+	r := must(t, p)
+	d := time.Since(start)
+	t.Logf("%v, %+v, %v: %v", r.Best.Plan, r.Counts, d, r.Best.Predict.StepS)
+	if d > 2*time.Second {
+		t.Errorf("the search took %v", d)
+	}
+}
+
+func BenchmarkSearch(b *testing.B) {
+	p := gpt3(b, 128)
+	for b.Loop() {
+		must(b, p)
+	}
+}
+
+func TestPins(t *testing.T) {
+	p := gpt3(t, 16)
+	p.Pins = Pins{"tp": {"8"}, "sp": {"false"}}
+	r := must(t, p)
+	if b := r.Best.Plan; b.TP != 8 || b.SP || r.Counts.Space >= must(t, gpt3(t, 16)).Counts.Space {
+		t.Errorf("pinned %v got %v", p.Pins, b)
+	}
+	for _, tt := range []struct {
+		pins Pins
+		want string
+	}{
+		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: dp 25 · tp 5 is 125 ranks, the cluster has 128 devices; tp 5 does not divide 96 K/V heads; tp 5 does not divide the MLP's width 49152; dp 25 does not divide the global batch of 1536 [BadPlan]"},
+		{Pins{"tp": {"1"}, "sp": {"true"}}, "no plan with plan.sp=true plan.tp=1 is legal: sp needs tp > 1 [BadPlan]"},
+		{Pins{"pp": {"2"}}, "no plan with plan.pp=2 is legal: pp 2: with the rest pinned only 1 is possible [BadPlan]"},
+		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is no whole number [BadPlan]`},
+		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no zeros [BadPlan]"},
+		{Pins{"micro_batch": {"7"}, "dp": {"16"}}, "no plan with plan.dp=16 plan.micro_batch=7 is legal: micro_batch 7 × dp 16 does not divide the global batch of 1536 [BadPlan]"},
+	} {
+		q := gpt3(t, 16)
+		q.Pins = tt.pins
+		_, err := Search(q)
+		var bad *IllegalError
+		if !errors.As(err, &bad) || err.Error() != tt.want {
+			t.Errorf("%v: %v\nwant %s", tt.pins, err, tt.want)
+		}
+	}
+}
+
+func TestNoPlan(t *testing.T) {
+	p := gpt3(t, 1)
+	_, err := Search(p)
+	var no *NoPlan
+	if !errors.As(err, &no) {
+		t.Fatalf("GPT-3 on 8 GPUs: %v", err)
+	}
+	t.Log(no)
+	if len(no.Changes) == 0 || no.Changes[0].Set[0] != "cluster.nodes=8" {
+		t.Errorf("changes %+v", no.Changes)
+	}
+}
