@@ -7,7 +7,7 @@ import (
 )
 
 // invariants are what must hold of a program, each from the pass on that establishes it ("" is always).
-// A pass promises more, so Check demands more from then on.
+// A pass promises more, so Check demands more from then on. One may rely on those above it.
 var invariants = []struct {
 	since string
 	name  string
@@ -17,6 +17,7 @@ var invariants = []struct {
 	{"", "operands and results fit the op's rule", rulesFit},
 	{"", "logical sizes of a dim agree", sizesAgree},
 	{"grad", "every parameter has one gradient", gradients},
+	{"partition", "axes are the mesh's", axesKnown},
 	{"partition", "operands, results and partials agree on the axes", shardingAgrees},
 	{"partition", "axes divide dims", axesDivide},
 	{"memory", "every value has a place inside its region", placed},
@@ -28,7 +29,8 @@ type checker struct {
 	seg  *Segment
 }
 
-// Check verifies the invariants that hold after the named passes ran, and reports all that are broken.
+// Check verifies the invariants that hold after the named passes ran, and reports the first that is broken in
+// each function.
 func (p *Program) Check(done []string) error {
 	var errs []error
 	check := func(c *checker, f *Func) {
@@ -38,6 +40,7 @@ func (p *Program) Check(done []string) error {
 			}
 			if err := inv.holds(c, f); err != nil {
 				errs = append(errs, fmt.Errorf("func %s: %s: %w", f.Name, inv.name, err))
+				return
 			}
 		}
 	}
@@ -176,12 +179,35 @@ func gradients(c *checker, f *Func) error {
 	return nil
 }
 
-func axesDivide(c *checker, f *Func) error {
+// values lists what the function defines.
+func (f *Func) values() []*Value {
 	vs := slices.Clone(f.Inputs)
 	for _, n := range f.Nodes {
 		vs = append(vs, n.Outs...)
+		for _, b := range n.Body {
+			vs = append(vs, b.Outs...)
+		}
 	}
-	for _, v := range vs {
+	return vs
+}
+
+func axesKnown(c *checker, f *Func) error {
+	for _, v := range f.values() {
+		axes := slices.Clone(v.Type.Axes)
+		for _, e := range v.Type.Dims {
+			axes = append(axes, e.Axes...)
+		}
+		for _, a := range axes {
+			if !c.prog.Mesh.Has(a) {
+				return fmt.Errorf("%s: the mesh %v has no axis %s", v.Name, c.prog.Mesh, a)
+			}
+		}
+	}
+	return nil
+}
+
+func axesDivide(c *checker, f *Func) error {
+	for _, v := range f.values() {
 		var seen []Axis
 		for _, e := range v.Type.Dims {
 			if n := c.prog.Mesh.Ranks(e.Axes); e.Size%n != 0 && !e.Dim.Padded() {

@@ -123,7 +123,10 @@ func ParseMesh(s string) (Mesh, error) {
 		m.Atoms = append(m.Atoms, Atom{Axis(name), n})
 	}
 	if len(m.Atoms) == 0 {
-		return m, fmt.Errorf("mesh: want 1 or name=size ...")
+		return m, fmt.Errorf("mesh: want 1, or name=size for each axis")
+	}
+	if m.tooLarge() {
+		return m, fmt.Errorf("mesh: more than %d ranks", maxRanks)
 	}
 	for _, f := range strings.Fields(axes) {
 		name, prod, _ := strings.Cut(f, "=")
@@ -140,6 +143,20 @@ func ParseMesh(s string) (Mesh, error) {
 		m.Axes = append(m.Axes, na)
 	}
 	return m, nil
+}
+
+// maxRanks keeps products of sizes far from overflow.
+const maxRanks = 1 << 24
+
+func (m Mesh) tooLarge() bool {
+	n := 1
+	for _, a := range m.Atoms {
+		if a.Size > maxRanks/n {
+			return true
+		}
+		n *= a.Size
+	}
+	return false
 }
 
 func (m Mesh) known(a Axis) bool {

@@ -13,8 +13,8 @@ type opInfo struct {
 	monoid   Monoid // of a result that lacks a dim; Sum unless said
 	monoids  []Monoid
 	linear   []uint16 // sets of operands in which the op is jointly linear, a bit for each operand
-	grad     gradKind
-	flops    float64 // per point of the iteration space (all dims of the node)
+	grad     bool     // gradients pass: passes.gradients has a function
+	flops    float64  // per point of the iteration space (all dims of the node)
 	work     func(n *Node, local map[Dim]float64) float64
 	gathers  bool // reads only as much of operand 0 as it writes
 	scatters bool // writes only as much as it reads
@@ -25,15 +25,6 @@ type opInfo struct {
 	attrs    []string
 	noKernel string // why there is no kernel yet, "" if there is one
 }
-
-// gradKind says where the gradient of an op comes from.
-type gradKind uint8
-
-const (
-	gradNone   gradKind = iota // not differentiated: integers, gradients themselves, collectives
-	gradLinear                 // operand and result trade places
-	gradCustom                 // passes.gradients has a function
-)
 
 // Info is the op's row.
 func (o Op) Info() *opInfo { return &ops[o] }
@@ -64,10 +55,8 @@ func (o Op) Effect() bool { return ops[o].effect }
 // NoKernel is why no kernel exists for the op yet, or "".
 func (o Op) NoKernel() string { return ops[o].noKernel }
 
-// Differentiable tells whether gradients pass, and whether a rule of its own derives them.
-func (o Op) Differentiable() (ok, custom bool) {
-	return ops[o].grad != gradNone, ops[o].grad == gradCustom
-}
+// Differentiable tells whether gradients pass. They do not through integers, gradients themselves and collectives.
+func (o Op) Differentiable() bool { return ops[o].grad }
 
 // LinearIn tells whether the op is jointly linear in exactly the operands of mask, so that they may all be
 // sum-partial over the same axes.

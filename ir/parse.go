@@ -208,12 +208,13 @@ func (r *funcReader) input(line string) error {
 	if !ok {
 		return r.errorf("want input NAME : TYPE")
 	}
-	v := &Value{Name: head[len("input "):], Kind: Input}
+	word, name, _ := strings.Cut(head, " ")
+	v := &Value{Name: name, Kind: Input}
 	var err error
 	if v.Type, v.Place, rest, err = typeAndPlace(rest); err != nil {
 		return r.errorf("%v", err)
 	}
-	if strings.HasPrefix(head, "param ") {
+	if word == "param" {
 		v.Kind = Weight
 		if v.Param, err = parseParam(v.Name, rest); err != nil {
 			return r.errorf("%v", err)
