@@ -1,6 +1,159 @@
 package main
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search"
+)
+
 // answer is plan and explain: the job's decision as a document or as a screen.
-func (a *app) answer(args []string, f jobFlags, screen func(*document) string) error {
-	return nil
+func (a *app) answer(args []string, f jobFlags, complete func(*document, *decision), screen func(*document) string) error {
+	j, err := a.load(args, f)
+	if err != nil {
+		return err
+	}
+	found, err := a.search(j)
+	if err != nil {
+		return err
+	}
+	d := newDocument(j, found)
+	complete(d, found)
+	if a.json {
+		err = a.printJSON(d)
+	} else {
+		err = a.print(screen(d))
+	}
+	if err == nil && found.unfit != nil {
+		err = noPlanFits(j, found.unfit, true)
+	}
+	return err
+}
+
+// newDocument is the decision as contract.md's plan --json.
+func newDocument(j *loaded, found *decision) *document {
+	c, best := j.cluster, found.Best
+	n := j.Config.Params()
+	d := &document{
+		Schema: 1, Planc: version, Lock: "none", Engine: j.Train.Engine,
+		Model:   modelDoc{Name: j.Config.Name, Params: n, ParamsActive: n, Layers: j.Config.Layers},
+		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
+		Plan:    best.Plan.JSON(), Fits: best.Fits(), Guessed: guesses(j), Predict: best.Predict,
+		Search:       searchDoc{Counts: found.Counts, Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
+		Alternatives: []alternativeDoc{},
+		head:         newHeader(j, best.Plan),
+	}
+	for _, alt := range found.Alternatives {
+		row := alternativeDoc{Plan: alt.Plan.JSON(), Predict: alt.Predict, NoFit: alt.NoFit, plan: alt.Plan}
+		if alt.NoFit == nil {
+			row.SlowerBy = &alt.SlowerBy
+		}
+		d.Alternatives = append(d.Alternatives, row)
+	}
+	return d
+}
+
+// explained adds what explain knows beside the plan.
+func explained(d *document, found *decision) {
+	m := found.Best.Predict.MemoryBytes
+	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
+		Binding:  bindingDoc{Resource: binding(d), SlackBytes: m.Capacity - m.Total},
+		ErrorBar: errorBarDoc{Like: "assumed; no measured run is like this one yet"}}
+	for _, c := range found.Choices {
+		row := choiceDoc{Name: c.Name, Taken: scalar(c.Taken), Verdict: string(c.Verdict), Part: c.Part, Message: c.Message}
+		if c.RunnerUp != "" {
+			row.RunnerUp = scalar(c.RunnerUp)
+		}
+		switch c.Verdict {
+		case search.Slower:
+			row.SlowerBy = &c.SlowerBy
+		case search.DoesNot:
+			row.OverBytes = &c.OverBytes
+		}
+		d.Choices = append(d.Choices, row)
+	}
+}
+
+// memoryBinds is the binding resource if a faster plan does not fit.
+const memoryBinds = "memory"
+
+// binding is what keeps the plan from being faster: memory, or what the step spends most on.
+func binding(d *document) string {
+	if !d.Fits || fasterUnfit(d.Alternatives, d.Predict) >= 0 {
+		return memoryBinds
+	}
+	t := d.Predict.Time
+	return slices.MaxFunc(costmodel.TimeParts, func(a, b string) int { return cmp.Compare(t.Part(a), t.Part(b)) })
+}
+
+// fasterUnfit is the alternative that lacks least memory of those that would be faster, -1 if there is none.
+func fasterUnfit(alternatives []alternativeDoc, than costmodel.Predict) int {
+	return slices.IndexFunc(alternatives, func(a alternativeDoc) bool { return a.NoFit != nil && a.Predict.StepS < than.StepS })
+}
+
+// guesses are what decides the plan and nobody wrote.
+func guesses(j *loaded) []guessDoc {
+	out := []guessDoc{}
+	for _, g := range j.Guessed {
+		out = append(out, guessDoc(g))
+	}
+	c := j.cluster
+	if c.Measured.By == "" && c.Devices() > 1 && !costmodel.IsFile(j.Cluster.Node) {
+		out = append(out, guessDoc{"node.link.latency_us", strconv.FormatFloat(c.Node.Link.LatencyUS, 'g', -1, 64), "catalogue, not measured"})
+	}
+	return out
+}
+
+func newHeader(j *loaded, chosen ir.Plan) header {
+	c := j.cluster
+	h := header{chosen: chosen, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision),
+		links: links(c), memory: int64(c.GPU.Memory()), device: "GPU", command: "planc explain · planc compile -o train"}
+	if c.IsCPU() {
+		h.device = "device"
+	}
+	if dev, ok := c.Device(chosen.Precision.Compute); ok {
+		h.peak = dev.Peak.String()
+	}
+	return h
+}
+
+// precisionName is a preset's name, or the compute type of a block.
+func precisionName(p spec.Precision) string {
+	if spec.Presets[p.Compute] == p {
+		return p.Compute
+	}
+	return p.Compute + " mixed"
+}
+
+var linkNames = map[string]string{"nvswitch": "NVSwitch", "nvlink": "NVLink", "pcie": "PCIe", "xgmi": "xGMI"}
+
+// links are the cluster's links as people say them.
+func links(c *costmodel.Cluster) (words []string) {
+	if name := linkNames[c.Node.Link.Kind]; name != "" && c.Node.Devices > 1 {
+		words = append(words, fmt.Sprintf("%s %.0f GB/s", name, float64(c.Node.Link.Bandwidth)/1e9))
+	}
+	if c.Nodes > 1 && len(c.Network) > 0 {
+		t := c.Network[0]
+		words = append(words, fmt.Sprintf("%d × %.0f Gb/s", t.NICs, float64(t.Bandwidth)*8/1e9))
+	}
+	return words
+}
+
+// scalar is a text of a plan or of --set as the value that it stands for.
+func scalar(text string) any {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	switch text {
+	case "null":
+		return nil
+	case "true", "false":
+		return text == "true"
+	}
+	return text
 }

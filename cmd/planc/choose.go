@@ -1,20 +1,95 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
 )
 
-// decision is what the search found.
+// decision is what the search found: a plan that fits, or, of a pinned plan that does not, the plan all the same.
 type decision struct {
-	plan    ir.Plan
-	predict costmodel.Predict
+	*search.Result
+	took  time.Duration
+	unfit *search.NoPlan // nil if the plan fits
 }
 
-// choose searches for the job's plan.
+// problem is the job as the search's question.
+func (j *loaded) problem() *search.Problem {
+	return &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: j.Train.Precision.IR(),
+		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan)}
+}
+
+// search finds the job's plan. Pins that leave one plan are priced even if it does not fit.
+func (a *app) search(j *loaded) (*decision, error) {
+	start := time.Now()
+	d := &decision{}
+	err := a.during("searching", func() (err error) { d.Result, err = search.Search(j.problem()); return err })
+	d.took = time.Since(start)
+	var illegal *search.IllegalError
+	var unfit *search.NoPlan
+	switch {
+	case errors.As(err, &illegal):
+		return nil, illegalPins(j, illegal)
+	case errors.As(err, &unfit) && unfit.Counts.Space == 1 && len(search.PinsOf(&j.Plan)) > 0:
+		d.Result = &search.Result{Best: unfit.Nearest, Counts: unfit.Counts}
+		d.unfit = unfit
+		return d, nil
+	case errors.As(err, &unfit):
+		return nil, noPlanFits(j, unfit, false)
+	case err != nil:
+		return nil, wrongCluster(j, err)
+	}
+	return d, nil
+}
+
+// wrongCluster points at what keeps the cluster from running such a job at all.
+func wrongCluster(j *loaded, err error) error {
+	field := "cluster"
+	if _, ok := j.cluster.Device(j.Train.Precision.IR().Compute); !ok && j.Has("train.precision") {
+		field = "train.precision"
+	}
+	return ir.Diags{{Pos: j.Pos(field), Code: costmodel.BadCluster, Msg: err.Error()}}
+}
+
+// choose is search for those who need a plan that fits.
 func (a *app) choose(j *loaded) (*decision, error) {
-	p := ir.SerialPlan(j.Config.Layers, 1, j.Train.Precision.IR())
-	p.DP = j.cluster.Devices()
-	p.MicroBatches = j.Train.GlobalBatch / p.DP
-	return &decision{plan: p}, nil
+	d, err := a.search(j)
+	if err == nil && d.unfit != nil {
+		return nil, noPlanFits(j, d.unfit, false)
+	}
+	return d, err
+}
+
+// illegalPins points at the pins that no legal plan obeys.
+func illegalPins(j *loaded, e *search.IllegalError) error {
+	var diags ir.Diags
+	for _, r := range e.Reasons {
+		diags = append(diags, ir.Diag{Pos: j.Pos("plan." + r.Key), Code: search.BadPlan, Msg: r.Message})
+	}
+	return diags.Err()
+}
+
+// noPlanFits is screen 5. shown says that the result is on stdout already.
+func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
+	c := j.cluster
+	f := &noFit{shown: shown, message: fmt.Sprintf("no plan fits: %s on %s (%d %s)", j.Config.Name, clusterText(c), c.Devices(), c.GPU.Name)}
+	if e.Counts.Space == 1 {
+		f.message = fmt.Sprintf("the plan does not fit: %s on %s (%d %s)", j.Config.Name, clusterText(c), c.Devices(), c.GPU.Name)
+	}
+	for _, change := range e.Changes {
+		set := map[string]any{}
+		for _, arg := range change.Set {
+			key, value, _ := strings.Cut(arg, "=")
+			set[key] = scalar(value)
+		}
+		f.nearest = append(f.nearest, nearest{set, &change.Best.Predict})
+	}
+	p := e.Nearest.Plan
+	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, f.nearest)
+	return f
 }

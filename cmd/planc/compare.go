@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
 )
 
 // derived are the keys of a plan that follow from others, and are named only where nothing else differs.
@@ -23,14 +24,16 @@ func differences(p, from ir.Plan) string {
 	a, b := p.JSON(), from.JSON()
 	var words, minor []string
 	for _, key := range planKeys {
-		if fmt.Sprint(a[key]) == fmt.Sprint(b[key]) {
+		switch {
+		case fmt.Sprint(a[key]) == fmt.Sprint(b[key]):
 			continue
-		}
-		if derived[key] {
+		case key == "sp" && p.TP == 1, key == "zero" && p.DP*p.CP == 1:
+			continue // cannot be otherwise
+		case derived[key]:
 			minor = append(minor, word(key, a[key]))
-			continue
+		default:
+			words = append(words, word(key, a[key]))
 		}
-		words = append(words, word(key, a[key]))
 	}
 	if len(words) == 0 {
 		words = minor
@@ -59,14 +62,11 @@ func word(key string, value any) string {
 
 // label is how the alternative differs from the chosen plan.
 func (a alternativeDoc) label(d *document) string {
-	return cmp.Or(a.name, differences(a.plan, d.head.chosen), "the same plan")
+	return cmp.Or(differences(a.plan, d.head.chosen), "the same plan")
 }
 
 // because is what makes the alternative worse: the memory that it lacks, or the part of the step that grows most.
 func (a alternativeDoc) because(d *document) string {
-	if a.why != "" {
-		return a.why
-	}
 	if a.NoFit != nil {
 		return overText(a.NoFit, a.plan.PP > 1)
 	}
@@ -74,7 +74,7 @@ func (a alternativeDoc) because(d *document) string {
 }
 
 // overText is 14.0 GiB over, activations.
-func overText(n *noFitDoc, staged bool) string {
+func overText(n *search.NoFit, staged bool) string {
 	s := size(n.OverBytes) + " over, " + n.Part
 	if staged {
 		s += fmt.Sprintf(", stage %d", n.Stage)

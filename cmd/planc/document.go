@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
 )
 
 // document is what plan and explain print with --json; contract.md names the keys. The screens are laid out from
@@ -50,29 +51,17 @@ type guessDoc struct {
 }
 
 type searchDoc struct {
-	Space      int64   `json:"space"`
-	Infeasible int64   `json:"infeasible"`
-	Bounded    int64   `json:"bounded"`
-	Priced     int64   `json:"priced"`
-	Simulated  int64   `json:"simulated"`
-	Seconds    float64 `json:"seconds"`
+	search.Counts
+	Seconds float64 `json:"seconds"`
 }
 
 type alternativeDoc struct {
 	Plan     map[string]any    `json:"plan"`
 	Predict  costmodel.Predict `json:"predict"`
 	SlowerBy *float64          `json:"slower_by"`
-	NoFit    *noFitDoc         `json:"no_fit"`
+	NoFit    *search.NoFit     `json:"no_fit"`
 
 	plan ir.Plan
-	name string // how it differs from the chosen plan, "" to derive it
-	why  string // because, "" to derive it
-}
-
-type noFitDoc struct {
-	OverBytes int64  `json:"over_bytes"`
-	Part      string `json:"part"`
-	Stage     int    `json:"stage"`
 }
 
 // explainDoc is what explain adds.

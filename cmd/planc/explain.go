@@ -9,10 +9,10 @@ func (a *app) explainCommand() *cobra.Command {
 		Short: "why this plan, what else was considered, what would change it",
 		Args:  oneJob,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.answer(args, flags, explainScreen)
+			return a.answer(args, flags, explained, explainScreen)
 		},
 	}
 	flags.register(c)
-	c.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
+	c.Flags().BoolVar(&a.json, "json", a.json, "print one JSON document")
 	return c
 }

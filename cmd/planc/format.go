@@ -11,8 +11,8 @@ import (
 const screenWidth = 80
 
 // grouped is a count with commas: 38,016.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
+func grouped[N int | int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
@@ -60,8 +60,10 @@ func params(n int64) string {
 // seconds is a duration as people read it: 12.20 s, 41.3 ms.
 func seconds(v float64) string {
 	switch a := math.Abs(v); {
-	case a >= 0.0995 || a == 0:
+	case a >= 0.9995 || a == 0:
 		return strconv.FormatFloat(v, 'f', 2, 64) + " s"
+	case a >= 0.09995:
+		return digits(v, 3) + " s"
 	case a >= 0.995e-3:
 		return digits(v*1e3, 3) + " ms"
 	default:

@@ -76,7 +76,7 @@ func (a *app) printIR(args []string, flags jobFlags, want []string) error {
 		return err
 	}
 	texts := map[string]string{}
-	if _, err := a.program(job, found.plan, func(stage, text string) { texts[stage] = text }); err != nil {
+	if _, err := a.program(job, found.Best.Plan, func(stage, text string) { texts[stage] = text }); err != nil {
 		return err
 	}
 	return a.print(archive(want, texts))

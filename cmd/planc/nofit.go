@@ -30,8 +30,14 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 		return b.String()
 	}
 	b.WriteString("  would fit, cheapest first\n")
+	const figures = 40 // the column at which memory and time begin
 	for _, c := range changes {
-		line := "    " + pad(setArguments(c.Set), 36)
+		line := "    " + setArguments(c.Set)
+		if width(line) > figures {
+			b.WriteString(line + "\n")
+			line = ""
+		}
+		line = pad(line, figures)
 		if c.Predict != nil {
 			line += "  " + pad(size(c.Predict.MemoryBytes.Total), 9) + "  step " + seconds(float64(c.Predict.StepS))
 		}

@@ -51,7 +51,7 @@ func (a *app) generate(j *loaded) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.program(j, found.plan, nil)
+	p, err := a.program(j, found.Best.Plan, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (a *app) generate(j *loaded) (map[string][]byte, error) {
 	err = a.timed("generate", func() (string, error) {
 		src, err := codegen.Go(codegen.Input{
 			Program: p, Package: "main", Main: true, Job: j.Name, Hash: programHash(p),
-			Settings: settings(j), Model: trained(j, found.predict), Plan: planTable(found.plan), Predict: j.expected(found.predict),
+			Settings: settings(j), Model: trained(j, found.Best.Predict), Plan: planTable(found.Best.Plan), Predict: j.expected(found.Best.Predict),
 		})
 		files = map[string][]byte{"main.go": src}
 		return fmt.Sprintf("%d bytes of Go", len(src)), err

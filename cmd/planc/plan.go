@@ -9,10 +9,10 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "the best plan, its time and memory, and what comes next",
 		Args:  oneJob,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.answer(args, flags, planScreen)
+			return a.answer(args, flags, func(*document, *decision) {}, planScreen)
 		},
 	}
 	flags.register(c)
-	c.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
+	c.Flags().BoolVar(&a.json, "json", a.json, "print one JSON document")
 	return c
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -11,7 +12,6 @@ import (
 
 // header is what screens say beside the document's figures.
 type header struct {
-	job         string // how the job names itself
 	chosen      ir.Plan
 	seqLen      int
 	globalBatch int
@@ -19,8 +19,8 @@ type header struct {
 	peak        string // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
 	links       []string
 	memory      int64  // of a device, before headroom
+	device      string // the word for a device: GPU
 	command     string // what to type next
-	why         string // of explain, "" to derive it
 }
 
 // planScreen is screens.md's screen 1.
@@ -45,7 +45,7 @@ func planScreen(d *document) string {
 
 func (d *document) titleLines() string {
 	h := d.head
-	model := []string{fmt.Sprintf("%s  %s params", h.job, params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
+	model := []string{fmt.Sprintf("%s  %s params", d.Model.Name, params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
 		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, short(float64(h.globalBatch)*float64(h.seqLen))),
 		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
 	usable := size(d.Predict.MemoryBytes.Capacity)
@@ -71,7 +71,7 @@ func (d *document) rateLines() string {
 	p := d.Predict
 	step := pad("step     "+seconds(float64(p.StepS))+spread(p), 28)
 	tokens := pad(short(p.TokensPerS)+" tokens/s", 20)
-	each := short(p.TokensPerSGPU) + " tokens/s per " + d.device()
+	each := short(p.TokensPerSGPU) + " tokens/s per " + d.head.device
 	out := strings.TrimRight(step+tokens+each, " ") + "\n"
 	if p.MFU <= 0 {
 		return out
@@ -87,14 +87,6 @@ func (d *document) rateLines() string {
 	return out + strings.TrimRight(line, " ") + "\n"
 }
 
-// device is the word for one of the cluster's devices.
-func (d *document) device() string {
-	if strings.HasPrefix(strings.ToLower(d.Cluster.GPU), "cpu") {
-		return "device"
-	}
-	return "GPU"
-}
-
 // spread is the step's error bar: " ± 6 %", "" if there is none.
 func spread(p costmodel.Predict) string {
 	if p.StepS <= 0 || p.StepSHigh <= p.StepSLow {
@@ -106,21 +98,23 @@ func spread(p costmodel.Predict) string {
 func (d *document) memoryLine() string {
 	m := d.Predict.MemoryBytes
 	line := fmt.Sprintf("memory   %s of %s", size(m.Total), strings.TrimSuffix(size(m.Capacity), unit(size(m.Total))))
-	fits := fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
 	if !d.Fits {
-		fits = fmt.Sprintf("does not fit: %s over", size(m.Total-m.Capacity))
+		return fmt.Sprintf("%s does not fit: %s over\n", pad(line, 32), size(m.Total-m.Capacity))
 	}
+	fits := fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
 	fullest := "fullest: all ranks equal"
 	if d.head.chosen.PP > 1 {
 		fullest = fmt.Sprintf("fullest: stage %d", d.Stage)
 	}
-	return strings.TrimRight(pad(pad(line, 32)+" "+fits, 54)+" "+fullest, " ") + "\n"
+	return pad(pad(line, 32)+" "+fits, 54) + " " + fullest + "\n"
 }
 
 func (d *document) timeLine() string {
 	var words []string
 	for _, s := range shares(d.Predict.Time) {
-		words = append(words, s.name+" "+percent(s.value/float64(d.Predict.StepS)))
+		if share := percent(s.value / float64(d.Predict.StepS)); share != "0.0 %" {
+			words = append(words, s.name+" "+share)
+		}
 	}
 	return flow("time", 9, "  ", words)
 }
@@ -132,7 +126,7 @@ func (d *document) countSentence() string {
 		grouped(s.Space), plural(s.Space, "plan"), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
 }
 
-func plural(n int64, word string) string {
+func plural(n int, word string) string {
 	if n == 1 {
 		return word
 	}
@@ -164,7 +158,7 @@ const (
 func (d *document) alternativesTable() string {
 	var b strings.Builder
 	b.WriteString(row("  NEXT BEST", "STEP", "MEMORY", "BECAUSE"))
-	for _, a := range d.Alternatives {
+	for _, a := range d.shown() {
 		step := "no fit"
 		if a.SlowerBy != nil {
 			step = signed(*a.SlowerBy)
@@ -172,6 +166,18 @@ func (d *document) alternativesTable() string {
 		b.WriteString(row("  "+a.label(d), step, size(a.Predict.MemoryBytes.Total), a.because(d)))
 	}
 	return b.String()
+}
+
+// shown are the alternatives of the screen, which has six: those that fit, but two places are for those that do not.
+func (d *document) shown() []alternativeDoc {
+	const rows, kept = 6, 2
+	fit := slices.IndexFunc(d.Alternatives, func(a alternativeDoc) bool { return a.NoFit != nil })
+	if fit < 0 {
+		fit = len(d.Alternatives)
+	}
+	unfit := d.Alternatives[fit:]
+	first := min(fit, rows-min(kept, len(unfit)))
+	return slices.Concat(d.Alternatives[:first], unfit[:min(len(unfit), rows-first)])
 }
 
 // row is a line of the table. A name that is too long gets a line of its own, a reason goes on below itself.

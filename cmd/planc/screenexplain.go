@@ -12,7 +12,7 @@ import (
 // explainScreen is screens.md's screen 2.
 func explainScreen(d *document) string {
 	var b strings.Builder
-	title := fmt.Sprintf("%s on %s: %s: %s", d.head.job, d.clusterName(), d.head.chosen, seconds(float64(d.Predict.StepS)))
+	title := fmt.Sprintf("%s on %s: %s: %s", d.Model.Name, d.clusterName(), d.head.chosen, seconds(float64(d.Predict.StepS)))
 	b.WriteString(flow("", 0, " ", strings.Split(title, " ")) + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
@@ -37,12 +37,9 @@ const labelColumn = 16
 
 // whySentence says what made the choice: the least that fits, and what the next best costs.
 func (d *document) whySentence() string {
-	if d.head.why != "" {
-		return d.head.why
-	}
 	m := d.Predict.MemoryBytes
 	states := m.Params + m.Grads + m.Optimizer
-	s := fmt.Sprintf("states take %s a %s and activations %s, %s are usable.", size(states), d.device(), size(m.Activations), size(m.Capacity))
+	s := fmt.Sprintf("states take %s a %s and activations %s, %s are usable.", size(states), d.head.device, size(m.Activations), size(m.Capacity))
 	for _, a := range d.Alternatives {
 		if a.NoFit != nil {
 			s += fmt.Sprintf(" %s does not fit, %s.", a.label(d), overText(a.NoFit, a.plan.PP > 1))
@@ -58,25 +55,27 @@ func (d *document) whySentence() string {
 	return s
 }
 
+// bindingSentence says what keeps the plan from being faster.
 func (d *document) bindingSentence() string {
-	b := d.Binding
-	free := size(b.SlackBytes) + " free"
-	if b.SlackBytes < 0 {
-		free = size(-b.SlackBytes) + " over"
+	free := size(d.Binding.SlackBytes) + " free"
+	if d.Binding.SlackBytes < 0 {
+		free = size(-d.Binding.SlackBytes) + " over"
 	}
-	switch b.Resource {
-	case "", "none":
-		return fmt.Sprintf("none on memory (%s).", free)
-	case "memory":
-		return fmt.Sprintf("memory, %s.", free)
+	if d.Binding.Resource != memoryBinds {
+		return fmt.Sprintf("%s; memory has %s.", d.Binding.Resource, free)
 	}
-	return fmt.Sprintf("%s; memory has %s.", b.Resource, free)
+	s := fmt.Sprintf("memory, %s.", free)
+	if i := fasterUnfit(d.Alternatives, d.Predict); i >= 0 {
+		a := d.Alternatives[i]
+		s += fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d), signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
+	}
+	return s
 }
 
 func (d *document) choiceTable() string {
 	line := func(name, taken, runner, cost, reason string) string {
-		left := pad(pad(pad(pad(name, 13)+taken, 24)+runner, 35)+cost, 43)
-		return flow(left, 43, " ", strings.Fields(reason))
+		left := pad(pad(pad(pad(name, 13)+taken, 24)+runner, 35)+cost, 44)
+		return flow(left, 44, " ", strings.Fields(reason))
 	}
 	var b strings.Builder
 	b.WriteString(line("CHOICE", "TAKEN", "RUNNER-UP", "COST", "REASON"))
@@ -192,5 +191,5 @@ func (d *document) errorSentence() string {
 	if e.Rows == 0 {
 		return bar + ": " + cmp.Or(e.Like, "no measured row is like this one")
 	}
-	return fmt.Sprintf("%s from %d like %s (%s)", bar, e.Rows, plural(int64(e.Rows), "row"), e.Like)
+	return fmt.Sprintf("%s from %d like %s (%s)", bar, e.Rows, plural(e.Rows, "row"), e.Like)
 }

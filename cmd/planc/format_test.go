@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(38016), "38,016"}, {grouped(-1234567), "-1,234,567"},
+		{short(131), "131"}, {short(85930), "85.9 k"}, {short(999.96), "1.00 k"}, {short(1048576), "1.05 M"}, {short(9999), "10.0 k"},
+		{params(8030261248), "8.03 B"}, {params(174604e6), "174.6 B"}, {params(124439808), "124.4 M"}, {params(12), "12"},
+		{seconds(12.2), "12.20 s"}, {seconds(0.52), "0.520 s"}, {seconds(0.0413), "41.3 ms"}, {seconds(-0.62), "-0.620 s"}, {seconds(42e-6), "42.0 µs"}, {seconds(0), "0.00 s"},
+		{size(76665000000), "71.4 GiB"}, {size(5 << 20), "5.0 MiB"}, {size(1536), "1.5 KiB"}, {size(3 << 40), "3.00 TiB"},
+		{signed(0.03), "+3.0 %"}, {signed(-0.011), "-1.1 %"}, {percent(0.593), "59.3 %"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// Text stays within the screen, and a number with its unit.
+func TestProse(t *testing.T) {
+	text := strings.Repeat("zero 1 needs 97.6 GiB, which is 22.5 GiB over; ", 5)
+	for line := range strings.Lines(prose("WHY", 9, text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if width(line) > screenWidth {
+			t.Errorf("%d columns: %q", width(line), line)
+		}
+		if rest := strings.TrimLeft(line, " "); strings.HasPrefix(rest, "GiB") || strings.HasSuffix(line, " 97.6") {
+			t.Errorf("a number lost its unit: %q", line)
+		}
+	}
+}

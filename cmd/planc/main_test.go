@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// call runs planc in this process.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// A panic ends at the boundary, in a file and a message.
+func TestBug(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	a := &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
+	err := bug([]string{"plan"}, "passes: grad broke the program\nlong dump", []byte("goroutine 1\n"))
+	if code := a.fail(err); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	text := a.stderr.(*bytes.Buffer).String()
+	if !strings.HasPrefix(text, "planc has a bug: passes: grad broke the program\n") {
+		t.Errorf("message %q", text)
+	}
+	var b *bugError
+	if !errors.As(err, &b) {
+		t.Fatalf("%T", err)
+	}
+	data, readErr := os.ReadFile(b.file)
+	if readErr != nil || !strings.Contains(string(data), "long dump") || !strings.Contains(string(data), "goroutine 1") {
+		t.Errorf("the file holds %q, %v", data, readErr)
+	}
+}
+
+// Every command takes -h, prints to stdout, and has no short flag beside the five.
+func TestHelpAndShortFlags(t *testing.T) {
+	commands := (&app{}).root().Commands()
+	for _, c := range commands {
+		code, out, errs := call(c.Name(), "-h")
+		if code != 0 || errs != "" || !strings.Contains(out, "Usage:") {
+			t.Errorf("planc %s -h: %d %q %q", c.Name(), code, out, errs)
+		}
+		checkShort(t, c)
+	}
+}
+
+func checkShort(t *testing.T, c *cobra.Command) {
+	t.Helper()
+	for _, letter := range "abcdefgijklmnprstuwxyzABDEFGHIJKLMNOPQRSTUVWXYZ" {
+		if c.Flags().ShorthandLookup(string(letter)) != nil || c.InheritedFlags().ShorthandLookup(string(letter)) != nil {
+			t.Errorf("planc %s has flag -%c", c.Name(), letter)
+		}
+	}
+}
+
+// A failure with --json is one document on stdout, whatever failed.
+func TestFailuresAsJSON(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{{"plna", "--json"}, {"plan", "--json", "--nosuch"}, {"plan", "--json"}, {"plan", "nosuch.yaml", "--json"},
+		{"explain", "--json", "--model", "gpt2-124", "--cluster", "dgx-h10", "--global-batch", "0", "--seq-len", "x"}} {
+		code, out, errs := call(args...)
+		var doc struct{ Error failureDoc }
+		dec := json.NewDecoder(strings.NewReader(out))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&doc); err != nil || dec.More() {
+			t.Errorf("%q prints %q: %v", args, out, err)
+			continue
+		}
+		if code != exitInput || doc.Error.Code == "" || doc.Error.Message == "" || len(doc.Error.Diagnostics) == 0 || errs == "" {
+			t.Errorf("%q: exit %d, %+v, stderr %q", args, code, doc.Error, errs)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// example is a document with the made-up figures of screens.md's first screen.
+func example() *document {
+	const g = 1 << 30
+	chosen := ir.SerialPlan(32, 1, ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32})
+	chosen.DP, chosen.Zero, chosen.ZeroGroup, chosen.MicroBatches, chosen.Recompute = 8, 2, 8, 16, "selective"
+	predict := costmodel.Predict{StepS: 12.2, StepSLow: 11.468, StepSHigh: 12.932, TokensPerS: 85900, TokensPerSGPU: 10740, ModelTFLOPS: 587,
+		HardwareTFLOPS: 605.6, MFU: 0.593, FlopsFormula: "6N + causal attention", BytesPerParam: 18, FitProbability: 0.97,
+		Time: costmodel.Time{Compute: 10.62, Recompute: 0.31, DPComm: 0.61, Optimizer: 0.17, Other: 0.49},
+		MemoryBytes: costmodel.Memory{Total: 714 * g / 10, Capacity: 751 * g / 10, Params: 15 * g, Grads: 37 * g / 10, Optimizer: 112 * g / 10,
+			Activations: 346 * g / 10, Workspace: 31 * g / 10, Comm: 16 * g / 10, Overhead: 22 * g / 10}}
+	slower := func(f float64) *float64 { return &f }
+	other := func(change func(*ir.Plan), comm costmodel.Seconds, total int64) alternativeDoc {
+		a := alternativeDoc{plan: chosen, Predict: predict}
+		change(&a.plan)
+		a.Predict.Time.TPComm += comm
+		a.Predict.MemoryBytes.Total = total
+		return a
+	}
+	tp := other(func(p *ir.Plan) { p.DP, p.TP, p.SP, p.Zero = 4, 2, true, 1 }, 0.52, 66*g)
+	tp.SlowerBy = slower(0.041)
+	none := other(func(p *ir.Plan) { p.Recompute = "none" }, 0, 891*g/10)
+	none.NoFit = &search.NoFit{OverBytes: 14 * g, Part: "activations"}
+	over := int64(14 * g)
+	return &document{
+		Model:   modelDoc{Name: "llama3-8b", Params: 8030261248, ParamsActive: 8030261248, Layers: 32},
+		Cluster: clusterDoc{Name: "dgx-h100", GPU: "H100-SXM-80GB", Devices: 8, Nodes: 1}, Fits: true, Predict: predict,
+		Search:       searchDoc{Counts: search.Counts{Space: 38016, Infeasible: 21590, Bounded: 16214, Priced: 212}},
+		Alternatives: []alternativeDoc{tp, none},
+		Guessed:      []guessDoc{{"train.optimizer.kind", "adamw", "default"}, {"node.link.latency_us", "2", "catalogue, not measured"}},
+		explainDoc: &explainDoc{
+			Binding: bindingDoc{"memory", 37 * g / 10},
+			Choices: []choiceDoc{{Name: "tp", Taken: 1, RunnerUp: 2, Verdict: "slower", SlowerBy: slower(0.041), Message: "tp_comm +0.52 s"},
+				{Name: "recompute", Taken: "selective", RunnerUp: "none", Verdict: "no_fit", OverBytes: &over, Message: "14.0 GiB over: activations"}},
+			Levers:   []leverDoc{{Set: map[string]any{"cluster.nodes": 2}, Speedup: 0.93}},
+			Rules:    []ruleDoc{{Rule: "500M-10B: FSDP / ZeRO-2", Verdict: "agrees"}},
+			ErrorBar: errorBarDoc{61, "H100, dense, one node"},
+		},
+		head: header{chosen: chosen, seqLen: 8192, globalBatch: 128, precision: "bf16", peak: "989.5 TFLOP/s",
+			links: []string{"NVSwitch 450 GB/s"}, memory: 791 * g / 10, device: "GPU", command: "planc explain · planc compile -o train"},
+	}
+}
+
+// unfit is the example where memory is short.
+func unfit() *document {
+	d := example()
+	d.Fits, d.Alternatives = false, nil
+	d.Predict.MemoryBytes.Total = 891 << 30 / 10
+	return d
+}
+
+// Screens have the layout of screens.md; PLANC_UPDATE=1 rewrites testdata.
+func TestScreens(t *testing.T) {
+	for name, got := range map[string]string{
+		"plan": planScreen(example()), "unfit": planScreen(unfit()), "explain": explainScreen(example()),
+		"nofit": noFitScreen("tp 8 · pp 4", unfit().Predict, 0, true, []nearest{{Set: map[string]any{"cluster.nodes": 6}, Predict: &costmodel.Predict{StepS: 19, MemoryBytes: costmodel.Memory{Total: 688 << 30 / 10}}},
+			{Set: map[string]any{"plan.offload": []string{"optimizer:cpu"}}}}),
+	} {
+		for line := range strings.Lines(got) {
+			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+				t.Errorf("%s: %d columns: %q", name, w, line)
+			}
+		}
+		file := filepath.Join("testdata", name+".txt")
+		if os.Getenv("PLANC_UPDATE") == "1" {
+			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
