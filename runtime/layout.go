@@ -154,6 +154,11 @@ func (p *Program) validate() (err error) {
 			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
 		}
 	}
+	for name, r := range p.Arena.regions() {
+		if end := r.Offset + r.Size; end > p.Arena.Size {
+			bad("region %s ends at byte %d, the arena at %d", name, end, p.Arena.Size)
+		}
+	}
 	for _, t := range tensors(p, map[string]int{}) {
 		if p.bucketOf(&t) < 0 {
 			bad("parameter %s lies in no bucket", t.name)

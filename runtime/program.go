@@ -1,5 +1,7 @@
 package runtime
 
+import "iter"
+
 // Elem is the element type of a program's tensors.
 type Elem uint8
 
@@ -124,6 +126,15 @@ type Arena struct {
 	Comm        Region
 	Batch       Region
 	Logits      Region // [micro-batch rows of one rank, vocab], filled by Program.Logits
+}
+
+// regions lists the parts of the arena in their order.
+func (a *Arena) regions() iter.Seq2[string, Region] {
+	return func(yield func(string, Region) bool) {
+		_ = yield("params", a.Params) && yield("grads", a.Grads) && yield("moment1", a.Moment1) && yield("moment2", a.Moment2) &&
+			yield("activations", a.Activations) && yield("workspace", a.Workspace) && yield("comm", a.Comm) &&
+			yield("batch", a.Batch) && yield("logits", a.Logits)
+	}
 }
 
 // BatchLayout says where a step's input lies in the arena and how samples are numbered. Sample i of the
