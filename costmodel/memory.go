@@ -8,9 +8,9 @@ import (
 
 // Memory beside the arena, in bytes. Collectives of the CPU engine work in the arena.
 const (
-	// An idle planc CPU binary: peak resident size of a Go process that has the runtime's packages and has run its
-	// start-up; 12 MiB on linux/amd64, Go 1.26, measured 2026-11. All ranks share it.
-	cpuProcess = 12 << 20
+	// An idle Go process with what a planc CPU binary links: 5.8 MiB peak resident (VmHWM) on linux/amd64, Go 1.26,
+	// measured 2026-11 with net/http, log/slog and encoding/json linked. All ranks share it.
+	cpuProcess = 6 << 20
 	// A goroutine rank's stacks, groups and bookkeeping; assumed.
 	cpuRank = 1 << 20
 	// A CUDA context with loaded modules and cuBLASLt's 32 MiB workspace: 0.4-0.6 GiB are usual on sm_80 and later;

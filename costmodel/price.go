@@ -63,16 +63,16 @@ func (c *Cluster) Predict(r Run) Predict {
 	tokens := float64(r.Tokens) / float64(step)
 	return Predict{
 		StepS: step, StepSLow: (step * Seconds(1-e)).Rounded(), StepSHigh: (step * Seconds(1+e)).Rounded(),
-		TokensPerS: sixDigits(tokens), TokensPerSGPU: sixDigits(tokens / float64(r.Ranks)),
-		ModelTFLOPS: sixDigits(perGPU / 1e12), HardwareTFLOPS: sixDigits(r.HardwareFlops / float64(step) / 1e12),
-		MFU: sixDigits(perGPU / float64(dev.Peak)), FlopsFormula: flopsFormula,
+		TokensPerS: SixDigits(tokens), TokensPerSGPU: SixDigits(tokens / float64(r.Ranks)),
+		ModelTFLOPS: SixDigits(perGPU / 1e12), HardwareTFLOPS: SixDigits(r.HardwareFlops / float64(step) / 1e12),
+		MFU: SixDigits(perGPU / float64(dev.Peak)), FlopsFormula: flopsFormula,
 		BytesPerParam: r.Precision.BytesPerParam(), FitProbability: r.Memory.Probability(c.GPU.Memory()),
 		Time: t, MemoryBytes: r.Memory,
 	}
 }
 
-// sixDigits rounds to six significant digits, in decimal, so that machines agree.
-func sixDigits(v float64) float64 {
+// SixDigits rounds to six significant digits, in decimal, so that machines agree.
+func SixDigits(v float64) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 5, 64), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
 		return 0
@@ -81,7 +81,7 @@ func sixDigits(v float64) float64 {
 }
 
 // Rounded is the duration to six significant digits.
-func (s Seconds) Rounded() Seconds { return Seconds(sixDigits(float64(s))) }
+func (s Seconds) Rounded() Seconds { return Seconds(SixDigits(float64(s))) }
 
 // Rounded rounds every part to the sixth significant digit of the total and returns their sum: so the printed
 // parts add up to the printed total exactly.

@@ -18,6 +18,15 @@ type Alternative struct {
 	NoFit    *NoFit  // nil if it fits
 }
 
+// JSON is the alternative as contract.md has it: slower_by is null where it does not fit.
+func (a Alternative) JSON() map[string]any {
+	out := map[string]any{"plan": a.Plan.JSON(), "predict": a.Predict, "slower_by": a.SlowerBy, "no_fit": a.NoFit}
+	if a.NoFit != nil {
+		out["slower_by"] = nil
+	}
+	return out
+}
+
 // NoFit says by how much a plan does not fit, and which part of memory is largest where the two plans differ.
 type NoFit struct {
 	OverBytes int64  `json:"over_bytes"`
@@ -145,7 +154,7 @@ func (s *searcher) alternative(plans []ir.Plan, than Priced) Alternative {
 
 // slowerBy is the fraction by which a takes longer than b.
 func slowerBy(a, b costmodel.Predict) float64 {
-	return float64(a.StepS/b.StepS) - 1
+	return costmodel.SixDigits(float64(a.StepS/b.StepS) - 1)
 }
 
 // grown is the part of m that exceeds that of the other by most.
@@ -208,6 +217,15 @@ func (s *searcher) whyNone(name string, best ir.Plan) string {
 		return rs[0].Message
 	}
 	return "the other keys are pinned"
+}
+
+// Kept pins all that a plan has decided; dp follows from tp.
+func Kept(plan ir.Plan) Pins {
+	out := Pins{}
+	for _, name := range choices {
+		out[name] = []string{value(plan, name)}
+	}
+	return out
 }
 
 // WhyNot is the best plan with further pins, all else as in the problem, against the chosen one. It fails as

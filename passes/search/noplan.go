@@ -2,6 +2,8 @@ package search
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -25,8 +27,21 @@ type NoPlan struct {
 
 // Change is a change of the job under which a plan fits.
 type Change struct {
-	Set  []string // as --set takes them: "cluster.nodes=4"
+	Set  map[string]any // fields of the job and their values; nil removes one
 	Best Priced
+}
+
+// Args are the change as arguments of planc: "--set cluster.nodes=4".
+func (c Change) Args() string {
+	var args []string
+	for _, k := range slices.Sorted(maps.Keys(c.Set)) {
+		v := "null"
+		if c.Set[k] != nil {
+			v = fmt.Sprint(c.Set[k])
+		}
+		args = append(args, "--set "+k+"="+v)
+	}
+	return strings.Join(args, " ")
 }
 
 func (e *NoPlan) Error() string {
@@ -35,7 +50,7 @@ func (e *NoPlan) Error() string {
 	fmt.Fprintf(&b, "no plan fits: the nearest, %v, needs %v of %v usable: %v over [%s]", e.Nearest.Plan,
 		costmodel.Bytes(m.Total), costmodel.Bytes(m.Capacity), costmodel.Bytes(m.Over()), NoPlanCode)
 	for _, c := range e.Changes {
-		fmt.Fprintf(&b, "\n  would fit: --set %s: %v, %v a step", strings.Join(c.Set, " --set "),
+		fmt.Fprintf(&b, "\n  would fit: %s: %v, %v a step", c.Args(),
 			costmodel.Bytes(c.Best.Predict.MemoryBytes.Total), c.Best.Predict.StepS)
 	}
 	return b.String()
@@ -56,7 +71,7 @@ func (s *searcher) noPlan(plans []ir.Plan, counts Counts) *NoPlan {
 
 // trial is a change that may help.
 type trial struct {
-	set     []string
+	set     map[string]any
 	problem Problem
 }
 
@@ -78,9 +93,9 @@ func (t *trial) run() (Priced, bool) {
 func (s *searcher) changes() []trial {
 	var ts []trial
 	if len(s.problem.Pins) > 0 {
-		t := trial{problem: *s.problem}
+		t := trial{set: map[string]any{}, problem: *s.problem}
 		for _, k := range s.problem.Pins.names() {
-			t.set = append(t.set, "plan."+k+"=null")
+			t.set["plan."+k] = nil
 		}
 		t.problem.Pins = nil
 		ts = append(ts, t)
@@ -92,7 +107,7 @@ func (s *searcher) changes() []trial {
 	for factor := 2; factor <= 16; factor *= 2 {
 		more := *c
 		more.Nodes = c.Nodes * factor
-		t := trial{set: []string{fmt.Sprintf("cluster.nodes=%d", more.Nodes)}, problem: *s.problem}
+		t := trial{set: map[string]any{"cluster.nodes": more.Nodes}, problem: *s.problem}
 		t.problem.Cluster = &more
 		ts = append(ts, t)
 	}

@@ -40,9 +40,9 @@ func brute(t *testing.T, p *Problem) (best ir.Plan, space, fit int) {
 func TestSearchIsBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	bounded, none := 0, 0
-	for i := range 40 {
+	for i := range 20 {
 		p := randomProblem(t, r)
-		p.Cluster.GPU.MemoryGiB = []float64{1, 0.02, 0.016, 0.0145}[i%4]
+		p.Cluster.GPU.MemoryGiB = []float64{1, 0.008, 0.005, 0.0025}[i%4]
 		want, space, fit := brute(t, p)
 		res, err := Search(p)
 		if fit == 0 {
@@ -121,9 +121,9 @@ func BenchmarkSearch(b *testing.B) {
 
 func TestPins(t *testing.T) {
 	p := gpt3(t, 16)
-	p.Pins = Pins{"tp": {"8"}, "sp": {"false"}}
+	p.Pins = Pins{"tp": {"16", "32"}, "zero": {"1"}}
 	r := must(t, p)
-	if b := r.Best.Plan; b.TP != 8 || b.SP || r.Counts.Space >= must(t, gpt3(t, 16)).Counts.Space {
+	if b := r.Best.Plan; b.TP < 16 || b.Zero != 1 || r.Counts.Space >= must(t, gpt3(t, 16)).Counts.Space {
 		t.Errorf("pinned %v got %v", p.Pins, b)
 	}
 	for _, tt := range []struct {
@@ -155,7 +155,7 @@ func TestNoPlan(t *testing.T) {
 		t.Fatalf("GPT-3 on 8 GPUs: %v", err)
 	}
 	t.Log(no)
-	if len(no.Changes) == 0 || no.Changes[0].Set[0] != "cluster.nodes=8" {
+	if len(no.Changes) == 0 || no.Changes[0].Args() != "--set cluster.nodes=8" {
 		t.Errorf("changes %+v", no.Changes)
 	}
 }
