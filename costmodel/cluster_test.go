@@ -207,3 +207,12 @@ func FuzzParseCluster(f *testing.F) {
 		}
 	})
 }
+
+func TestCatalogueHasTheContractsRows(t *testing.T) {
+	for _, name := range strings.Fields(`v100-16g v100-32g dgx-a100-40g dgx-a100-80g dgx-a100 dgx-h100 dgx-h200 dgx-h800 dgx-b200 gb200-nvl72
+		p4d p4de p5 a3-high a3-mega nd-h100 l40s rtx-3090 rtx-4090 t4 cpu`) {
+		if _, err := ClusterFile(name); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -13,10 +13,12 @@ var catalogue embed.FS
 // clusterAliases are second names of catalogue rows.
 var clusterAliases = map[string]string{"dgx-a100": "dgx-a100-80g"}
 
-// gpuNodes say which node a GPU's name means in the short form 64xh100.
+// gpuNodes say which node a GPU's name means; the N of NxNAME then counts devices. Some rows have the name of
+// their GPU.
 var gpuNodes = map[string]string{
-	"a100": "dgx-a100-80g", "a100-80g": "dgx-a100-80g", "a100-40g": "dgx-a100-40g",
-	"h100": "dgx-h100", "h200": "dgx-h200", "v100": "v100-32g",
+	"a100": "dgx-a100-80g", "a100-80g": "dgx-a100-80g", "a100-40g": "dgx-a100-40g", "h100": "dgx-h100", "h200": "dgx-h200",
+	"h800": "dgx-h800", "b200": "dgx-b200", "gb200": "gb200-nvl72", "v100": "v100-32g", "v100-16g": "v100-16g", "v100-32g": "v100-32g",
+	"l40s": "l40s", "rtx-3090": "rtx-3090", "rtx-4090": "rtx-4090", "t4": "t4",
 }
 
 // ClusterNames are the names of the catalogue, sorted, without aliases.
