@@ -146,9 +146,9 @@ var ops = [NumOps]opInfo{
 
 	// experts: the one rule of its own kind, since the permutation is data
 	OpDispatch: {name: "dispatch", text: "s* h*, s* -> x c(s) h*", linear: []uint16{1}, grad: true, noKernel: laterExperts,
-		doc: "sorts tokens by expert; slot stays with the ranks that had the tokens"},
+		attrs: []string{"dim"}, doc: "sorts tokens by expert; the places, dim, stay with the ranks that had the tokens"},
 	OpCombine: {name: "combine", text: "x c(s) h*, s* -> s* h*", linear: []uint16{1}, grad: true, noKernel: laterExperts,
-		doc: "puts the experts' results back to their tokens"},
+		attrs: []string{"dim"}, doc: "puts the experts' results back to their tokens"},
 
 	// fused element-wise chains: uses and flops are the body's
 	OpFused: {name: "fused", text: "->", element: true,

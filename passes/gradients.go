@@ -79,10 +79,10 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 		g.add(n.Args[0], g.op(ir.OpPickGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
 	ir.OpDispatch: func(g *gradient, n *ir.Node, d []*ir.Value) {
-		g.add(n.Args[0], g.op(ir.OpCombine, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+		g.add(n.Args[0], g.op(ir.OpCombine, n.Attr, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
 	ir.OpCombine: func(g *gradient, n *ir.Node, d []*ir.Value) {
-		g.add(n.Args[0], g.op(ir.OpDispatch, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+		g.add(n.Args[0], g.op(ir.OpDispatch, n.Attr, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
 	// The seed: the loss is a mean over the unmasked tokens of the global batch.
 	ir.OpAccumulate: func(g *gradient, n *ir.Node, d []*ir.Value) {

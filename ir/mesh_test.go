@@ -1,0 +1,100 @@
+package ir
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestNewMesh(t *testing.T) {
+	for _, c := range []struct {
+		views []View
+		want  string
+	}{
+		{[]View{{{"tp", 1}, {"dp", 1}}}, "1"},
+		{[]View{{{"tp", 2}, {"dp", 4}}}, "tp=2 dp=4"},
+		{[]View{{{"tp", 4}, {"dp", 4}}, {{"ep", 8}, {"edp", 2}}}, "tp=4 dp.0=2 dp.1=2 : dp=dp.0*dp.1 ep=tp*dp.0 edp=dp.1"},
+		{[]View{{{"tp", 2}, {"dp", 4}}, {{"etp", 1}, {"ep", 8}, {"edp", 1}}}, "tp=2 dp=4 : ep=tp*dp"},
+		{[]View{{{"rep", 2}, {"kv", 2}}, {{"tp", 4}}}, "rep=2 kv=2 : tp=rep*kv"},
+		{[]View{{{"inner", 2}, {"outer", 3}}, {{"dp", 6}}}, "inner=2 outer=3 : dp=inner*outer"},
+	} {
+		m, err := NewMesh(c.views...)
+		if err != nil || m.String() != c.want {
+			t.Errorf("%v: %v, %v; want %s", c.views, m, err, c.want)
+		}
+	}
+	_, err := NewMesh(View{{"a", 4}, {"b", 3}}, View{{"c", 6}, {"d", 2}})
+	if want := "axes do not nest: one ends after 4 ranks, another after 6"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// anyView draws a factoring of 2^k ranks.
+func anyView(t *rapid.T, names []Axis, k int) View {
+	var v View
+	for i, n := range names {
+		e := k
+		if i+1 < len(names) {
+			e = rapid.IntRange(0, k).Draw(t, string(n))
+		}
+		v, k = append(v, Atom{n, 1 << e}), k-e
+	}
+	return v
+}
+
+// A mesh refines its views: the atoms' product is the number of ranks, and each axis of each view is there with
+// its size, its atoms a run of the mesh's.
+func TestMeshRefines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.IntRange(0, 8).Draw(t, "k")
+		views := []View{anyView(t, []Axis{"tp", "cp", "dp"}, k), anyView(t, []Axis{"etp", "ep", "edp"}, k)}
+		m, err := NewMesh(views...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Size() != 1<<k {
+			t.Fatalf("%v has %d ranks, want %d", m, m.Size(), 1<<k)
+		}
+		for _, v := range views {
+			var all, axes []Axis
+			for _, a := range v {
+				if m.Has(a.Name) != (a.Size > 1) {
+					t.Fatalf("mesh %v of view %v", m, v)
+				}
+				if a.Size > 1 {
+					axes = append(axes, a.Name)
+					all = append(all, m.expand(a.Name)...)
+					if n := m.Ranks([]Axis{a.Name}); n != a.Size {
+						t.Fatalf("%s has %d ranks in %v, want %d", a.Name, n, m, a.Size)
+					}
+				}
+			}
+			slices.Reverse(axes)
+			if !slices.Equal(all, m.Expand(axes)) || len(all) != len(m.Atoms) {
+				t.Fatalf("view %v is %v of %v", v, all, m)
+			}
+		}
+		again, err := ParseMesh(m.String())
+		if err != nil || again.String() != m.String() {
+			t.Fatalf("%v reads back as %v, %v", m, again, err)
+		}
+	})
+}
+
+func TestMeshErrors(t *testing.T) {
+	for s, want := range map[string]string{
+		"":               "mesh: want 1, or name=size for each axis",
+		"dp=1":           `mesh: "dp=1": want a new name=size, size at least 2`,
+		"dp=2 dp=2":      `mesh: "dp=2": want a new name=size, size at least 2`,
+		"dp=2 : tp=":     `mesh: "tp=": no further atom ""`,
+		"dp=2 : tp=x":    `mesh: "tp=x": no further atom "x"`,
+		"a=2 : b=a*a":    `mesh: "b=a*a": no further atom "a"`,
+		"a=2 : a=a":      `mesh: "a=a": want a new name=atom*atom`,
+		"a=4096 b=65536": "mesh: more than 16777216 ranks",
+	} {
+		if _, err := ParseMesh(s); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", s, err, want)
+		}
+	}
+}
