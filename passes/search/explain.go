@@ -50,7 +50,7 @@ type Choice struct {
 	Taken     string  `json:"taken"`
 	RunnerUp  string  `json:"runner_up"` // "" if there is no other value
 	Verdict   Verdict `json:"verdict"`
-	SlowerBy  float64 `json:"slower_by"`
+	SlowerBy  float64 `json:"slower_by"` // negative where a pin forbids what would be faster
 	OverBytes int64   `json:"over_bytes"`
 	Part      string  `json:"part"`
 	Message   string  `json:"message"`
@@ -152,9 +152,14 @@ func (s *searcher) alternative(plans []ir.Plan, than Priced) Alternative {
 	return a
 }
 
-// slowerBy is the fraction by which a takes longer than b.
+// slowerBy is the fraction by which a takes longer than b; what rounding made of equal times is none.
 func slowerBy(a, b costmodel.Predict) float64 {
-	return costmodel.SixDigits(float64(a.StepS/b.StepS) - 1)
+	const rounding = 1e-5
+	d := costmodel.SixDigits(float64(a.StepS/b.StepS) - 1)
+	if d < 0 && d > -rounding {
+		return 0
+	}
+	return d
 }
 
 // grown is the part of m that exceeds that of the other by most.
@@ -181,7 +186,11 @@ func (s *searcher) runnerUp(c *Choice, others []Alternative, best Priced) {
 		c.Message = fmt.Sprintf("%v over: %s", costmodel.Bytes(a.NoFit.OverBytes), a.NoFit.Part)
 		return
 	}
-	c.Verdict, c.SlowerBy = Slower, a.SlowerBy
+	if c.SlowerBy = a.SlowerBy; c.SlowerBy < 0 {
+		c.Verdict, c.Message = Illegal, fmt.Sprintf("%s is pinned; %s would be %.1f %% faster", c.Name, c.RunnerUp, -100*c.SlowerBy)
+		return
+	}
+	c.Verdict = Slower
 	c.Message = difference(a.Predict.Time, best.Predict.Time)
 }
 

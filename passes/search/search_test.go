@@ -147,6 +147,37 @@ func TestPins(t *testing.T) {
 	}
 }
 
+// A pin that costs time says so.
+func TestPinned(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
+	p.Pins = Pins{"tp": {"4"}}
+	r := must(t, p)
+	for _, c := range r.Choices {
+		if c.Name == "tp" && (c.Taken != "4" || c.RunnerUp != "1" || c.Verdict != Illegal || c.SlowerBy >= 0) {
+			t.Errorf("choice %+v", c)
+		}
+	}
+	for _, a := range r.Alternatives {
+		if a.Plan.TP != 4 {
+			t.Errorf("alternative %v is not as pinned", a.Plan)
+		}
+	}
+	q := *p
+	q.Pins = nil
+	best := must(t, &q).Best
+	a, err := WhyNot(&q, best, Kept(best.Plan).With(Pins{"micro_batch": {"30"}}))
+	if err != nil || a.SlowerBy <= 0 || a.Plan.TP != best.Plan.TP || a.Plan.MicroBatch != 30 {
+		t.Errorf("why not micro_batch 30: %+v, %v", a, err)
+	}
+	if _, err := Price(&q, a.Plan); err != nil {
+		t.Error(err)
+	}
+	a.Plan.TP = 3
+	if _, err := Price(&q, a.Plan); err == nil {
+		t.Error("an illegal plan has a price")
+	}
+}
+
 func TestNoPlan(t *testing.T) {
 	p := gpt3(t, 1)
 	_, err := Search(p)
