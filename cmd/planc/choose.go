@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -81,15 +80,10 @@ func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 	if e.Counts.Space == 1 {
 		f.message = fmt.Sprintf("the plan does not fit: %s on %s (%d %s)", j.Config.Name, clusterText(c), c.Devices(), c.GPU.Name)
 	}
-	for _, change := range e.Changes {
-		set := map[string]any{}
-		for _, arg := range change.Set {
-			key, value, _ := strings.Cut(arg, "=")
-			set[key] = scalar(value)
-		}
-		f.nearest = append(f.nearest, nearest{set, &change.Best.Predict})
+	for _, c := range e.Changes {
+		f.nearest = append(f.nearest, nearest{c.Set, c.Best.Predict})
 	}
 	p := e.Nearest.Plan
-	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, f.nearest)
+	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, e.Changes)
 	return f
 }

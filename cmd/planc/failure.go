@@ -39,8 +39,8 @@ func (e *noFit) Error() string { return e.message }
 
 // nearest is a change that would fit.
 type nearest struct {
-	Set     map[string]any     `json:"set"`
-	Predict *costmodel.Predict `json:"predict"`
+	Set     map[string]any    `json:"set"`
+	Predict costmodel.Predict `json:"predict"`
 }
 
 // foreign is that the job's cluster is not this machine.

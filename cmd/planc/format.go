@@ -128,9 +128,13 @@ func flowTo(label string, indent, right int, gap string, words []string) string 
 	return b.String()
 }
 
-// prose is flow of a sentence; a number and its unit stay together.
+// prose is flow of a sentence.
 func prose(label string, indent int, text string) string {
-	var words []string
+	return flow(label, indent, " ", wordsOf(text))
+}
+
+// wordsOf are a sentence's words; a number and its unit are one.
+func wordsOf(text string) (words []string) {
 	number := false
 	for _, w := range strings.Fields(text) {
 		if number && units[strings.Trim(w, ".,:;)")] {
@@ -140,7 +144,7 @@ func prose(label string, indent int, text string) string {
 		}
 		number = w[len(w)-1] >= '0' && w[len(w)-1] <= '9'
 	}
-	return flow(label, indent, " ", words)
+	return words
 }
 
 var units = map[string]bool{"%": true, "s": true, "ms": true, "µs": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true,

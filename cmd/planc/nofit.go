@@ -2,15 +2,14 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/passes/search"
 )
 
 // noFitScreen is screens.md's screen 5 after its first line: the plan that comes nearest, and what would fit.
-func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []nearest) string {
+func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change) string {
 	var b strings.Builder
 	m := p.MemoryBytes
 	at := ""
@@ -32,46 +31,14 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 	b.WriteString("  would fit, cheapest first\n")
 	const figures = 40 // the column at which memory and time begin
 	for _, c := range changes {
-		line := "    " + setArguments(c.Set)
+		line := "    " + c.Args()
 		if width(line) > figures {
 			b.WriteString(line + "\n")
 			line = ""
 		}
 		line = pad(line, figures)
-		if c.Predict != nil {
-			line += "  " + pad(size(c.Predict.MemoryBytes.Total), 9) + "  step " + seconds(float64(c.Predict.StepS))
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		p := c.Best.Predict
+		b.WriteString(line + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) + "\n")
 	}
 	return b.String()
-}
-
-// setArguments is a change as the user would type it.
-func setArguments(set map[string]any) string {
-	var args []string
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		arg := fmt.Sprintf("%s=%s", key, yamlValue(set[key]))
-		if strings.ContainsAny(arg, " []{}*?") {
-			arg = "'" + arg + "'"
-		}
-		args = append(args, "--set "+arg)
-	}
-	return strings.Join(args, " ")
-}
-
-// yamlValue is a value as --set reads it.
-func yamlValue(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case []string:
-		return "[" + strings.Join(v, ",") + "]"
-	case []any:
-		items := make([]string, len(v))
-		for i := range v {
-			items[i] = yamlValue(v[i])
-		}
-		return "[" + strings.Join(items, ",") + "]"
-	}
-	return fmt.Sprint(v)
 }

@@ -37,7 +37,10 @@ func (a *app) program(j *loaded, plan ir.Plan, dump func(stage, text string)) (*
 	var p *ir.Program
 	err := a.timed("passes", func() (result string, err error) {
 		p, err = passes.Compile(m, plan, j.recipe(), o)
-		return plan.String(), err
+		if err != nil { // the search's rules of legality should have named it
+			panic(fmt.Sprintf("the plan %v was chosen and cannot be compiled: %v", plan, err))
+		}
+		return plan.String(), nil
 	})
 	return p, err
 }

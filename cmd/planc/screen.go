@@ -189,6 +189,6 @@ func row(name, step, memory, why string) string {
 	}
 	line := pad(name, nameColumn) + lpad(step, stepColumn-nameColumn)
 	line += lpad(memory, memoryColumn-stepColumn)
-	b.WriteString(flow(line, whyColumn, " ", strings.Fields(why)))
+	b.WriteString(prose(line, whyColumn, why))
 	return b.String()
 }

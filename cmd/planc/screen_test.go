@@ -67,8 +67,9 @@ func unfit() *document {
 func TestScreens(t *testing.T) {
 	for name, got := range map[string]string{
 		"plan": planScreen(example()), "unfit": planScreen(unfit()), "explain": explainScreen(example()),
-		"nofit": noFitScreen("tp 8 · pp 4", unfit().Predict, 0, true, []nearest{{Set: map[string]any{"cluster.nodes": 6}, Predict: &costmodel.Predict{StepS: 19, MemoryBytes: costmodel.Memory{Total: 688 << 30 / 10}}},
-			{Set: map[string]any{"plan.offload": []string{"optimizer:cpu"}}}}),
+		"nofit": noFitScreen("tp 8 · pp 4", unfit().Predict, 0, true, []search.Change{
+			{Set: map[string]any{"cluster.nodes": 6}, Best: search.Priced{Predict: unfit().Predict}},
+			{Set: map[string]any{"plan.tp": nil, "plan.zero": nil, "plan.micro_batch": nil}, Best: search.Priced{Predict: unfit().Predict}}}),
 	} {
 		for line := range strings.Lines(got) {
 			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {

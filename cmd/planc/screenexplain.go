@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/passes/search"
 )
 
 // explainScreen is screens.md's screen 2.
@@ -75,7 +76,7 @@ func (d *document) bindingSentence() string {
 func (d *document) choiceTable() string {
 	line := func(name, taken, runner, cost, reason string) string {
 		left := pad(pad(pad(pad(name, 13)+taken, 24)+runner, 35)+cost, 44)
-		return flow(left, 44, " ", strings.Fields(reason))
+		return prose(left, 44, reason)
 	}
 	var b strings.Builder
 	b.WriteString(line("CHOICE", "TAKEN", "RUNNER-UP", "COST", "REASON"))
@@ -161,7 +162,7 @@ func sum(label string, words []string, total string) string {
 
 func (d *document) leverWords() (words []string) {
 	for _, l := range d.Levers {
-		words = append(words, strings.ReplaceAll(setArguments(l.Set), "--set ", "")+" "+signed(l.Speedup))
+		words = append(words, strings.ReplaceAll(search.Change{Set: l.Set}.Args(), "--set ", "")+" "+signed(l.Speedup))
 	}
 	return words
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/runtime"
+)
+
+const fullJob = `
+model: gpt2-124m
+data: {root: "${DATA}", train: [{path: a, weight: 2}, b], valid: [c]}
+train:
+  seq_len: 64
+  global_batch: 8
+  steps: 7
+  optimizer: {kind: adam, lr: 0.5, betas: [0.25, 0.75], eps: 0.125, weight_decay: 0.0625, clip_norm: 2}
+  schedule: {kind: wsd, warmup: 3, min_lr: 0.01, decay: 4}
+  seed: 11
+  eval: {every: 5, batches: 6, sample: "The"}
+  checkpoint: {every: 9}
+  on_nonfinite: stop
+cluster: 2xcpu
+`
+
+// Every run-time field of a job reaches the binary.
+func TestSettings(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "full.yaml")
+	if err := os.WriteFile(file, []byte(fullJob), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	j, err := spec.Load(file, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := runtime.Settings{Dir: dir,
+		Data: runtime.DataSettings{Root: "${DATA}", Train: []runtime.File{{Path: "a", Weight: 2}, {Path: "b", Weight: 1}},
+			Valid: []runtime.File{{Path: "c", Weight: 1}}, Tokenizer: "bytes"},
+		Train: runtime.TrainSettings{Steps: 7, Init: "random", Seed: 11, OnNonfinite: "stop",
+			Optimizer:  runtime.OptimizerSettings{LR: 0.5, Betas: [2]float64{0.25, 0.75}, Eps: 0.125, WeightDecay: 0.0625, ClipNorm: 2},
+			Schedule:   runtime.ScheduleSettings{Kind: "wsd", Warmup: 3, MinLR: 0.01, Decay: 4},
+			Eval:       runtime.EvalSettings{Every: 5, Batches: 6, Sample: "The"},
+			Checkpoint: runtime.CheckpointSettings{Every: 9}},
+	}
+	if diff := cmp.Diff(want, settings(&loaded{Job: j})); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}
+
+// Alternatives are named by what the user would pin to get them.
+func TestDifferences(t *testing.T) {
+	base := ir.SerialPlan(2, 1, ir.FullPrecision(ir.F32))
+	base.DP, base.TP, base.SP, base.Zero = 4, 2, true, 1
+	for _, c := range []struct {
+		change func(*ir.Plan)
+		want   string
+	}{
+		{func(*ir.Plan) {}, ""},
+		{func(p *ir.Plan) { p.SP = false }, "no sp"},
+		{func(p *ir.Plan) { p.Zero, p.ZeroGroup = 0, 1 }, "zero 0"},
+		{func(p *ir.Plan) { p.MicroBatch, p.MicroBatches = 4, 2 }, "micro_batch 4"},
+		{func(p *ir.Plan) { p.DP, p.TP, p.SP = 8, 1, false }, "dp 8 · tp 1"},
+		{func(p *ir.Plan) { p.DP, p.TP, p.Zero = 1, 8, 0 }, "dp 1 · tp 8"},
+		{func(p *ir.Plan) { p.AxisOrder = "dp,tp" }, "axis_order dp,tp"},
+		{func(p *ir.Plan) { p.StageLayers = "1,1" }, "stage_layers 1,1"},
+	} {
+		p := base
+		c.change(&p)
+		if got := differences(p, base); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// The reason of an alternative is the part of the step that grows most, and what it buys if that matters.
+func TestGrown(t *testing.T) {
+	from := costmodel.Time{Compute: 10, TPComm: 1}
+	for _, c := range []struct {
+		t    costmodel.Time
+		want string
+	}{
+		{from, "the same time"},
+		{costmodel.Time{Compute: 10, TPComm: 3}, "tp_comm +2.00 s"},
+		{costmodel.Time{Compute: 12, TPComm: 0.95}, "compute +2.00 s"},
+		{costmodel.Time{Compute: 12}, "compute +2.00 s, tp_comm -1.00 s"},
+	} {
+		if got := grown(c.t, from); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
