@@ -10,6 +10,7 @@
 //	doc:"last step"       for the schema and the reference
 //	enum:"a,b,c"          the values that a text may have
 //	now:"a"               those of them (or of any scalar) that work today; "-" is none
+//	keys:"a,b"            the keys of a map, if not any
 //	min, max, over, under the range of a number (over and under are exclusive)
 //
 // A type with more than one form implements [Unmarshaler]. Null is the same as absent. An integer may be

@@ -43,11 +43,6 @@ type Field struct {
 	Value *Node
 }
 
-// Scalar makes a text node.
-func Scalar(text string, at *Node) *Node {
-	return &Node{Kind: String, Text: text, Pos: at.Pos, Dir: at.Dir}
-}
-
 // Get is the value of a key, or nil if it is absent or null.
 func (n *Node) Get(key string) *Node {
 	if n == nil {
