@@ -6,6 +6,8 @@
 //
 //	root.go      the command line: unknown names, flags that come later
 //	failure.go   every error becomes an exit code, a message and, with --json, a document: in one place
+//	choose.go    the job as the search's question, and its answer
+//	pipeline.go  passes and generated code
 //	document.go  what --json prints
 //	screen*.go   what people read, laid out in 80 columns from the same document
 //	format.go    numbers as people read them
