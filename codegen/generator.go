@@ -212,10 +212,7 @@ func (g *generator) bucketTable() jen.Code {
 	return jen.Index().Add(rt("Bucket")).ValuesFunc(func(v *jen.Group) {
 		for _, b := range g.p.Buckets {
 			c := g.p.Classes[b.Class]
-			count := slices.Clone(c.Repeat)
-			if len(c.Shard) == 0 {
-				count = append(count, g.p.Mesh.Expand(c.Replicas)...)
-			}
+			count := append(slices.Clone(c.Repeat), g.p.Mesh.Expand(c.Copies())...)
 			v.Values(jen.Dict{
 				jen.Id("Offset"): jen.Lit(b.Offset), jen.Id("Elems"): jen.Lit(b.Elems), jen.Id("State"): jen.Lit(b.State),
 				jen.Id("Reduce"): g.groupCode(c.Reduce), jen.Id("Sum"): g.groupCode(c.Replicas), jen.Id("Shard"): g.groupCode(c.Shard),

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Program is what one pipeline stage runs, the same on every rank. Passes fill it in from the model and the
 // plan; the fields below Model appear as the passes that make them run.
 type Program struct {
@@ -40,6 +42,11 @@ type Class struct {
 	Replicas []Axis // the replica group: summed
 	Shard    []Axis // the part of Replicas whose ranks each own a part of the state (ZeRO >= 1)
 	Repeat   []Axis // further axes over which the parameters are replicated: the norm counts one
+}
+
+// Copies are the replicas over which a shard's state exists several times.
+func (c Class) Copies() []Axis {
+	return slices.DeleteFunc(slices.Clone(c.Replicas), func(a Axis) bool { return slices.Contains(c.Shard, a) })
 }
 
 // Slot is where a parameter lies in its layer's run of its class, in elements of one rank.

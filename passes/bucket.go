@@ -93,7 +93,7 @@ func (b *bucketer) close(k ir.Bucket) ir.Bucket {
 
 // ends writes func begin and func update.
 func ends(p *ir.Program) {
-	replicas := present(p.Mesh, "dp")
+	replicas := majorFirst(p.Mesh, replicaAxes(p.Mesh, ir.Type{}))
 	p.Begin = &ir.Func{Name: ir.BeginName, Nodes: []*ir.Node{
 		{Op: ir.OpCountTokens, Attr: ir.Attr{Axes: replicas}, Region: ir.Update}}}
 	u := &updater{p: p, f: &ir.Func{Name: ir.UpdateName}}
@@ -161,10 +161,8 @@ func (u *updater) reduce(i int) *ir.Value {
 		g.Type.Monoid, g.Type.Axes = ir.Sum, axes
 	}
 	v := u.comm(g, ir.OpAllReduce, ir.Attr{Axes: c.Reduce, Monoid: ir.Sum})
-	if len(c.Shard) > 0 {
-		return u.comm(v, ir.OpReduceScatter, ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum})
-	}
-	return u.comm(v, ir.OpAllReduce, ir.Attr{Axes: c.Replicas, Monoid: ir.Sum})
+	v = u.comm(v, ir.OpReduceScatter, ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum})
+	return u.comm(v, ir.OpAllReduce, ir.Attr{Axes: c.Copies(), Monoid: ir.Sum})
 }
 
 // optimize updates bucket i and joins the owners' parts.

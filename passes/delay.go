@@ -6,36 +6,89 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// delays decides which partial values pass their one user unresolved, so that each sum is resolved by one
-// collective at the legal point of fewest bytes (a tie: the earliest).
+// delays decides which partial values pass their users unresolved, so that each sum is resolved by one collective at
+// the legal point of fewest bytes (a tie: the earliest).
 //
-// A value may be passed if its only user is an op jointly linear in exactly those operands that are partial, all
-// over the same axes, in the layout that the user wants. Values with one user make trees, so the best
-// places are found exactly from the leaves up: resolving at a value costs its bytes, resolving before it costs
-// what its operands' best places cost. An accumulator takes partials as they are: its part is resolved at
-// the end of the step in any case.
+// A value may be passed to an op jointly linear in exactly those operands that are partial, all over the same axes, in
+// the layout that the op wants. Values with one user make trees, so the best places are found exactly from the
+// leaves up: resolving at a value costs its bytes, resolving before it costs what its operands' best places cost. An
+// accumulator takes partials as they are: its part is resolved at the end of the step in any case.
+//
+// A value with several users is passed to all of them or to none. Those that are partial over the same axes are tried
+// together, and passed if the function then resolves fewer bytes: so the gradients of K and V that are replicated
+// over some axes stay partial over these up to the accumulator, and join the gradient of the queries before it is resolved.
 func delays(p *ir.Program, f *ir.Func) map[*ir.Value]bool {
-	d := &delayer{prog: p, users: f.Users(), open: map[*ir.Value]*pending{}, delay: map[*ir.Value]bool{}}
-	for _, n := range f.Nodes {
-		d.visit(n)
+	best := walk(p, f, nil)
+	for _, group := range best.shared() {
+		try := walk(p, f, append(group, best.forced...))
+		if !try.illegal && try.bytes() < best.bytes() {
+			best = try
+		}
 	}
-	return d.delay
+	return best.delay
 }
 
 // delayer walks a function forwards; open holds the values that are partial when nothing is resolved before.
 type delayer struct {
-	prog  *ir.Program
-	users map[*ir.Value]int
-	open  map[*ir.Value]*pending
-	delay map[*ir.Value]bool
+	prog    *ir.Program
+	f       *ir.Func
+	users   map[*ir.Value]int
+	forced  []*ir.Value // values of several users that are passed
+	open    map[*ir.Value]*pending
+	delay   map[*ir.Value]bool
+	illegal bool // a user cannot take a forced value
 }
 
 // pending is a partial value: where its parts come from and what resolving it best costs in bytes.
 type pending struct {
+	own    bool // its op reduces a split dim
 	axes   []ir.Axis
 	layout ir.Layout
+	bytes  int
 	cost   int
-	from   []*ir.Value // partial operands that it passes on, nil for a reduction
+	from   []*ir.Value // partial operands that it passes on
+}
+
+func walk(p *ir.Program, f *ir.Func, forced []*ir.Value) *delayer {
+	d := &delayer{prog: p, f: f, users: f.Users(), forced: forced, open: map[*ir.Value]*pending{}, delay: map[*ir.Value]bool{}}
+	for _, n := range f.Nodes {
+		d.visit(n)
+	}
+	for _, o := range f.Outputs {
+		d.illegal = d.illegal || slices.Contains(forced, o)
+	}
+	return d
+}
+
+// shared groups the open values of several users by their axes.
+func (d *delayer) shared() [][]*ir.Value {
+	var groups [][]*ir.Value
+	for _, n := range d.f.Nodes {
+		for _, o := range n.Outs {
+			if d.open[o] == nil || d.users[o] < 2 {
+				continue
+			}
+			i := slices.IndexFunc(groups, func(g []*ir.Value) bool { return slices.Equal(d.open[g[0]].axes, d.open[o].axes) })
+			if i < 0 {
+				groups = append(groups, []*ir.Value{o})
+			} else {
+				groups[i] = append(groups[i], o)
+			}
+		}
+	}
+	return groups
+}
+
+// bytes is what the function resolves: each value that is partial and not passed.
+func (d *delayer) bytes() int {
+	sum := 0
+	for v, o := range d.open {
+		partial := o.own || slices.ContainsFunc(o.from, func(f *ir.Value) bool { return d.delay[f] })
+		if partial && !d.delay[v] {
+			sum += o.bytes
+		}
+	}
+	return sum
 }
 
 func (d *delayer) visit(n *ir.Node) {
@@ -45,6 +98,9 @@ func (d *delayer) visit(n *ir.Node) {
 	}
 	layout := nodeLayout(d.prog, n, uses)
 	passed := d.passable(n, layout)
+	for _, a := range n.Args {
+		d.illegal = d.illegal || slices.Contains(d.forced, a) && !slices.Contains(passed, a)
+	}
 	if n.Op == ir.OpAccumulate {
 		for _, v := range passed {
 			d.commit(v)
@@ -52,29 +108,37 @@ func (d *delayer) visit(n *ir.Node) {
 		return
 	}
 	for i, o := range n.Outs {
-		axes := lacking(uses, i, layout)
+		axes := lacking(d.prog.Mesh, uses, i, layout)
 		bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
 		switch {
 		case len(passed) > 0:
 			d.pass(o, passed, axes, layout, bytes)
 		case len(axes) > 0 && n.Op.Monoid(i) == ir.Sum:
-			d.open[o] = &pending{axes: axes, layout: layout, cost: bytes}
+			d.open[o] = &pending{own: true, axes: axes, layout: layout, bytes: bytes, cost: bytes}
+		}
+		if d.open[o] != nil && slices.Contains(d.forced, o) {
+			d.commit(o)
+			d.open[o].cost = 0
 		}
 	}
 }
 
-// pass opens o as a sum of the passed operands' parts, which its op may sum over further axes.
+// pass opens o as a sum of the passed operands' parts, which its op may sum over further axes. Where o is partial in
+// any case, passing costs nothing; else it is worth it only for fewer bytes, or where an accumulator takes the parts:
+// then commit walks this tree whatever the costs are.
 func (d *delayer) pass(o *ir.Value, passed []*ir.Value, own []ir.Axis, layout ir.Layout, bytes int) {
 	before := 0
+	partial := len(own) > 0
 	for _, v := range passed {
 		before += d.open[v].cost
+		partial = partial || d.delay[v]
 	}
-	// Resolving later is worth it only for fewer bytes, or where an accumulator takes the parts for nothing:
-	// then commit walks this tree whatever the costs are.
-	axes := slices.Concat(own, d.open[passed[0]].axes)
-	d.open[o] = &pending{axes: axes, layout: layout, cost: min(bytes, before), from: passed}
-	if bytes < before {
+	axes := majorFirst(d.prog.Mesh, slices.Concat(own, d.open[passed[0]].axes))
+	d.open[o] = &pending{own: len(own) > 0, axes: axes, layout: layout, bytes: bytes, cost: bytes, from: passed}
+	if partial || bytes < before {
 		d.commit(passed...)
+	} else {
+		d.open[o].cost = before
 	}
 }
 
@@ -94,7 +158,7 @@ func (d *delayer) passable(n *ir.Node, layout ir.Layout) []*ir.Value {
 	mask := uint16(0)
 	for i, a := range n.Args {
 		o := d.open[a]
-		if o == nil || d.users[a] > 1 || !sameLayout(a.Type, o.layout, layout) {
+		if o == nil || d.users[a] > 1 && !slices.Contains(d.forced, a) || !sameLayout(a.Type, o.layout, layout) {
 			continue
 		}
 		mask |= 1 << i

@@ -97,35 +97,36 @@ func (g *gradient) reverse(n *ir.Node) {
 	derive(g, n, ds)
 }
 
-// sum is the gradient of v so far: its contributions added up, in the region that they come from.
+// sum is the gradient of v so far: its contributions added up. Those of one region are added there first, so that
+// one collective resolves their sum.
 func (g *gradient) sum(v *ir.Value) *ir.Value {
 	cs := g.of[v]
 	if len(cs) == 0 {
 		return nil
 	}
-	total := cs[0]
-	for _, c := range cs[1:] {
-		n := &ir.Node{Op: ir.OpAdd, Region: g.sumRegion(v, cs), From: v.Name}
-		total = g.emit(n, v.Type, total, c)
-	}
-	g.of[v] = []*ir.Value{total}
-	return total
-}
-
-// sumRegion: partial contributions of one region are added there, so that one collective resolves their sum.
-func (g *gradient) sumRegion(v *ir.Value, cs []*ir.Value) ir.Region {
-	region := ir.Region("")
+	var regions []ir.Region
+	totals := map[ir.Region]*ir.Value{}
 	for _, c := range cs {
 		r := ir.Norm
 		if c.Def != nil {
 			r = c.Def.Region
 		}
-		if region != "" && r != region {
-			return ir.Norm
+		if totals[r] == nil {
+			regions, totals[r] = append(regions, r), c
+		} else {
+			totals[r] = g.plus(v, r, totals[r], c)
 		}
-		region = r
 	}
-	return region
+	total := totals[regions[0]]
+	for _, r := range regions[1:] {
+		total = g.plus(v, ir.Norm, total, totals[r])
+	}
+	g.of[v] = []*ir.Value{total}
+	return total
+}
+
+func (g *gradient) plus(v *ir.Value, r ir.Region, a, b *ir.Value) *ir.Value {
+	return g.emit(&ir.Node{Op: ir.OpAdd, Region: r, From: v.Name}, v.Type, a, b)
 }
 
 // finish ends the gradient of an input: a parameter's is accumulated, the stream's returned.

@@ -13,7 +13,18 @@ import (
 // brought there (parameters are stored there), its results come out there. A dim that the result lacks
 // leaves a partial; where that is resolved is [delays]'s decision. The rule is the same for forward and
 // backward functions; a saved value enters the backward function as the forward function made it.
+//
+// Axes are cut into their atoms first, so that a value that moves between an axis and a product that shares atoms
+// with it moves no more than it must.
 func partition(p *ir.Program) error {
+	layouts := map[ir.Region]ir.Layout{}
+	for name, l := range p.Layouts {
+		layouts[name] = ir.Layout{}
+		for d, axes := range l {
+			layouts[name][d] = atoms(p.Mesh, axes)
+		}
+	}
+	p.Layouts = layouts
 	for _, s := range p.Model.Segments {
 		made := map[string]*ir.Value{}
 		for _, f := range []*ir.Func{s.Forward, s.Backward, s.Logits} {
@@ -27,6 +38,24 @@ func partition(p *ir.Program) error {
 		}
 	}
 	return nil
+}
+
+// atoms are the sub-axes of axes, the major one first.
+func atoms(m ir.Mesh, axes []ir.Axis) []ir.Axis {
+	out := slices.Clone(m.Expand(axes))
+	slices.Reverse(out)
+	return out
+}
+
+// majorFirst orders atoms as the mesh has them, each once.
+func majorFirst(m ir.Mesh, axes []ir.Axis) []ir.Axis {
+	var out []ir.Axis
+	for i := len(m.Atoms) - 1; i >= 0; i-- {
+		if slices.Contains(axes, m.Atoms[i].Name) {
+			out = append(out, m.Atoms[i].Name)
+		}
+	}
+	return out
 }
 
 // partitioner rewrites one function.
@@ -125,12 +154,12 @@ func (pt *partitioner) node(n *ir.Node) error {
 	for i, o := range n.Outs {
 		logical := o.Type
 		o.Type = logical.With(layout)
-		axes, own := lacking(uses, i, layout), ir.NoMonoid
+		axes, own := lacking(pt.prog.Mesh, uses, i, layout), ir.NoMonoid
 		if len(axes) > 0 {
 			own, monoid = n.Op.Monoid(i), n.Op.Monoid(i)
 		}
 		if axes = append(axes, passed...); len(axes) > 0 {
-			o.Type.Monoid, o.Type.Axes = monoid, axes
+			o.Type.Monoid, o.Type.Axes = monoid, majorFirst(pt.prog.Mesh, axes)
 		}
 		if own != ir.NoMonoid && own != ir.Sum && len(passed) > 0 {
 			return fmt.Errorf("a %v-partial would pass over a sum-partial", own)
@@ -153,7 +182,10 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 		if !u.Whole {
 			layout[u.Dim] = region[u.Dim]
 		}
-		if u.To != "" && layout[u.Dim] != nil {
+		if u.To != "" { // one dim under two names: the region may map either
+			if len(layout[u.Dim]) == 0 {
+				layout[u.Dim] = region[u.To]
+			}
 			layout[u.To] = layout[u.Dim]
 		}
 	}
@@ -170,7 +202,7 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 }
 
 // lacking are the axes over which result i is partial by the node's own reduction.
-func lacking(uses []ir.Use, i int, layout ir.Layout) []ir.Axis {
+func lacking(m ir.Mesh, uses []ir.Use, i int, layout ir.Layout) []ir.Axis {
 	var axes []ir.Axis
 	for _, u := range uses {
 		merged := slices.ContainsFunc(uses, func(o ir.Use) bool { return slices.Contains(o.Merged, u.Dim) })
@@ -178,5 +210,5 @@ func lacking(uses []ir.Use, i int, layout ir.Layout) []ir.Axis {
 			axes = append(axes, layout[u.Dim]...)
 		}
 	}
-	return axes
+	return majorFirst(m, axes)
 }

@@ -110,27 +110,33 @@ func (r *resharder) leave() {
 			continue
 		}
 		d := r.v.Type.Dims[i].Dim
-		if to, ok := r.wanted(gone); ok {
-			r.emit(ir.OpAllToAll, ir.Attr{Dim: d, To: to, Axes: gone})
-			continue
-		}
 		for len(gone) > 0 {
-			n := 1 // a suffix that goes elsewhere as one
-			for k := len(gone); k > 1; k-- {
-				if _, ok := r.wanted(gone[len(gone)-k:]); ok {
-					n = k
-					break
-				}
-			}
-			part := gone[len(gone)-n:]
-			if to, ok := r.wanted(part); ok {
-				r.emit(ir.OpAllToAll, ir.Attr{Dim: d, To: to, Axes: slices.Clone(part)})
+			n, to := r.last(gone)
+			part := slices.Clone(gone[len(gone)-n:])
+			if to != "" {
+				r.emit(ir.OpAllToAll, ir.Attr{Dim: d, To: to, Axes: part})
 			} else {
-				r.emit(ir.OpAllGather, ir.Attr{Dim: d, Axes: slices.Clone(part)})
+				r.emit(ir.OpAllGather, ir.Attr{Dim: d, Axes: part})
 			}
 			gone = gone[:len(gone)-n]
 		}
 	}
+}
+
+// last is how many of the last axes leave as one: the most that another dim wants, or all up to those.
+func (r *resharder) last(gone []ir.Axis) (n int, to ir.Dim) {
+	for end := len(gone); end > 0; end-- {
+		for k := range end {
+			to, ok := r.wanted(gone[k:end])
+			switch {
+			case ok && end == len(gone):
+				return end - k, to
+			case ok:
+				return len(gone) - end, ""
+			}
+		}
+	}
+	return len(gone), ""
 }
 
 // wanted finds the dim that want splits by exactly these further axes.

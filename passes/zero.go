@@ -9,10 +9,10 @@ import (
 
 // zero finds how each parameter's gradient is resolved at the end of the step, and where its state lives.
 //
-// The gradient as it is accumulated is partial over the replicas (dp) and perhaps over axes that split what the
-// parameter is summed over (seq under sequence parallelism, group where K/V heads are replicated): those are
-// all-reduced first. The replica part is all-reduced at ZeRO 0; from 1 on it is reduce-scattered, and each
-// rank of the group owns a part of the optimizer state.
+// The gradient as it is accumulated is partial over the replicas (dp and cp, of experts edp) and perhaps over axes
+// that split what the parameter is summed over (seq under sequence parallelism, group where K/V heads are replicated):
+// those are all-reduced first. The replica part is all-reduced at ZeRO 0; from 1 on it is reduce-scattered over the
+// replicas or a group of them, whose ranks each own a part of the optimizer state, and the rest is all-reduced.
 func zero(p *ir.Program) error {
 	for i := len(p.Model.Segments) - 1; i >= 0; i-- {
 		s := p.Model.Segments[i]
@@ -34,24 +34,28 @@ func zero(p *ir.Program) error {
 
 // classOf is how the gradient of parameter w of segment s is resolved.
 func classOf(p *ir.Program, s *ir.Segment, w *ir.Value) (ir.Class, error) {
-	partial := gradAxes(s, w.Name)
+	partial := gradAxes(p.Mesh, s, w.Name)
 	for _, o := range p.Model.Segments {
 		for _, t := range o.Forward.Weights() {
-			if t.Param.Tied == s.Name+"."+w.Name && !slices.Equal(gradAxes(o, t.Name), partial) {
+			if t.Param.Tied == s.Name+"."+w.Name && !slices.Equal(gradAxes(p.Mesh, o, t.Name), partial) {
 				return ir.Class{}, fmt.Errorf("gradients of %s and of %s.%s, which is tied to it, are partial over different axes", w.Name, o.Name, t.Name)
 			}
 		}
 	}
 	var c ir.Class
+	replicas := replicaAxes(p.Mesh, w.Type)
 	for _, a := range partial {
-		if a == "dp" {
+		if slices.Contains(replicas, a) {
 			c.Replicas = append(c.Replicas, a)
 		} else {
 			c.Reduce = append(c.Reduce, a)
 		}
 	}
 	if p.Plan.Zero >= 1 {
-		c.Shard = c.Replicas
+		var err error
+		if c.Shard, err = shardGroup(p, c.Replicas); err != nil {
+			return c, err
+		}
 	}
 	split := map[ir.Axis]bool{}
 	for _, e := range w.Type.Dims {
@@ -70,11 +74,34 @@ func classOf(p *ir.Program, s *ir.Segment, w *ir.Value) (ir.Class, error) {
 	return c, nil
 }
 
-// gradAxes are the axes over which the segment accumulates the parameter's gradient.
-func gradAxes(s *ir.Segment, param string) []ir.Axis {
+// replicaAxes are the atoms of the axes over which a parameter of type t has replicas that see different tokens.
+func replicaAxes(m ir.Mesh, t ir.Type) []ir.Axis {
+	if t.Has(ir.Expert) {
+		return m.Expand(present(m, "edp"))
+	}
+	return m.Expand(present(m, "dp", "cp"))
+}
+
+// shardGroup is the part of the replicas whose ranks share one copy of the state: all of them, or the plan's
+// zero_group consecutive ones.
+func shardGroup(p *ir.Program, replicas []ir.Axis) ([]ir.Axis, error) {
+	want := p.Plan.ZeroGroup
+	if want <= 1 || want >= p.Mesh.Ranks(replicas) {
+		return replicas, nil
+	}
+	for i := range replicas {
+		if p.Mesh.Ranks(replicas[i:]) == want {
+			return replicas[i:], nil
+		}
+	}
+	return nil, fmt.Errorf("no axes of the replicas %v make zero_group %d", replicas, want)
+}
+
+// gradAxes are the axes over which the segment accumulates the parameter's gradient, as the mesh orders them.
+func gradAxes(m ir.Mesh, s *ir.Segment, param string) []ir.Axis {
 	for _, n := range s.Backward.Nodes {
 		if n.Op == ir.OpAccumulate && n.Attr.Into == param {
-			return slices.Sorted(slices.Values(n.Args[0].Type.Axes))
+			return majorFirst(m, m.Expand(n.Args[0].Type.Axes))
 		}
 	}
 	panic("passes: no gradient of " + param)
@@ -83,7 +110,7 @@ func gradAxes(s *ir.Segment, param string) []ir.Axis {
 // classIndex finds the class among the program's, or adds it.
 func classIndex(p *ir.Program, c ir.Class) int {
 	for i, o := range p.Classes {
-		if slices.Equal(o.Reduce, c.Reduce) && slices.Equal(o.Replicas, c.Replicas) && slices.Equal(o.Repeat, c.Repeat) {
+		if slices.Equal(o.Reduce, c.Reduce) && slices.Equal(o.Replicas, c.Replicas) && slices.Equal(o.Shard, c.Shard) && slices.Equal(o.Repeat, c.Repeat) {
 			return i
 		}
 	}
