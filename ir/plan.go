@@ -75,39 +75,37 @@ func (p Plan) String() string {
 }
 
 // Mesh is the plan's mesh for a model with the given number of K/V heads (0: not an attention model). tp
-// beyond the K/V heads splits into rep (fastest) and kv, so that K/V are replicated over rep.
+// beyond the K/V heads is the product of rep (fastest) and kv, so that K/V are replicated over rep; dp beyond
+// the plan's zero_group is the product of inner and outer, so that state is sharded over inner.
 func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 	size := map[string]int{"dp": p.DP, "tp": p.TP, "pp": p.PP, "cp": p.CP}
-	var view View
+	var view, fine View
 	for _, a := range strings.Split(p.AxisOrder, ",") {
-		if n, ok := size[a]; ok {
-			view = append(view, Atom{Axis(a), n})
-			delete(size, a)
-		}
-	}
-	for a, n := range size {
-		if n > 1 {
-			return Mesh{}, fmt.Errorf("axis order %q lacks %s", p.AxisOrder, a)
-		}
-	}
-	if kvHeads == 0 || p.TP <= kvHeads {
-		return NewMesh(view)
-	}
-	return p.replicateHeads(view, kvHeads)
-}
-
-// replicateHeads cuts tp into rep and kv.
-func (p Plan) replicateHeads(view View, kvHeads int) (Mesh, error) {
-	if p.TP%kvHeads != 0 {
-		return Mesh{}, fmt.Errorf("tp %d is no multiple of %d K/V heads", p.TP, kvHeads)
-	}
-	var fine View
-	for _, a := range view {
-		if a.Name != "tp" {
-			fine = append(fine, a)
+		n, ok := size[a]
+		if !ok {
 			continue
 		}
-		fine = append(fine, Atom{"rep", p.TP / kvHeads}, Atom{"kv", kvHeads})
+		delete(size, a)
+		view = append(view, Atom{Axis(a), n})
+		switch {
+		case a == "tp" && kvHeads > 0 && n > kvHeads:
+			if n%kvHeads != 0 {
+				return Mesh{}, fmt.Errorf("tp %d is no multiple of %d K/V heads", n, kvHeads)
+			}
+			fine = append(fine, Atom{"rep", n / kvHeads}, Atom{"kv", kvHeads})
+		case a == "dp" && p.Zero > 0 && p.CP == 1 && p.ZeroGroup > 1 && p.ZeroGroup < n:
+			if n%p.ZeroGroup != 0 {
+				return Mesh{}, fmt.Errorf("dp %d is no multiple of zero_group %d", n, p.ZeroGroup)
+			}
+			fine = append(fine, Atom{"inner", p.ZeroGroup}, Atom{"outer", n / p.ZeroGroup})
+		default:
+			fine = append(fine, Atom{Axis(a), n})
+		}
+	}
+	for _, a := range []string{"dp", "tp", "pp", "cp"} {
+		if size[a] > 1 {
+			return Mesh{}, fmt.Errorf("axis order %q lacks %s", p.AxisOrder, a)
+		}
 	}
 	return NewMesh(fine, view)
 }

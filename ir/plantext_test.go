@@ -122,4 +122,15 @@ func TestPlanMesh(t *testing.T) {
 			t.Errorf("dp %d tp %d kv %d: %s, want %s", c.dp, c.tp, c.kv, got, c.want)
 		}
 	}
+	plan.DP, plan.TP, plan.AxisOrder, plan.Zero = 6, 4, "tp,dp", 1
+	for group, want := range map[int]string{
+		1: "rep=2 kv=2 dp=6 : tp=rep*kv", 6: "rep=2 kv=2 dp=6 : tp=rep*kv",
+		2: "rep=2 kv=2 inner=2 outer=3 : tp=rep*kv dp=inner*outer", 4: "dp 6 is no multiple of zero_group 4",
+	} {
+		plan.ZeroGroup = group
+		m, err := plan.Mesh(2)
+		if got := m.String(); got != want && (err == nil || err.Error() != want) {
+			t.Errorf("zero_group %d: %s, %v; want %s", group, got, err, want)
+		}
+	}
 }

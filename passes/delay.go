@@ -17,10 +17,12 @@ import (
 // A value with several users is passed to all of them or to none. Those that are partial over the same axes are tried
 // together, and passed if the function then resolves fewer bytes: so the gradients of K and V that are replicated
 // over some axes stay partial over these up to the accumulator, and join the gradient of the queries before it is resolved.
-func delays(p *ir.Program, f *ir.Func) map[*ir.Value]bool {
-	best := walk(p, f, nil)
+//
+// Values of the names in saved are needed whole elsewhere, so they are not passed.
+func delays(p *ir.Program, f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
+	best := walk(p, f, saved, nil)
 	for _, group := range best.shared() {
-		try := walk(p, f, append(group, best.forced...))
+		try := walk(p, f, saved, append(group, best.forced...))
 		if !try.illegal && try.bytes() < best.bytes() {
 			best = try
 		}
@@ -32,6 +34,7 @@ func delays(p *ir.Program, f *ir.Func) map[*ir.Value]bool {
 type delayer struct {
 	prog    *ir.Program
 	f       *ir.Func
+	saved   map[string]bool
 	users   map[*ir.Value]int
 	forced  []*ir.Value // values of several users that are passed
 	open    map[*ir.Value]*pending
@@ -49,8 +52,9 @@ type pending struct {
 	from   []*ir.Value // partial operands that it passes on
 }
 
-func walk(p *ir.Program, f *ir.Func, forced []*ir.Value) *delayer {
-	d := &delayer{prog: p, f: f, users: f.Users(), forced: forced, open: map[*ir.Value]*pending{}, delay: map[*ir.Value]bool{}}
+func walk(p *ir.Program, f *ir.Func, saved map[string]bool, forced []*ir.Value) *delayer {
+	d := &delayer{prog: p, f: f, saved: saved, users: f.Users(), forced: forced,
+		open: map[*ir.Value]*pending{}, delay: map[*ir.Value]bool{}}
 	for _, n := range f.Nodes {
 		d.visit(n)
 	}
@@ -65,7 +69,7 @@ func (d *delayer) shared() [][]*ir.Value {
 	var groups [][]*ir.Value
 	for _, n := range d.f.Nodes {
 		for _, o := range n.Outs {
-			if d.open[o] == nil || d.users[o] < 2 {
+			if d.open[o] == nil || d.users[o] < 2 || d.saved[o.Name] {
 				continue
 			}
 			i := slices.IndexFunc(groups, func(g []*ir.Value) bool { return slices.Equal(d.open[g[0]].axes, d.open[o].axes) })
@@ -158,7 +162,7 @@ func (d *delayer) passable(n *ir.Node, layout ir.Layout) []*ir.Value {
 	mask := uint16(0)
 	for i, a := range n.Args {
 		o := d.open[a]
-		if o == nil || d.users[a] > 1 && !slices.Contains(d.forced, a) || !sameLayout(a.Type, o.layout, layout) {
+		if o == nil || d.saved[a.Name] || d.users[a] > 1 && !slices.Contains(d.forced, a) || !sameLayout(a.Type, o.layout, layout) {
 			continue
 		}
 		mask |= 1 << i

@@ -31,7 +31,11 @@ func partition(p *ir.Program) error {
 			if f == nil {
 				continue
 			}
-			pt := &partitioner{prog: p, f: f, made: made, now: map[*ir.Value]*ir.Value{}, moved: map[string]*ir.Value{}, delay: delays(p, f)}
+			saved := map[string]bool{}
+			if f == s.Forward {
+				saved = savedNames(s)
+			}
+			pt := &partitioner{prog: p, f: f, made: made, now: map[*ir.Value]*ir.Value{}, moved: map[string]*ir.Value{}, delay: delays(p, f, saved)}
 			if err := pt.run(); err != nil {
 				return fmt.Errorf("segment %s: %w", s.Name, err)
 			}
