@@ -1,0 +1,215 @@
+package passes
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"pgregory.net/rapid"
+)
+
+// anyModel draws a small configuration that the drawn degree of tp divides.
+func anyModel(t *rapid.T) (spec.Config, ir.Plan) {
+	pick := func(name string, xs ...int) int { return rapid.SampledFrom(xs).Draw(t, name) }
+	c := rapid.SampledFrom([]spec.Config{gpt2, llama}).Draw(t, "family")
+	c.Layers, c.Vocab = pick("layers", 1, 2, 5), rapid.IntRange(3, 70).Draw(t, "vocab")
+	c.Hidden, c.FFN, c.HeadDim = pick("hidden", 4, 12, 40), pick("ffn", 8, 24, 40), pick("head_dim", 2, 6)
+	c.Heads, c.KVHeads = 8, pick("kv_heads", 1, 2, 4, 8)
+	if c.Family == "gpt2" {
+		c.KVHeads = 8
+	}
+	c.DropAttn, c.DropResid, c.DropEmbd = 0, rapid.SampledFrom([]float64{0, 0.1}).Draw(t, "drop"), 0
+	c.Tied = rapid.Bool().Draw(t, "tied")
+	p := planOf(c, pick("dp", 1, 2, 4), pick("tp", 1, 2, 4, 8), rapid.Bool().Draw(t, "sp"))
+	p.SP = p.SP && p.TP > 1
+	p.Zero, p.ZeroGroup = pick("zero", 0, 1), pick("zero_group", 1, 2)
+	p.MicroBatch, p.MicroBatches = pick("micro_batch", 1, 3), pick("micro_batches", 1, 2)
+	p.Precision = ir.FullPrecision(rapid.SampledFrom([]ir.Elem{ir.F32, ir.F64}).Draw(t, "elem"))
+	return c, p
+}
+
+// span is the bytes of a value and the ops during which it is alive.
+type span struct {
+	v           *ir.Value
+	lo, hi      int
+	first, last int
+}
+
+// overlap reports two values that share a byte while both are alive. Values of one name are one.
+func overlap(spans []span) error {
+	for i, a := range spans {
+		for _, b := range spans[:i] {
+			if a.lo < b.hi && b.lo < a.hi && a.first <= b.last && b.first <= a.last && a.v.Name != b.v.Name {
+				return fmt.Errorf("%s [%d, %d) of ops %d to %d and %s [%d, %d) of ops %d to %d overlap in %s",
+					a.v.Name, a.lo, a.hi, a.first, a.last, b.v.Name, b.lo, b.hi, b.first, b.last, a.v.Place.Region)
+			}
+		}
+	}
+	return nil
+}
+
+// root is the value whose memory v views.
+func root(v *ir.Value) *ir.Value {
+	for v.Def != nil && v.Def.Op.View() {
+		v = v.Def.Args[0]
+	}
+	return v
+}
+
+// spansOf lists the values of a function that lie in a region, from the op that makes each to the last that reads it.
+// What outlives the function, forever says, is alive throughout.
+func spansOf(p *ir.Program, f *ir.Func, region string, forever bool) []span {
+	at := map[*ir.Value]int{}
+	var spans []span
+	add := func(v *ir.Value, i int) {
+		if v.Place.Region == region && v.Kind != ir.Weight && root(v) == v {
+			at[v] = len(spans)
+			spans = append(spans, span{v, v.Place.Offset, v.Place.Offset + v.Type.LocalBytes(p.Mesh), i, i})
+		}
+	}
+	for _, v := range f.Inputs {
+		add(v, -1)
+	}
+	for i, n := range f.Nodes {
+		for _, a := range n.Args {
+			if k, ok := at[root(a)]; ok {
+				spans[k].last = i
+			}
+		}
+		for _, o := range n.Outs {
+			add(o, i)
+		}
+	}
+	for i := range spans {
+		if forever {
+			spans[i].first, spans[i].last = -1, len(f.Nodes)
+		}
+	}
+	for _, o := range f.Outputs {
+		if k, ok := at[root(o)]; ok {
+			spans[k].last = len(f.Nodes)
+		}
+	}
+	return spans
+}
+
+// checkMemory is a second opinion on what pass memory laid out.
+func checkMemory(p *ir.Program) error {
+	end := 0
+	for _, r := range p.Arena {
+		if r.Offset != end || r.Offset%64 != 0 || r.Size%64 != 0 || r.Size < 0 {
+			return fmt.Errorf("region %s is [%d, %d), the one before it ends at %d", r.Name, r.Offset, r.Offset+r.Size, end)
+		}
+		end = r.Offset + r.Size
+	}
+	temps := p.Region(ir.RegionWorkspace).Size - 2*p.Stream // then dy and dx
+	for _, s := range p.Model.Segments {
+		for _, f := range s.Funcs() {
+			for _, region := range []string{ir.PlaceWork, ir.PlaceSlot} {
+				spans := spansOf(p, f, region, region == ir.PlaceSlot)
+				for _, x := range spans {
+					if x.lo%64 != 0 || region == ir.PlaceWork && x.hi > temps || region == ir.PlaceSlot && x.hi > p.PlaceSize(s.Name, region) {
+						return fmt.Errorf("func %s: %s is at [%d, %d) of %s", f.Name, x.v.Name, x.lo, x.hi, region)
+					}
+				}
+				if err := overlap(spans); err != nil {
+					return fmt.Errorf("func %s: %w", f.Name, err)
+				}
+			}
+		}
+	}
+	return checkStack(p)
+}
+
+// checkStack holds the slots of all layers apart, and inside the activation region.
+func checkStack(p *ir.Program) error {
+	end := 0
+	for i, s := range p.Stack {
+		if s.Offset != end || s.Offset%64 != 0 || s.Slot%64 != 0 {
+			return fmt.Errorf("the slots of %s begin at %d, those before end at %d", s.Segment, s.Offset, end)
+		}
+		end += s.Slot * p.Model.Segments[i].Count
+		if x := p.Model.Segments[i].Forward.Value(StreamName); x != nil && x.Place.Offset != 0 {
+			return fmt.Errorf("the input of %s does not begin its slot", s.Segment)
+		}
+	}
+	if size := p.Region(ir.RegionActivations).Size; end > size {
+		return fmt.Errorf("slots end at %d, the region at %d", end, size)
+	}
+	return nil
+}
+
+// No two values that are alive at one time share a byte, in any model and plan.
+func TestMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, plan := anyModel(t)
+		p, err := Compile(build(c), plan, ir.Recipe{Optimizer: rapid.SampledFrom([]string{"adamw", "sgd"}).Draw(t, "optimizer")}, Options{Check: true})
+		if err != nil {
+			t.Skip(err) // a dim that an axis does not divide
+		}
+		if err := checkMemory(p); err != nil {
+			t.Fatalf("%s: %v", plan.Text(), err)
+		}
+		if err := checkFlat(p); err != nil {
+			t.Fatalf("%s: %v", plan.Text(), err)
+		}
+	})
+}
+
+// checkFlat holds the parameters of the flat space apart, and inside their buckets.
+func checkFlat(p *ir.Program) error {
+	elems := 0
+	for _, k := range p.Buckets {
+		if k.Offset != elems || k.Offset%alignElems != 0 {
+			return fmt.Errorf("bucket at %d, the one before it ends at %d", k.Offset, elems)
+		}
+		elems += k.Elems
+		taken := make([]bool, k.Elems)
+		for _, c := range k.Chunks {
+			for _, s := range p.Slots {
+				if s.Segment != c.Segment || s.Class != k.Class {
+					continue
+				}
+				for i := range s.Elems {
+					at := c.Offset + s.Offset + i - k.Offset
+					if at < 0 || at >= len(taken) || taken[at] {
+						return fmt.Errorf("%s.%s of layer %d is at %d of bucket [%d, %d)", s.Segment, s.Param, c.Layer, at, k.Offset, k.Offset+k.Elems)
+					}
+					taken[at] = true
+				}
+			}
+		}
+	}
+	if size := p.Region(ir.RegionParams).Size; size < elems*p.Plan.Precision.Params.Size() {
+		return fmt.Errorf("%d elements in %d bytes", elems, size)
+	}
+	return nil
+}
+
+// The checker of this file does find what is wrong.
+func TestMemoryCheckerSees(t *testing.T) {
+	for name, spoil := range map[string]func(*ir.Program){
+		"workspace": func(p *ir.Program) {
+			for _, n := range p.Model.Segments[1].Backward.Nodes {
+				for _, o := range n.Outs {
+					if o.Place.Region == ir.PlaceWork {
+						o.Place.Offset = 0
+					}
+				}
+			}
+		},
+		"slot": func(p *ir.Program) {
+			x := p.Model.Segments[1].Forward.Nodes[0].Outs[0]
+			x.Place = ir.Place{Region: ir.PlaceSlot}
+		},
+		"arena": func(p *ir.Program) { p.Arena[2].Offset -= 64 },
+		"stack": func(p *ir.Program) { p.Stack[1].Slot *= 2 },
+	} {
+		p := compile(t, build(llama), planOf(llama, 1, 1, false), Options{})
+		spoil(p)
+		if checkMemory(p) == nil {
+			t.Errorf("%s: nothing is found", name)
+		}
+	}
+}
