@@ -10,13 +10,13 @@ import (
 
 // How a passage is sampled at the end of a run.
 const (
-	sampleTokens = 200
+	sampleTokens = 160
 	temperature  = 0.8
 	sampleKey    = 0x73616d70 // "samp": apart from the other uses of the seed
 )
 
-// sample continues a prompt, byte by byte, and returns both. All ranks compute the logits in lockstep;
-// the draw is keyed by seed, step and position. It is cut short where ctx ends.
+// sample continues a prompt, byte by byte, and returns both. The ranks of the first replica compute the logits
+// in lockstep: no forward pass talks to another replica. The draw is keyed by seed, step and position. It is cut short where ctx ends.
 func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 	tokenizer, err := data.NewTokenizer(r.s.Data.Tokenizer)
 	if err != nil {
@@ -30,6 +30,9 @@ func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
 		err := r.crew.do(func(k *Rank) {
+			if k.replica() != 0 {
+				return
+			}
 			k.Training, k.Pos = false, len(window)-1
 			k.show(window)
 			r.p.Logits(k)
