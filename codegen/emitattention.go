@@ -49,9 +49,12 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		d[jen.Id("Dropout")], d[jen.Id("Key")] = e.drop(n), e.dropKey(n)
 		d[jen.Id("Batch0")] = e.offset(q.Dims[0])
 	}
-	for name, x := range map[string]ir.Extent{"Head0": at(q, ir.Head), "Group0": group, "Pos0": at(q, ir.Seq), "KPos0": at(k, ir.KSeq)} {
-		if len(x.Axes) > 0 {
-			d[jen.Id(name)] = e.offset(x)
+	for _, o := range []struct {
+		field string
+		of    ir.Extent
+	}{{"Head0", at(q, ir.Head)}, {"Group0", group}, {"Pos0", at(q, ir.Seq)}, {"KPos0", at(k, ir.KSeq)}} {
+		if len(o.of.Axes) > 0 {
+			d[jen.Id(o.field)] = e.offset(o.of)
 		}
 	}
 	return jen.Qual(cpuPath, "AttentionShape").Values(d)

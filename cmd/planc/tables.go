@@ -2,6 +2,8 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -13,7 +15,7 @@ import (
 func settings(j *loaded) runtime.Settings {
 	t := j.Train
 	return runtime.Settings{
-		Dir: absolute(j.Dir),
+		Dir: dataFolder(j),
 		Data: runtime.DataSettings{Root: j.Data.Root, Train: dataFiles(j.Data.Train), Valid: dataFiles(j.Data.Valid.Files),
 			ValidFraction: j.Data.Valid.Fraction, Tokenizer: j.Data.Tokenizer},
 		Train: runtime.TrainSettings{
@@ -27,12 +29,24 @@ func settings(j *loaded) runtime.Settings {
 	}
 }
 
-// absolute is the job's folder, from which the binary finds its data wherever it is called.
-func absolute(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
+// dataFolder is the job's folder, from which the binary finds its data wherever it is called; "" if no path of the
+// job starts there, so that the generated code is the same wherever the job lies.
+func dataFolder(j *loaded) string {
+	needed := j.Train.Init != "" && j.Train.Init != "random" && !filepath.IsAbs(j.Train.Init)
+	for _, s := range slices.Concat(j.Data.Train, j.Data.Valid.Files) {
+		path := s.Path
+		if !strings.HasPrefix(path, "goroot:") && !filepath.IsAbs(path) {
+			path = filepath.Join(j.Data.Root, path)
+			needed = needed || !filepath.IsAbs(path) && !strings.HasPrefix(path, "$")
+		}
+	}
+	if !needed {
+		return ""
+	}
+	if abs, err := filepath.Abs(j.Dir); err == nil {
 		return abs
 	}
-	return dir
+	return j.Dir
 }
 
 func dataFiles(sources spec.Sources) (files []runtime.File) {

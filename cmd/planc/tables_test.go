@@ -40,7 +40,7 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := runtime.Settings{Dir: dir,
+	want := runtime.Settings{ // no Dir: ${DATA} says where the files are
 		Data: runtime.DataSettings{Root: "${DATA}", Train: []runtime.File{{Path: "a", Weight: 2}, {Path: "b", Weight: 1}},
 			Valid: []runtime.File{{Path: "c", Weight: 1}}, Tokenizer: "bytes"},
 		Train: runtime.TrainSettings{Steps: 7, Init: "random", Seed: 11, OnNonfinite: "stop",
@@ -51,6 +51,10 @@ func TestSettings(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, settings(&loaded{Job: j})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	j.Data.Root = "here"
+	if got := settings(&loaded{Job: j}).Dir; got != dir {
+		t.Errorf("Dir of relative files is %q, want %q", got, dir)
 	}
 }
 

@@ -1,0 +1,192 @@
+package golden_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// A case is a txtar archive: a job, and what every stage makes of it: the plan, the program after each pass, the
+// generated Go, and the losses that the built program printed. With -update a case is recorded, which builds the
+// program and runs it twice; without, the stages are compared, which needs neither a build nor a run.
+
+// caseSteps is how long a recorded program trains.
+const caseSteps = 5
+
+func TestCases(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("cases", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	planc := buildPlanc(t)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { runCase(t, planc, file) })
+	}
+}
+
+func runCase(t *testing.T, planc, file string) {
+	old, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &goldenCase{t: t, planc: planc, dir: t.TempDir(), old: old, now: &txtar.Archive{Comment: old.Comment}}
+	for _, f := range old.Files {
+		if !strings.HasPrefix(f.Name, "out/") {
+			c.now.Files = append(c.now.Files, f)
+			c.must(os.WriteFile(filepath.Join(c.dir, f.Name), f.Data, 0o644))
+		}
+	}
+	c.stages()
+	if updating() {
+		c.add("out/losses.txt", c.record())
+		c.must(os.WriteFile(file, txtar.Format(c.now), 0o644))
+		return
+	}
+	c.add("out/losses.txt", c.recorded("out/losses.txt"))
+	c.compare()
+}
+
+// goldenCase is one case under way.
+type goldenCase struct {
+	t          *testing.T
+	planc, dir string
+	old, now   *txtar.Archive
+}
+
+func (c *goldenCase) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *goldenCase) add(name string, data []byte) {
+	c.now.Files = append(c.now.Files, txtar.File{Name: name, Data: data})
+}
+
+func (c *goldenCase) recorded(name string) []byte {
+	for _, f := range c.old.Files {
+		if f.Name == name {
+			return f.Data
+		}
+	}
+	return nil
+}
+
+// run is planc's standard output in the case's folder.
+func (c *goldenCase) run(args ...string) []byte {
+	c.t.Helper()
+	cmd := exec.Command(c.planc, args...)
+	cmd.Dir = c.dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		c.t.Fatalf("planc %v: %v\n%s", args, err, stderr.Bytes())
+	}
+	return out
+}
+
+// stages adds what the compiler makes of the job.
+func (c *goldenCase) stages() {
+	c.add("out/plan.json", c.plan())
+	for _, f := range txtar.Parse(c.run("ir", "--all")).Files {
+		c.add("out/"+f.Name, f.Data)
+	}
+	c.run("compile", "-o", "train", "--emit", "emitted")
+	src, err := filepath.Glob(filepath.Join(c.dir, "emitted", "*.go"))
+	c.must(err)
+	for _, path := range src {
+		text, err := os.ReadFile(path)
+		c.must(err)
+		c.add("out/gen/"+filepath.Base(path), predictions.ReplaceAll(text, nil))
+	}
+}
+
+// predictions are the lines of generated code that change with the cost model.
+var predictions = regexp.MustCompile(`(?s)\tPredict: rt\.Predict\{.*?\n\t\},\n|\t+FlopsStep: [^\n]*\n`)
+
+// plan is the chosen plan, without prices: those change with the cost model, the program does not.
+func (c *goldenCase) plan() []byte {
+	var doc struct {
+		Plan json.RawMessage `json:"plan"`
+	}
+	c.must(json.Unmarshal(c.run("plan", "--json"), &doc))
+	var b bytes.Buffer
+	c.must(json.Indent(&b, doc.Plan, "", "  "))
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// record trains twice; the same program gives the same bits.
+func (c *goldenCase) record() []byte {
+	first, second := c.losses("first"), c.losses("second")
+	if first != second {
+		c.t.Fatalf("the program is not deterministic:\n%s\n%s", first, second)
+	}
+	return fmt.Appendf(nil, "recorded on %s/%s, %s\n%s", runtime.GOOS, runtime.GOARCH, runtime.Version(), first)
+}
+
+func (c *goldenCase) losses(dir string) string {
+	c.t.Helper()
+	cmd := exec.Command(filepath.Join(c.dir, "train"), "--steps", fmt.Sprint(caseSteps), "--resume", "never", "--dir", dir)
+	cmd.Dir = c.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.t.Fatalf("train: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(c.dir, dir, "metrics.jsonl"))
+	c.must(err)
+	var b strings.Builder
+	for _, line := range strings.Split(string(text), "\n") {
+		var m struct {
+			Step     int
+			Loss     *float64
+			GradNorm float64 `json:"grad_norm"`
+		}
+		if json.Unmarshal([]byte(line), &m) == nil && m.Loss != nil {
+			fmt.Fprintf(&b, "step %d  loss %.9g  grad_norm %.9g\n", m.Step, *m.Loss, m.GradNorm)
+		}
+	}
+	return b.String()
+}
+
+// compare wants every section as recorded.
+func (c *goldenCase) compare() {
+	if len(c.now.Files) != len(c.old.Files) {
+		c.t.Errorf("%d sections, recorded were %d; to record: go test ./golden -run TestCases -update", len(c.now.Files), len(c.old.Files))
+	}
+	for _, f := range c.now.Files {
+		if want := c.recorded(f.Name); !bytes.Equal(f.Data, want) {
+			c.t.Errorf("%s is not as recorded (go test ./golden -run TestCases -update):\n%s", f.Name, firstDifference(want, f.Data))
+		}
+	}
+	if len(c.recorded("out/losses.txt")) == 0 {
+		c.t.Error("no recorded losses: the case was never run")
+	}
+}
+
+// firstDifference shows where two texts part.
+func firstDifference(want, got []byte) string {
+	w, g := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
+	for i := range max(len(w), len(g)) {
+		at := func(s []string) string {
+			if i < len(s) {
+				return s[i]
+			}
+			return "(end)"
+		}
+		if at(w) != at(g) {
+			return fmt.Sprintf("line %d\n- %s\n+ %s", i+1, at(w), at(g))
+		}
+	}
+	return "(equal)"
+}
