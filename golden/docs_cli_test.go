@@ -1,0 +1,142 @@
+package golden_test
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const cliPage = "docs/cli.md"
+
+// cliJob compiles to a small binary.
+const cliJob = `
+model: {model_type: gpt2, vocab_size: 256, n_positions: 8, n_embd: 8, n_layer: 1, n_head: 1}
+data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}
+train: {seq_len: 8, global_batch: 1, steps: 1}
+cluster: 1xcpu
+`
+
+var (
+	heading  = regexp.MustCompile(`(?m)^## (.*)$`)
+	flagRow  = regexp.MustCompile("(?m)^\\| `--([a-z-]+)(?: ([^`]+))?`")
+	flagHelp = regexp.MustCompile(`(?m)^ +(?:-[a-zA-Z], +)?--([a-z-]+)(?: (\S+))?`)
+	command  = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
+	notYet   = regexp.MustCompile("`(planc [a-z]+|planc [a-z]+ --[a-z-]+(?: cuda)?|\\./train --[a-z-]+)`")
+)
+
+// flagsOf finds flags with what they take: "--set KEY=VALUE".
+func flagsOf(pattern *regexp.Regexp, text string) map[string]bool {
+	flags := map[string]bool{}
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		flags[strings.TrimSpace("--"+m[1]+" "+strings.ReplaceAll(m[2], `\|`, "|"))] = true
+	}
+	return flags
+}
+
+// sections are the page's texts by heading.
+func sections(page string) map[string]string {
+	out := map[string]string{}
+	at := heading.FindAllStringSubmatchIndex(page, -1)
+	for i, m := range at {
+		end := len(page)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		out[page[m[2]:m[3]]] = page[m[1]:end]
+	}
+	return out
+}
+
+// Every command and every flag has a line in docs/cli.md, no line is stale, and what it says is not there yet is
+// refused by name.
+func TestCommandLineIsDocumented(t *testing.T) {
+	bin := buildPlanc(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "planc.yaml"), []byte(cliJob), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, bin, "cli")
+	call := func(name string, args ...string) (string, error) {
+		cmd := exec.Command(name, args...)
+		cmd.Dir, cmd.Env = dir, w.env
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	must := func(out string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return out
+	}
+	must(call(bin, "compile", "-o", "train"))
+
+	page := sections(docPages(t)[cliPage])
+	help := must(call(bin, "--help"))
+	same(t, "planc", flagsOf(flagRow, page["planc"]), flagsOf(flagHelp, help))
+	_, list, _ := strings.Cut(help, "Available Commands:")
+	list, _, _ = strings.Cut(list, "Flags:")
+	for _, m := range command.FindAllStringSubmatch(list, -1) {
+		if m[1] == "help" {
+			continue
+		}
+		text, ok := page["planc "+m[1]]
+		if !ok {
+			t.Errorf("%s has no section on planc %s", cliPage, m[1])
+		}
+		said := flagsOf(flagRow, page["Flags of the job"]+text+page["planc"])
+		delete(said, "--version")
+		same(t, "planc "+m[1], said, flagsOf(flagHelp, must(call(bin, m[1], "--help"))))
+		delete(page, "planc "+m[1])
+	}
+	for name := range page {
+		if strings.HasPrefix(name, "planc ") {
+			t.Errorf("%s has a section on %s, which is no command", cliPage, name)
+		}
+	}
+	same(t, "a training binary", flagsOf(flagRow, page["The binary"]), flagsOf(flagHelp, must(call("./train", "--help"))))
+	later(t, page["Not there yet"], bin, call)
+}
+
+// same compares the flags that the page has with those that there are.
+func same(t *testing.T, of string, said, are map[string]bool) {
+	t.Helper()
+	if len(are) < 3 {
+		t.Errorf("the help of %s lists %d flags: has its layout changed?", of, len(are))
+	}
+	for _, f := range slices.Sorted(maps.Keys(are)) {
+		if !said[f] {
+			t.Errorf("%s has no line on %s of %s", cliPage, f, of)
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(said)) {
+		if !are[f] {
+			t.Errorf("%s says %s of %s, which is not so", cliPage, f, of)
+		}
+	}
+}
+
+// later tries what the page says is not there yet.
+func later(t *testing.T, text, bin string, call func(string, ...string) (string, error)) {
+	t.Helper()
+	named := notYet.FindAllStringSubmatch(text, -1)
+	if len(named) < 10 {
+		t.Errorf("%s names %d things that are not there yet", cliPage, len(named))
+	}
+	for _, m := range named {
+		args := strings.Fields(m[1])
+		name := args[0]
+		if name == "planc" {
+			name = bin
+		}
+		if out, err := call(name, args[1:]...); err == nil || !bytes.Contains([]byte(out), []byte("not there yet")) {
+			t.Errorf("%s says that %s is not there yet; it answers %v\n%s", cliPage, m[1], err, out)
+		}
+	}
+}
