@@ -110,10 +110,29 @@ func (c *goldenCase) stages() {
 		c.must(err)
 		c.add("out/gen/"+filepath.Base(path), predictions.ReplaceAll(text, nil))
 	}
+	c.vet()
 }
 
 // predictions are the lines of generated code that change with the cost model.
 var predictions = regexp.MustCompile(`(?s)\tPredict: rt\.Predict\{.*?\n\t\},\n|\t+FlopsStep: [^\n]*\n`)
+
+// vet holds the generated code against go vet, as part of a module of its own.
+func (c *goldenCase) vet() {
+	c.t.Helper()
+	root, err := filepath.Abs(repoRoot)
+	c.must(err)
+	dir := filepath.Join(c.dir, "emitted")
+	mod := fmt.Sprintf("module case\n\ngo 1.26.0\n\nrequire github.com/planc-dev/planc v0.0.0\n\nreplace github.com/planc-dev/planc => %s\n", root)
+	c.must(os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644))
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	c.must(err)
+	c.must(os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o644))
+	cmd := exec.Command("go", "vet", ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.t.Errorf("go vet of the generated code: %v\n%s", err, out)
+	}
+}
 
 // plan is the chosen plan, without prices: those change with the cost model, the program does not.
 func (c *goldenCase) plan() []byte {

@@ -6,8 +6,10 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,9 +161,15 @@ func TestLawParallelEqualsSerial(t *testing.T) {
 	}
 	files["programs.go"] = lawTable(cases)
 	verdicts := runLaws(t, files)
-	if len(verdicts) != len(cases) {
-		t.Fatalf("%d programs ran, want %d", len(verdicts), len(cases))
+	if len(verdicts) != len(cases)+2 {
+		t.Fatalf("%d programs ran, want %d", len(verdicts), len(cases)+2)
 	}
+	for _, v := range verdicts[len(cases):] {
+		if v.Err != "" || v.Losses != 0 || v.Norms != 0 || v.Grad != 0 || v.Param != 0 {
+			t.Errorf("the same program gave other bits the second time: %+v", v)
+		}
+	}
+	verdicts = verdicts[:len(cases)]
 	worst := 0.0
 	for i, v := range verdicts {
 		c := cases[i]
@@ -190,12 +198,15 @@ func lawTable(cases []lawCase) []byte {
 		fmt.Fprintf(&b, "\t{%q, %q, %s.Run},\n", c.id, c.group, c.id)
 		vocab[c.group] = c.model.Vocab
 	}
+	// One program of several ranks twice: same plan, same machine, same bits.
+	last := cases[len(cases)-1]
+	for range 2 {
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run},\n", last.id, "twice", last.id)
+	}
+	vocab["twice"] = last.model.Vocab
 	b.WriteString("}\n\nvar vocabOf = map[string]int64{\n")
-	for _, c := range cases {
-		if v := vocab[c.group]; v > 0 {
-			fmt.Fprintf(&b, "\t%q: %d,\n", c.group, v)
-			vocab[c.group] = 0
-		}
+	for _, group := range slices.Sorted(maps.Keys(vocab)) {
+		fmt.Fprintf(&b, "\t%q: %d,\n", group, vocab[group])
 	}
 	b.WriteString("}\n")
 	return b.Bytes()

@@ -4,6 +4,10 @@ import "slices"
 
 // Program is what one pipeline stage runs, the same on every rank. Passes fill it in from the model and the
 // plan; the fields below Model appear as the passes that make them run.
+//
+// It has four entries. init draws each parameter as its Param says; step runs Begin, then the Schedule over the
+// segments' Forward and Backward functions, then Update; eval runs the Forward functions; logits runs them but for
+// the last segment's, whose Logits function it runs instead.
 type Program struct {
 	Name     string
 	Stage    int

@@ -107,7 +107,7 @@ func Compile(m *ir.Model, plan ir.Plan, recipe ir.Recipe, o Options) (*ir.Progra
 	before := ""
 	for _, pass := range All {
 		start := time.Now()
-		if err := pass.Run(p); err != nil {
+		if err := blame(pass, p); err != nil {
 			return nil, fmt.Errorf("pass %s: %w", pass.Name, err)
 		}
 		if o.Time != nil {
@@ -127,6 +127,16 @@ func Compile(m *ir.Model, plan ir.Plan, recipe ir.Recipe, o Options) (*ir.Progra
 		}
 	}
 	return p, nil
+}
+
+// blame runs a pass; if it panics, the panic names the pass and the plan.
+func blame(pass Pass, p *ir.Program) error {
+	defer func() {
+		if x := recover(); x != nil {
+			panic(fmt.Sprintf("passes: %s failed on plan %v of model %s: %v", pass.Name, p.Plan, p.Name, x))
+		}
+	}()
+	return pass.Run(p)
 }
 
 func dump(to func(pass, text string), pass, before, now string) string {
