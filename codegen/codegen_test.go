@@ -23,13 +23,10 @@ var update = flag.Bool("update", false, "record testdata")
 // atEnds are the ops of the step's ends, which step.go writes, and those with no kernel to call.
 var atEnds = map[ir.Op]bool{ir.OpCountTokens: true, ir.OpLossReduce: true, ir.OpGradNorm: true, ir.OpOptimize: true}
 
-// unmoved are the collectives that no plan of today asks for inside a segment.
-var unmoved = map[ir.Op]bool{ir.OpAllToAll: true}
-
 // The table of emitters is full: a row for every op that has a kernel and lives in a segment, no other.
 func TestEmitters(t *testing.T) {
 	for _, o := range ir.Ops() {
-		want := o.NoKernel() == "" && !atEnds[o] && !unmoved[o]
+		want := o.NoKernel() == "" && !atEnds[o]
 		if got := emitters[o] != nil; got != want {
 			t.Errorf("%s has an emitter: %v, want %v", o, got, want)
 		}

@@ -16,6 +16,8 @@
 //
 // # How the six hard cases fall out
 //
+// Each is a case of passes/testdata, in the text form.
+//
 //   - GQA with fewer K/V heads than tp: queries have dims head (K/V heads) and group (queries of one K/V
 //     head). tp is the product of sub-axes kv and rep; the attention region maps head to kv and group to
 //     rep. K and V lack group, so they are replicated over rep, and their gradients reduce it: rep-partial.

@@ -54,6 +54,8 @@ const (
 	NumOps
 )
 
+const laterMoves = "values are partitioned so that dims trade axes; the kernel comes with context and expert parallelism"
+
 const laterExperts = "experts are planned and partitioned; their kernels come with the experts issue"
 
 // ops is the table: one row an op. In linear, 1 is operand 0, 2 operand 1, 3 both together.
@@ -165,7 +167,7 @@ var ops = [NumOps]opInfo{
 		doc: "combines the parts and keeps this rank's share of dim"},
 	OpAllGather: {name: "all_gather", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes"},
 		doc: "joins the shares of dim"},
-	OpAllToAll: {name: "all_to_all", text: "m* -> m*", comm: true, attrs: []string{"dim", "to", "axes"},
+	OpAllToAll: {name: "all_to_all", text: "m* -> m*", comm: true, attrs: []string{"dim", "to", "axes"}, noKernel: laterMoves,
 		doc: "splits dim to where dim was split before"},
 	OpSlice: {name: "slice", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes"},
 		doc: "keeps this rank's share of dim"},
