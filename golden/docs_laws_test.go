@@ -15,7 +15,7 @@ func TestLawsPage(t *testing.T) {
 		pattern string // around the first number that it has
 		want    int
 	}{
-		"docs/laws.md": {{`The short run\sis\s\d+`, short}, {`the long\srun\sis\s\d+`, long}, {`\d+\sprograms\strain\sthem`, len(law2Cases())}},
+		"docs/laws.md": {{`The\sshort\srun\sis\s\d+`, short}, {`the\slong\srun,\swhich\sis\s\d+`, long}, {`\d+\sprograms\strain\sthem`, len(law2Cases())}},
 		"README.md":    {{`builds\sand\strains\s\d+`, short}, {`the\slong\srun\s\d+`, long}},
 	} {
 		page := pages[name]

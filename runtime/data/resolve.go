@@ -132,9 +132,6 @@ func goroots() []string {
 			}
 		}
 	}
-	if r := runtime.GOROOT(); r != "" {
-		roots = append(roots, r)
-	}
 	return slices.Compact(roots)
 }
 
