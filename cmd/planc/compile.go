@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -42,7 +43,10 @@ func (a *app) compileCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = a.compile(job, out, emit)
+			if err := checkOut(out); err != nil {
+				return err
+			}
+			_, err = a.compile(job, build.Request{Out: out}, emit)
 			return err
 		},
 	}
@@ -64,8 +68,21 @@ func checkTarget(target string) error {
 	return mistake(UnknownTarget, "cpu", "no target %s", target)
 }
 
-// compile makes the job's binary, at out or in the cache if that is "", and tells how it went.
-func (a *app) compile(job *loaded, out, emit string) (build.Result, error) {
+// checkOut finds before the work whether the binary can be written where it shall go.
+func checkOut(out string) error {
+	if info, err := os.Stat(out); err == nil && info.IsDir() || os.IsPathSeparator(out[len(out)-1]) {
+		return mistake(BadFlag, filepath.Join(out, "train"), "-o %s is a folder; the binary's name is wanted", out)
+	}
+	f, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".*.partial")
+	if err != nil {
+		return fmt.Errorf("-o %s cannot be written: %w", out, errors.Unwrap(err))
+	}
+	_ = f.Close()
+	return os.Remove(f.Name())
+}
+
+// compile makes the job's binary where the request says, and tells how it went.
+func (a *app) compile(job *loaded, r build.Request, emit string) (build.Result, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	files, err := a.generate(job)
@@ -77,7 +94,8 @@ func (a *app) compile(job *loaded, out, emit string) (build.Result, error) {
 	}
 	var built build.Result
 	err = a.during("building", func() (err error) {
-		built, err = build.Build(ctx, build.Request{Files: files, Runtime: runtime.Sources, Out: out, Version: version})
+		r.Files, r.Runtime, r.Version = files, runtime.Sources, version
+		built, err = build.Build(ctx, r)
 		return err
 	})
 	switch {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/codegen/build"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -50,7 +52,7 @@ func (a *app) run(args, rest []string, flags jobFlags, anyTarget bool) error {
 		return &foreign{fmt.Sprintf("the job is for %s, which this machine is not; --target cpu runs all %d ranks on this CPU [%s]",
 			clusterText(job.cluster), job.cluster.Devices(), codeForeign)}
 	}
-	built, err := a.compile(job, "", "")
+	built, err := a.compile(job, build.Request{Host: true}, "")
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type Request struct {
 	Dir     string // where planc was called; "" is the working directory
 	Version string // planc's, shown by `go version -m BINARY`
 	Cache   string // folder of builds; "" is planc/build in the user's cache folder
+	Host    bool   // for this machine, whatever GOOS and GOARCH say
 }
 
 // Result is a build that succeeded.
@@ -86,7 +87,7 @@ func open(ctx context.Context, r Request) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	tool, err := findGo(ctx, root)
+	tool, err := findGo(ctx, root, r.Host)
 	if err != nil {
 		return entry{}, err
 	}

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"go/version"
 	"os"
 	"os/exec"
+	"runtime"
 	"time"
 )
 
@@ -27,6 +29,7 @@ var flags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 // toolchain is the go command and what of its environment decides the binary.
 type toolchain struct {
 	path string
+	host bool // builds for this machine
 	env  map[string]string
 }
 
@@ -49,16 +52,16 @@ func (t toolchain) exe() string {
 }
 
 // findGo looks for a go command that is new enough and asks it, in dir, for its settings.
-func findGo(ctx context.Context, dir string) (toolchain, error) {
+func findGo(ctx context.Context, dir string, host bool) (toolchain, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
 		return toolchain{}, ErrNoGo
 	}
-	t := toolchain{path: path}
+	t := toolchain{path: path, host: host}
 	cmd := t.command(ctx, dir, append([]string{"env", "-json"}, facts...)...)
 	out, err := cmd.Output()
 	if err != nil {
-		return toolchain{}, fmt.Errorf("ask %s for its version: %w", path, err)
+		return toolchain{}, fmt.Errorf("ask %s for its version: %w%s", path, err, complaint(err))
 	}
 	if err := json.Unmarshal(out, &t.env); err != nil {
 		return toolchain{}, fmt.Errorf("ask %s for its version: %w", path, err)
@@ -70,6 +73,15 @@ func findGo(ctx context.Context, dir string) (toolchain, error) {
 	return t, nil
 }
 
+// complaint is what a command that failed said on stderr, on lines of its own.
+func complaint(err error) string {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || len(bytes.TrimSpace(exit.Stderr)) == 0 {
+		return ""
+	}
+	return "\n" + string(bytes.TrimSpace(exit.Stderr))
+}
+
 // command is a run of the go command in dir that neither the network nor the caller's module, workspace or flags
 // can influence.
 func (t toolchain) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
@@ -78,5 +90,8 @@ func (t toolchain) command(ctx context.Context, dir string, args ...string) *exe
 	cmd.WaitDelay = 2 * time.Second
 	cmd.Env = append(os.Environ(), "PWD="+dir,
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0")
+	if t.host {
+		cmd.Env = append(cmd.Env, "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	}
 	return cmd
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -36,6 +38,36 @@ func TestTrim(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "lock")); err != nil {
 		t.Error("the locks are gone")
+	}
+}
+
+// A build for this machine is not the one that GOOS and GOARCH ask for; any other is.
+func TestHost(t *testing.T) {
+	t.Setenv("GOOS", "plan9")
+	t.Setenv("GOARCH", "386")
+	for host, want := range map[bool]string{false: "plan9/386", true: runtime.GOOS + "/" + runtime.GOARCH} {
+		tool, err := findGo(t.Context(), t.TempDir(), host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tool.env["GOOS"] + "/" + tool.env["GOARCH"]; got != want {
+			t.Errorf("host %v: builds for %s, want %s", host, got, want)
+		}
+	}
+}
+
+// A go command that fails is quoted.
+func TestGoComplains(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the go command is a shell script")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho go: no such toolchain >&2\nexit 3\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	if _, err := findGo(t.Context(), dir, false); err == nil || !strings.HasSuffix(err.Error(), "exit status 3\ngo: no such toolchain") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -101,6 +102,10 @@ type Valid struct {
 // UnmarshalNode reads a fraction, or files.
 func (v *Valid) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	if n.Kind != strict.Int && n.Kind != strict.Float {
+		if slices.Contains([]string{"none", "no", "off", "false"}, strings.ToLower(n.Text)) {
+			c.Fixf(n.Pos, strict.OutOfRange, "0", "%s is %s; 0 means no validation (a file of that name is ./%s)", path, n.Text, n.Text)
+			return
+		}
 		c.Decode(n, path, &v.Files)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
@@ -127,7 +128,9 @@ func expand(path string, n *strict.Node) *strict.Node {
 // complete fills in what depends on other fields and checks what the tags cannot say.
 func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir.Diags) {
 	loader := modelLoader{read: read, diags: diags}
-	j.nameIt(path)
+	if !j.Has("name") {
+		j.nameIt(path)
+	}
 	if j.Model.node == nil {
 		diags.Addf(j.Pos(""), Missing, "model is missing; %s", "it is a catalogue name (as gpt2-124m), a path to config.json, or its content")
 	} else {
@@ -135,6 +138,9 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	}
 	if j.Name == "" && j.Config != nil {
 		j.Name = j.Config.Name
+	}
+	if j.Has("name") {
+		j.checkName(diags)
 	}
 	if j.Cluster.Node == "" && !j.Has("cluster") {
 		diags.Addf(j.Pos(""), Missing, "cluster is missing; it is written as {node: dgx-h100, nodes: 4} or 4xcpu")
@@ -150,9 +156,34 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 
 // nameIt takes the file's name where the job has none.
 func (j *Job) nameIt(path string) {
-	if j.Name == "" && path != "" && path != "-" {
-		j.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if path != "" && path != "-" {
+		j.Name = folderName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	}
+}
+
+// checkName wants a name that can be a folder's: a run's folder is called so.
+func (j *Job) checkName(diags *ir.Diags) {
+	if fix := folderName(j.Name); fix != j.Name || fix == "" {
+		*diags = append(*diags, ir.Diag{Pos: j.Pos("name"), Code: BadName, Fix: fix,
+			Msg: fmt.Sprintf("name is %q, which no folder of runs can be called", j.Name)})
+	}
+}
+
+// folderName is the name as a folder can be called, "" if nothing is left of it.
+func folderName(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r == '/' || r == '\\':
+			return '-'
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, name)
+	if clean = strings.TrimSpace(clean); clean == "." || clean == ".." {
+		return ""
+	}
+	return clean
 }
 
 func (j *Job) batch(diags *ir.Diags) {
