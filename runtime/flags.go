@@ -85,10 +85,13 @@ func dataFlag(c *command, v string) error {
 	})
 }
 
+// maxThreads bounds --threads: more is a slip of the finger, and would take memory for each.
+const maxThreads = 1024
+
 func threadsFlag(c *command, v string) error {
 	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		return fmt.Errorf("--threads %s: it is a count from 1 up", v)
+	if err != nil || n < 1 || n > maxThreads {
+		return fmt.Errorf("--threads %s: it is a count from 1 to %d", v, maxThreads)
 	}
 	c.threads = n
 	return nil
