@@ -129,7 +129,7 @@ func (l *loop) index(t ir.Type) jen.Code {
 var expressions = map[ir.Op]func(n *ir.Node, x []jen.Code) jen.Code{
 	ir.OpAdd: binary("+"), ir.OpSub: binary("-"), ir.OpMul: binary("*"),
 	ir.OpScale: func(n *ir.Node, x []jen.Code) jen.Code {
-		return jen.Parens(jen.Lit(n.Attr.Scale).Op("*").Add(x[0]))
+		return jen.Id("float").Call(jen.Lit(n.Attr.Scale).Op("*").Add(x[0]))
 	},
 	ir.OpBroadcast: func(n *ir.Node, x []jen.Code) jen.Code { return x[0] },
 	ir.OpGelu:      function("Gelu"), ir.OpGeluErf: function("GeluErf"), ir.OpSilu: function("Silu"), ir.OpRelu: function("Relu"),

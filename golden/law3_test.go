@@ -18,7 +18,8 @@ import (
 )
 
 // Law 3, memory: the compiler's number is the arena (law 1's test compares it for every plan), an arena one byte
-// smaller fails, and outside truth, the peak resident memory less the idle process, is within 3 % + 64 MiB.
+// smaller is refused, and outside truth, the peak resident memory less the idle process, is within 3 % + 16 MiB: the
+// law allows 64 MiB, which would hide much on arenas as small as these.
 
 //go:embed testdata/law3main.go.txt
 var law3Main []byte
@@ -88,7 +89,7 @@ var programs = []program{{"serial", serial.Run}, {"zero", zero.Run}, {"tensor", 
 		off := math.Abs(float64(measured - predicted))
 		t.Logf("%-7s %d ranks: arenas %.1f MiB, resident %.1f MiB above idle (%+.1f %%)", got.ID, got.Ranks,
 			float64(predicted)/(1<<20), float64(measured)/(1<<20), 100*float64(measured-predicted)/float64(predicted))
-		if got.Err != "" || off > 0.03*float64(predicted)+64<<20 {
+		if got.Err != "" || off > 0.03*float64(predicted)+16<<20 {
 			t.Errorf("%s: arenas are %d bytes, the process took %d more than idle: %s", got.ID, predicted, measured, got.Err)
 		}
 	}

@@ -9,12 +9,23 @@ import (
 // split, and results are partial over exactly the axes that the rule says. A collective changes the
 // sharding as its row says.
 func shardingAgrees(c *checker, f *Func) error {
-	return f.each(func(n *Node) error {
-		if n.Op.Comm() {
+	err := f.each(func(n *Node) error {
+		switch {
+		case n.Op.Comm():
 			return c.collective(n)
+		case n.Op == OpAccumulate:
+			if err := c.accumulates(n); err != nil {
+				return err
+			}
 		}
 		return c.computes(n)
 	})
+	for _, o := range f.Outputs {
+		if err == nil && o.Type.Monoid != NoMonoid {
+			err = fmt.Errorf("%s is returned while it is partial: %v", o.Name, o.Type)
+		}
+	}
+	return err
 }
 
 func (c *checker) computes(n *Node) error {
@@ -105,37 +116,4 @@ func sameAxes(a, b []Axis) bool {
 	slices.Sort(a)
 	slices.Sort(b)
 	return slices.Equal(a, b)
-}
-
-// collective checks that the operand's type becomes the result's by what the node says.
-func (c *checker) collective(n *Node) error {
-	got := Moved(n.Args[0].Type, n.Op, n.Attr)
-	if !got.Equal(n.Outs[0].Type) {
-		return fmt.Errorf("%s makes %v of %v, not %v", n.Op, got, n.Args[0].Type, n.Outs[0].Type)
-	}
-	return nil
-}
-
-// Moved is the type that a collective makes of t: it removes the axes from the partial or from dim, and adds them
-// to dim or to To.
-func Moved(t Type, op Op, a Attr) Type {
-	t = t.Clone()
-	if op == OpAllReduce || op == OpReduceScatter {
-		t.Axes = slices.DeleteFunc(t.Axes, func(x Axis) bool { return slices.Contains(a.Axes, x) })
-		if len(t.Axes) == 0 {
-			t.Monoid, t.Axes = NoMonoid, nil
-		}
-	}
-	for i := range t.Dims {
-		d := &t.Dims[i]
-		from := d.Dim == a.Dim && (op == OpAllGather || op == OpAllToAll)
-		to := d.Dim == a.Dim && (op == OpReduceScatter || op == OpSlice) || d.Dim == a.To && op == OpAllToAll
-		if from {
-			d.Axes = slices.DeleteFunc(d.Axes, func(x Axis) bool { return slices.Contains(a.Axes, x) })
-		}
-		if to {
-			d.Axes = append(d.Axes, a.Axes...)
-		}
-	}
-	return t
 }

@@ -1,0 +1,107 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+)
+
+// accumulates: a gradient is laid out as its parameter is.
+func (c *checker) accumulates(n *Node) error {
+	if c.seg.Forward == nil {
+		return nil
+	}
+	w := c.seg.Forward.Value(n.Attr.Into)
+	if w == nil || w.Kind != Weight {
+		return nil // the loss
+	}
+	if got, want := n.Args[0].Type.Resolved(), w.Type; !got.Equal(want) {
+		return fmt.Errorf("a gradient laid out as %v is added to a parameter laid out as %v", got, want)
+	}
+	return nil
+}
+
+// collective checks that what the node does is allowed on its operand, and makes the result's type of it.
+func (c *checker) collective(n *Node) error {
+	t, a := n.Args[0].Type, n.Attr
+	if len(a.Axes) == 0 {
+		return fmt.Errorf("%s names no axes", n.Op)
+	}
+	if err := allowed[n.Op](t, a); err != nil {
+		return fmt.Errorf("%s of %v: %w", n.Op, t, err)
+	}
+	if got := Moved(t, n.Op, a); !got.Equal(n.Outs[0].Type) {
+		return fmt.Errorf("%s makes %v of %v, not %v", n.Op, got, t, n.Outs[0].Type)
+	}
+	return nil
+}
+
+// allowed says for each collective why it may not be applied to a type. To sum what is no part of a sum counts it
+// once per rank; to gather an axis that is not the innermost of a dim puts its elements in another order.
+var allowed = map[Op]func(t Type, a Attr) error{
+	OpAllReduce: combines,
+	OpReduceScatter: func(t Type, a Attr) error {
+		if !t.Has(a.Dim) {
+			return fmt.Errorf("it has no dim %s", a.Dim)
+		}
+		return combines(t, a)
+	},
+	OpAllGather: innermost,
+	OpAllToAll: func(t Type, a Attr) error {
+		if !t.Has(a.To) || a.To == a.Dim {
+			return fmt.Errorf("it has no other dim %s", a.To)
+		}
+		return innermost(t, a)
+	},
+	OpSlice: func(t Type, a Attr) error {
+		if !t.Has(a.Dim) {
+			return fmt.Errorf("it has no dim %s", a.Dim)
+		}
+		return nil // that the axes split nothing else is checked of the result
+	},
+}
+
+// combines: the operand is partial over the axes, by the same monoid.
+func combines(t Type, a Attr) error {
+	if t.Monoid == NoMonoid || a.Monoid != t.Monoid {
+		return fmt.Errorf("it combines by %q, the operand's parts by %q", a.Monoid, t.Monoid)
+	}
+	for _, x := range a.Axes {
+		if !slices.Contains(t.Axes, x) {
+			return fmt.Errorf("the operand is not partial over %s", x)
+		}
+	}
+	return nil
+}
+
+// innermost: the axes are the last of those that split dim.
+func innermost(t Type, a Attr) error {
+	e, _ := t.Extent(a.Dim)
+	if n := len(e.Axes) - len(a.Axes); n < 0 || !slices.Equal(e.Axes[n:], a.Axes) {
+		return fmt.Errorf("%v are not the last axes that split %s", a.Axes, a.Dim)
+	}
+	return nil
+}
+
+// Moved is the type that a collective makes of t: it removes the axes from the partial or from dim, and adds them
+// to dim or to To.
+func Moved(t Type, op Op, a Attr) Type {
+	t = t.Clone()
+	if op == OpAllReduce || op == OpReduceScatter {
+		t.Axes = slices.DeleteFunc(t.Axes, func(x Axis) bool { return slices.Contains(a.Axes, x) })
+		if len(t.Axes) == 0 {
+			t.Monoid, t.Axes = NoMonoid, nil
+		}
+	}
+	for i := range t.Dims {
+		d := &t.Dims[i]
+		from := d.Dim == a.Dim && (op == OpAllGather || op == OpAllToAll)
+		to := d.Dim == a.Dim && (op == OpReduceScatter || op == OpSlice) || d.Dim == a.To && op == OpAllToAll
+		if from {
+			d.Axes = slices.DeleteFunc(d.Axes, func(x Axis) bool { return slices.Contains(a.Axes, x) })
+		}
+		if to {
+			d.Axes = append(d.Axes, a.Axes...)
+		}
+	}
+	return t
+}
