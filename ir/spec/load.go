@@ -136,11 +136,11 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	} else {
 		j.Config = loader.load(j.Model.node, j.Name)
 	}
-	if j.Name == "" && j.Config != nil {
-		j.Name = j.Config.Name
-	}
-	if j.Has("name") {
+	switch {
+	case j.Has("name"):
 		j.checkName(diags)
+	case j.Name == "" && j.Config != nil:
+		j.Name = j.Config.Name
 	}
 	if j.Cluster.Node == "" && !j.Has("cluster") {
 		diags.Addf(j.Pos(""), Missing, "cluster is missing; it is written as {node: dgx-h100, nodes: 4} or 4xcpu")
