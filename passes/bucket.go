@@ -47,12 +47,13 @@ func layoutSlots(p *ir.Program) map[chunkKey]int {
 		s := &p.Slots[i]
 		k := chunkKey{s.Segment, s.Class}
 		s.Offset = sizes[k]
-		sizes[k] = roundUp(s.Offset+s.Elems, alignElems)
+		sizes[k] = RoundUp(s.Offset+s.Elems, alignElems)
 	}
 	return sizes
 }
 
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
+// RoundUp is the least multiple of to that n does not exceed.
+func RoundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // bucketer cuts classes into buckets.
 type bucketer struct {
@@ -83,7 +84,7 @@ func (b *bucketer) class(class int) {
 // close pads the bucket so that each owner's part is whole lines, and begins the next.
 func (b *bucketer) close(k ir.Bucket) ir.Bucket {
 	owners := b.p.Mesh.Ranks(b.p.Classes[k.Class].Shard)
-	k.Elems = roundUp(k.Elems, owners*alignElems)
+	k.Elems = RoundUp(k.Elems, owners*alignElems)
 	k.State = b.state
 	b.p.Buckets = append(b.p.Buckets, k)
 	b.offset += k.Elems

@@ -18,7 +18,7 @@ const alignBytes = 64
 func memory(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
 		if x := s.Forward.Value(StreamName); x != nil {
-			p.Stream = max(p.Stream, roundUp(x.Type.LocalBytes(p.Mesh), alignBytes))
+			p.Stream = max(p.Stream, RoundUp(x.Type.LocalBytes(p.Mesh), alignBytes))
 		}
 	}
 	work, stack := 0, 0
@@ -41,7 +41,7 @@ func placeSaved(p *ir.Program, s *ir.Segment) int {
 	size := 0
 	place := func(v *ir.Value) {
 		v.Place = ir.Place{Region: ir.PlaceSlot, Offset: size}
-		size += roundUp(v.Type.LocalBytes(p.Mesh), alignBytes)
+		size += RoundUp(v.Type.LocalBytes(p.Mesh), alignBytes)
 	}
 	x := s.Forward.Value(StreamName)
 	if x != nil {
@@ -144,7 +144,7 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 		}
 		for _, o := range n.Outs {
 			if o.Place.Region == "" {
-				l := &live{v: o, size: roundUp(o.Type.LocalBytes(p.Mesh), alignBytes), first: i, last: i}
+				l := &live{v: o, size: RoundUp(o.Type.LocalBytes(p.Mesh), alignBytes), first: i, last: i}
 				of[o] = l
 				lives = append(lives, l)
 			}
@@ -178,7 +178,7 @@ func layoutArena(p *ir.Program, stack, work int) {
 	rows := p.Plan.MicroBatch * p.Plan.MicroBatches
 	batch := 0
 	for _, v := range batchInputs(p) {
-		batch += roundUp(rows*v.Elems()/batchSize(v)*v.Elem.Size(), alignBytes)
+		batch += RoundUp(rows*v.Elems()/batchSize(v)*v.Elem.Size(), alignBytes)
 	}
 	moment2 := 0
 	if p.Recipe.Moments() > 1 {
@@ -200,7 +200,7 @@ func layoutArena(p *ir.Program, stack, work int) {
 		{Name: ir.RegionBatch, Size: batch},
 		{Name: ir.RegionLogits, Size: logits},
 	} {
-		r.Offset, r.Size = offset, roundUp(r.Size, alignBytes)
+		r.Offset, r.Size = offset, RoundUp(r.Size, alignBytes)
 		offset += r.Size
 		p.Arena = append(p.Arena, r)
 	}

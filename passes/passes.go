@@ -61,7 +61,7 @@ func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
 	p := &ir.Program{Name: m.Name, Plan: plan, Mesh: mesh, Recipe: recipe, Layouts: plan.Layouts(mesh), Model: m.Clone()}
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {
-			resize(f, ir.Batch, plan.MicroBatch*plan.DP)
+			Resize(f, ir.Batch, plan.MicroBatch*plan.DP)
 		}
 	}
 	return p, nil
@@ -79,8 +79,8 @@ func kvHeads(m *ir.Model) int {
 	return 0
 }
 
-// resize sets a dim's size in all types of a function.
-func resize(f *ir.Func, d ir.Dim, size int) {
+// Resize sets a dim's size in all types of a function.
+func Resize(f *ir.Func, d ir.Dim, size int) {
 	set := func(vs []*ir.Value) {
 		for _, v := range vs {
 			for i := range v.Type.Dims {
