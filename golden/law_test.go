@@ -104,8 +104,8 @@ func lawVariants(elem ir.Elem) []lawCase {
 	return out
 }
 
-// lawCases are all plans times all variants in the long run; in the short one each plan gets one variant, in turn, and
-// every fourth one in f32 too.
+// lawCases are all plans times all variants in the long run; in the short one each plan gets one variant, in turn.
+// Every fourth plan is run in f32 too.
 func lawCases(long bool) []lawCase {
 	var out []lawCase
 	add := func(v lawCase, plan int) {
@@ -121,7 +121,7 @@ func lawCases(long bool) []lawCase {
 		}
 		for i := range lawPlans(1)[1:] {
 			for j, v := range variants {
-				if long || j == i%len(variants) && (elem == ir.F64 || i%4 == 0) {
+				if (long || j == i%len(variants)) && (elem == ir.F64 || i%4 == 0) {
 					add(v, i+1)
 				}
 			}
