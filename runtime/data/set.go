@@ -102,7 +102,7 @@ func (s *Set) open() error {
 			samples, all = fmt.Sprintf("%d samples", s.nvalid), "all of them"
 		}
 		return inputf("nothing is left to train on: the files make %s of %d tokens, and data.valid %g holds %s out; "+
-			"give more data, a shorter train.seq_len, or data.valid: none", samples, s.spec.SeqLen, s.spec.ValidFraction, all)
+			"give more data, a shorter train.seq_len, or data.valid: 0", samples, s.spec.SeqLen, s.spec.ValidFraction, all)
 	}
 	return nil
 }
