@@ -38,9 +38,8 @@ func Save(dir string, m Manifest, contents []Content) (path string, err error) {
 func save(fsys fileSystem, dir string, m Manifest, contents []Content) (string, error) {
 	tmp := filepath.Join(dir, fmt.Sprintf("%s%08d-%s", tmpPrefix, m.Step, rand.Text()[:8]))
 	path := filepath.Join(dir, stepName(m.Step))
-	err := fsys.MkdirAll(dir)
+	err := makeDir(fsys, dir)
 	if err == nil {
-		fsys.SyncDir(filepath.Dir(dir)) // dir's own name; not everyone may, and then the older names are safe still
 		err = writeAll(fsys, tmp, m, contents)
 	}
 	if err == nil {
@@ -51,6 +50,24 @@ func save(fsys fileSystem, dir string, m Manifest, contents []Content) (string, 
 		return "", explain(dir, m.Step, size(contents), err)
 	}
 	return path, nil
+}
+
+// makeDir makes a folder and those above it that are missing, and makes their names durable.
+func makeDir(fsys fileSystem, dir string) error {
+	parents := []string{filepath.Dir(dir)}
+	for up := parents[0]; filepath.Dir(up) != up; up = filepath.Dir(up) {
+		if _, err := os.Lstat(up); err == nil {
+			break
+		}
+		parents = append(parents, filepath.Dir(up))
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, p := range parents {
+		fsys.SyncDir(p) // not everyone may, and then the older names are safe still
+	}
+	return nil
 }
 
 // size is the number of bytes of all tensors that have a valid shape.
