@@ -26,6 +26,7 @@ type run struct {
 	crew    *crew
 	metrics *metrics
 	report  *report
+	unlock  func() // of the checkpoints' folder; nil until it is locked
 
 	total   int   // last step
 	end     int64 // first sample that is not trained on
@@ -88,6 +89,9 @@ func (r *run) prepare() error {
 	}
 	r.announce()
 	if err := r.fits(); err != nil {
+		return err
+	}
+	if err := r.lock(); err != nil {
 		return err
 	}
 	var err error
@@ -160,9 +164,15 @@ func (r *run) openSource() error {
 			return exitf(ExitInput, "train.epochs needs data whose length is known; set train.steps")
 		}
 		r.end = max(1, int64(math.Round(t.Epochs*float64(n))))
-		r.total = int((r.end + int64(b.GlobalBatch) - 1) / int64(b.GlobalBatch))
+		r.total = r.steps(r.end)
 	}
 	return nil
+}
+
+// steps is how many it takes to read that many samples.
+func (r *run) steps(samples int64) int {
+	size := int64(r.p.Batch.GlobalBatch)
+	return int((max(0, samples) + size - 1) / size)
 }
 
 // announce prints the first lines of a run, but for what is resumed.
@@ -272,6 +282,9 @@ func (r *run) close() {
 	}
 	if r.metrics != nil {
 		r.metrics.f.Close()
+	}
+	if r.unlock != nil {
+		r.unlock()
 	}
 	r.res.PeakBytes = peakResident()
 	if len(r.times) > 0 {

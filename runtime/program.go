@@ -57,6 +57,7 @@ type Group struct{ Axes []string }
 // Model describes what is trained, for reports.
 type Model struct {
 	Name      string
+	Hash      string // of the logical model's text, the same on every plan; "" unknown. Checkpoints of another are refused
 	Params    int64
 	Layers    int
 	Vocab     int

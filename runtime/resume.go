@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,6 +21,9 @@ func (r *run) save() error {
 		Step: int64(r.done.step), Updates: int64(r.done.updates), Samples: r.done.samples, Tokens: r.done.tokens,
 		Seed: r.s.Train.Seed, Data: r.dataID(), Plan: r.p.Plan.Text, Program: r.p.Hash,
 		Extra: map[string]string{"name": r.p.Name, "optimizer": r.p.Optim.String()},
+	}
+	if r.p.Model.Hash != "" {
+		m.Extra["model"] = r.p.Model.Hash
 	}
 	path, err := ckpt.Save(r.ckptDir, m, r.contents())
 	if err != nil {
@@ -53,23 +57,47 @@ func (r *run) dataID() string {
 	return ""
 }
 
-// restore brings the ranks to where the run begins, and says where that is.
+// lock keeps other runs out of the folder of the checkpoints.
+func (r *run) lock() (err error) {
+	r.unlock, err = ckpt.Lock(r.ckptDir)
+	if errors.Is(err, ckpt.ErrLocked) {
+		return exitf(ExitCannot, "another run is saving its checkpoints in %s; wait until it ends, or train elsewhere with --dir", r.ckptDir)
+	}
+	return err
+}
+
+// restore brings the ranks to where the run begins, and says where that is. The folder changes only once
+// nothing can be refused any more.
 func (r *run) restore() error {
-	c, err := r.chosen()
+	if err := ckpt.Clean(r.ckptDir); err != nil {
+		return err
+	}
+	c, later, err := r.chosen()
 	if err != nil {
 		return err
 	}
 	if c == nil {
-		return r.start()
+		return r.start(later)
 	}
+	return r.proceed(c, later)
+}
+
+// proceed continues a checkpoint.
+func (r *run) proceed(c *ckpt.Checkpoint, later int64) error {
 	m := &c.Manifest
 	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens}
 	if err := r.fill(c); err != nil {
 		return fmt.Errorf("cannot continue %s: %w; --resume never starts over, --dir begins elsewhere", c.Path, err)
 	}
+	if err := r.setAside(later); err != nil {
+		return err
+	}
 	if id := r.dataID(); m.Data != id {
 		r.report.warn("the data or its seed differ from the checkpoint's: its samples are read from the first on")
 		r.done.samples = 0
+	}
+	if r.s.Train.Epochs > 0 { // of this run's batches, which may have another size than those before
+		r.total = r.done.step + r.steps(r.end-r.done.samples)
 	}
 	r.saved, r.res.Checkpoint, r.res.Tokens = r.done.step, c.Path, m.Tokens
 	if dir, err := filepath.Abs(r.ckptDir); err == nil {
@@ -81,30 +109,26 @@ func (r *run) restore() error {
 	return r.metrics.event(r.done.step, "resume", c.Path)
 }
 
-// chosen is the checkpoint that the run continues, or nil. Checkpoints of later steps are set aside, so
-// that the next run does not take them for this run's.
-func (r *run) chosen() (*ckpt.Checkpoint, error) {
-	if err := ckpt.Clean(r.ckptDir); err != nil {
-		return nil, err
-	}
+// chosen is the checkpoint that the run continues, or nil. Checkpoints of steps after later are another
+// run's future: they are to be set aside, so that the next run does not take them for this run's.
+func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 	from := r.o.resume
-	if from == "never" {
-		return nil, r.setAside(-1)
+	switch from {
+	case "never":
+		return nil, -1, nil
+	case "", "auto":
+		c, err = r.newest()
+		return c, math.MaxInt64, err
 	}
-	if from == "" || from == "auto" {
-		return r.newest()
-	}
-	var c *ckpt.Checkpoint
-	step, err := strconv.ParseInt(from, 10, 64)
-	if err == nil {
+	if step, notStep := strconv.ParseInt(from, 10, 64); notStep == nil {
 		c, err = ckpt.Find(r.ckptDir, step)
 	} else {
 		c, err = ckpt.Open(from)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return c, r.setAside(c.Manifest.Step)
+	return c, c.Manifest.Step, nil
 }
 
 func (r *run) newest() (*ckpt.Checkpoint, error) {
@@ -123,25 +147,23 @@ func (r *run) newest() (*ckpt.Checkpoint, error) {
 	return c, nil
 }
 
-// setAside moves the checkpoints after a step out of the folder, into one beside it.
+// setAside moves the checkpoints after a step out of the folder, into a new one beside it.
 func (r *run) setAside(after int64) error {
 	entries, err := os.ReadDir(r.ckptDir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
-	aside := fmt.Sprintf("%s.before-%d", filepath.Clean(r.ckptDir), r.metrics.attempt)
-	moved := 0
+	aside, moved := "", 0
 	for _, e := range entries {
 		digits, ok := strings.CutPrefix(e.Name(), "step-")
 		step, err := strconv.ParseInt(digits, 10, 64)
 		if !ok || err != nil || step <= after {
 			continue
 		}
-		if err := os.MkdirAll(aside, 0o777); err != nil {
-			return err
+		if aside == "" {
+			if aside, err = makeAside(r.ckptDir); err != nil {
+				return err
+			}
 		}
 		if err := os.Rename(filepath.Join(r.ckptDir, e.Name()), filepath.Join(aside, e.Name())); err != nil {
 			return err
@@ -154,63 +176,48 @@ func (r *run) setAside(after int64) error {
 	return nil
 }
 
-// start fills the parameters of a new run.
-func (r *run) start() error {
-	from := r.s.Train.Init
-	if from == "" || from == "random" {
-		seed, wide := r.s.Train.Seed, r.p.Elem == F64
-		from = "random parameters"
-		err := r.crew.do(func(k *Rank) {
-			if wide {
-				initParams[float64](k, seed)
-			} else {
-				initParams[float32](k, seed)
-			}
-		})
-		if err != nil {
-			return err
+// makeAside makes the folder beside dir with the first name that is free: dir.before-1 and so on.
+func makeAside(dir string) (string, error) {
+	for n := 1; ; n++ {
+		aside := fmt.Sprintf("%s.before-%d", filepath.Clean(dir), n)
+		if err := os.Mkdir(aside, 0o777); !errors.Is(err, os.ErrExist) {
+			return aside, err
 		}
-	} else {
-		if !filepath.IsAbs(from) {
-			from = filepath.Join(r.s.Dir, from)
-		}
-		if err := r.begin(from); err != nil {
-			return err
-		}
+	}
+}
+
+// start begins a new run.
+func (r *run) start(later int64) error {
+	from, err := r.initial()
+	if err == nil {
+		err = r.setAside(later)
+	}
+	if err != nil {
+		return err
 	}
 	text := fmt.Sprintf("start: step 0 of %d, from %s, seed %d", r.total, from, r.s.Train.Seed)
 	r.report.say(text, "start", "steps", r.total, "from", from, "seed", r.s.Train.Seed)
 	return r.metrics.event(0, "start", from)
 }
 
-// begin reads the parameters of a new run from a folder.
-func (r *run) begin(folder string) error {
-	if r.p.Elem == F64 {
-		return loadFolder[float64](r.crew, folder)
-	}
-	return loadFolder[float32](r.crew, folder)
-}
-
-// fill reads a checkpoint into the arenas.
-func (r *run) fill(c *ckpt.Checkpoint) error {
-	if was := c.Manifest.Extra["optimizer"]; was != "" && was != r.p.Optim.String() {
-		return exitf(ExitInput, "its optimizer is %s, and the program's is %s", was, r.p.Optim)
-	}
-	for name, kinds := range map[string][]kind{modelFile: {r.p.paramKind()}, optimizerFile: r.p.momentKinds()} {
-		f, err := c.File(name)
-		if err != nil {
-			return err
-		}
-		for _, k := range kinds {
-			if r.p.Elem == F64 {
-				err = errors.Join(err, load[float64](r.crew, k, f.Tensor))
+// initial fills the parameters of a new run, and says from where.
+func (r *run) initial() (from string, err error) {
+	from = r.s.Train.Init
+	seed, wide := r.s.Train.Seed, r.p.Elem == F64
+	if from == "" || from == "random" {
+		return "random parameters", r.crew.do(func(k *Rank) {
+			if wide {
+				initParams[float64](k, seed)
 			} else {
-				err = errors.Join(err, load[float32](r.crew, k, f.Tensor))
+				initParams[float32](k, seed)
 			}
-		}
-		if f.Close(); err != nil {
-			return err
-		}
+		})
 	}
-	return nil
+	if !filepath.IsAbs(from) {
+		from = filepath.Join(r.s.Dir, from)
+	}
+	if wide {
+		return from, loadFolder[float64](r.crew, from)
+	}
+	return from, loadFolder[float32](r.crew, from)
 }

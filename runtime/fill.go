@@ -1,0 +1,74 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
+)
+
+// fill reads a checkpoint into the arenas. It has to be of this model and optimizer, on whatever plan.
+func (r *run) fill(c *ckpt.Checkpoint) error {
+	x := c.Manifest.Extra
+	if was := x["optimizer"]; was != "" && was != r.p.Optim.String() {
+		return exitf(ExitInput, "its optimizer is %s, and the program's is %s", was, r.p.Optim)
+	}
+	if was, is := x["model"], r.p.Model.Hash; was != "" && is != "" && was != is {
+		return exitf(ExitInput, "its model is another (%s of job %s, and the program's is %s of job %s), though their tensors may look alike",
+			shortHash(was), x["name"], shortHash(is), r.p.Name)
+	}
+	if err := r.fillFrom(c, modelFile, r.p.paramKind()); err != nil {
+		return err
+	}
+	return r.fillFrom(c, optimizerFile, r.p.momentKinds()...)
+}
+
+// fillFrom reads the tensors of some kinds from a file of the checkpoint, which holds no others.
+func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
+	f, err := c.File(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := r.knows(f.Tensors(), kinds); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, k := range kinds {
+		if r.p.Elem == F64 {
+			err = load[float64](r.crew, k, f.Tensor)
+		} else {
+			err = load[float32](r.crew, k, f.Tensor)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knows refuses tensors that the program has no place for: they are another model's.
+func (r *run) knows(saved []ckpt.Tensor, kinds []kind) error {
+	first := r.crew.ranks[0]
+	own := map[string]bool{}
+	for _, t := range tensors(r.p, first.Coord) {
+		for _, k := range kinds {
+			own[t.name+k.suffix] = true
+		}
+	}
+	var names []string
+	for _, t := range saved {
+		if !own[t.Name] {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	more := ""
+	if n := len(names) - 3; n > 0 {
+		names, more = names[:3], fmt.Sprintf(" and %d more", n)
+	}
+	return exitf(ExitInput, "it has tensors that the program has not: %s%s; it is of another model", strings.Join(names, ", "), more)
+}

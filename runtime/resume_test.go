@@ -1,0 +1,139 @@
+package runtime
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tree lists the files and folders below dir.
+func tree(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		names = append(names, path)
+		return err
+	}))
+	return names
+}
+
+// wantExit checks an error's code and that its text holds all the parts.
+func wantExit(t *testing.T, err error, code int, parts ...string) {
+	t.Helper()
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Code != code {
+		t.Fatalf("error %v, want exit %d", err, code)
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("message %q lacks %q", err, p)
+		}
+	}
+}
+
+// A beginning that is refused leaves the folder as it was: the next run continues the newest checkpoint.
+func TestARefusedBeginningLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	_, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 3))
+	must(t, err)
+	before := tree(t, dir)
+	other := bigram[float32](1, 0)
+	other.Optim = Adam
+	_, err = train(t, other, dir, Resume("3"))
+	wantExit(t, err, ExitInput, "its optimizer is adamw, and the program's is adam", "--dir begins elsewhere")
+	_, err = train(t, bigram[float32](1, 0), dir, Resume("never"), Set("train.init", "/no/such/folder"))
+	wantExit(t, err, ExitInput, "train.init: /no/such/folder is not a folder")
+	if after := tree(t, dir); !slices.Equal(before, after) {
+		t.Errorf("the folder was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+	res, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 14))
+	if err != nil || res.FirstStep != 13 {
+		t.Errorf("the next run: %+v, %v", res, err)
+	}
+}
+
+func TestCheckpointsOfAnotherModelAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	hashed := func(hash string) *Program {
+		p := bigram[float32](2, 1)
+		p.Model.Hash = hash
+		return p
+	}
+	_, err := train(t, hashed("aaaa"), dir, Set("train.steps", 2))
+	must(t, err)
+	_, err = train(t, hashed("bbbb"), dir)
+	wantExit(t, err, ExitInput, "its model is another (aaaa of job bigram, and the program's is bbbb of job bigram)", "--resume never", "--dir")
+	less := hashed("aaaa")
+	less.Params = less.Params[:1]
+	_, err = train(t, less, dir)
+	wantExit(t, err, ExitInput, "model.safetensors: it has tensors that the program has not: b; it is of another model", "--resume never")
+	if res, err := train(t, hashed(""), dir); err != nil || res.FirstStep != 3 {
+		t.Errorf("a program that does not know its model's hash: %+v, %v", res, err)
+	}
+}
+
+// Two beginnings with logs elsewhere, and so no attempts counted, do not collide.
+func TestSettingAsideTwice(t *testing.T) {
+	dir := t.TempDir()
+	for range 3 {
+		_, err := train(t, bigram[float32](1, 0), dir, LogDir(t.TempDir()), Resume("never"))
+		must(t, err)
+	}
+	for _, aside := range []string{"checkpoints.before-1", "checkpoints.before-2"} {
+		if _, err := os.Stat(filepath.Join(dir, aside, "step-00000012")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTwoRunsInOneFolder(t *testing.T) {
+	dir := t.TempDir()
+	_, err := train(t, bigram[float32](1, 0), dir, OnStep(func(s Step) error {
+		if s.Step == 2 {
+			_, err := train(t, bigram[float32](1, 0), dir)
+			wantExit(t, err, ExitCannot, "another run is saving its checkpoints in "+filepath.Join(dir, "checkpoints"), "--dir")
+		}
+		return nil
+	}))
+	must(t, err)
+	if got := len(losses(t, dir)); got != 12 {
+		t.Errorf("%d steps in the metrics", got)
+	}
+}
+
+// A run of epochs that is continued with another global batch ends where the data does.
+func TestEpochsWithAnotherBatch(t *testing.T) {
+	half := func() *Program {
+		p := bigram[float64](1, 0)
+		p.Batch.MicroBatches, p.Batch.GlobalBatch = 1, 4
+		return p
+	}
+	for name, test := range map[string]struct {
+		first, second *Program
+		stop, steps   int
+	}{
+		"smaller": {bigram[float64](1, 0), half(), 2, 2 + 6}, // 40 samples: 2×8, then 6×4
+		"larger":  {half(), bigram[float64](1, 0), 4, 4 + 3}, // 4×4, then 3×8
+	} {
+		dir := t.TempDir()
+		_, err := train(t, test.first, dir, Set("train.epochs", 1), OnStep(func(s Step) error {
+			if s.Step == test.stop {
+				return ErrStop
+			}
+			return nil
+		}))
+		wantExit(t, err, ExitOnRequest)
+		res, err := train(t, test.second, dir, Set("train.epochs", 1))
+		must(t, err)
+		if res.Steps != test.steps || math.IsNaN(res.Loss) || res.Skipped != 0 {
+			t.Errorf("%s: %d steps, loss %v, want %d steps", name, res.Steps, res.Loss, test.steps)
+		}
+		whole, err := train(t, bigram[float64](1, 0), t.TempDir(), Set("train.epochs", 1))
+		if err != nil || whole.Tokens != res.Tokens {
+			t.Errorf("%s: %d tokens, want %d, %v", name, res.Tokens, whole.Tokens, err)
+		}
+	}
+}
