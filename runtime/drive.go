@@ -115,8 +115,11 @@ func (r *run) settle() error {
 	if err := r.p.validate(); err != nil {
 		return err
 	}
+	if err := oneLength(r.o.sets); err != nil {
+		return &ExitError{ExitInput, err}
+	}
 	for _, c := range r.o.sets {
-		if err := r.s.set(c.path, c.value); err != nil {
+		if err := r.s.set(c.path, c.value, &r.p.Settings); err != nil {
 			return &ExitError{ExitInput, err}
 		}
 	}

@@ -41,7 +41,7 @@ var flags = []flag{
 		func(c *command, v string) error { return c.add(Resume(v)) }},
 	{"steps", "N", "the last step, absolute, also on resume", false,
 		func(c *command, v string) error { return c.add(Set("train.steps", v)) }},
-	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; may be repeated", false, setFlag},
+	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; null: as compiled; may be repeated", false, setFlag},
 	{"data", "FILE", "train on this file instead of the job's", false, dataFlag},
 	{"checkpoint-dir", "D", "folder of the checkpoints (default DIR/checkpoints)", false,
 		func(c *command, v string) error { return c.add(CheckpointDir(v)) }},

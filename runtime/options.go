@@ -124,7 +124,7 @@ func LogDir(path string) Option { return func(o *options) { o.logDir = path } }
 func Resume(from string) Option { return func(o *options) { o.resume = from } }
 
 // Set changes a setting by its path in the job file, such as "train.optimizer.lr". A string value is read
-// as planc's --set reads it.
+// as planc's --set reads it; nil or "null" is what the program was compiled with.
 func Set(path string, value any) Option {
 	return func(o *options) { o.sets = append(o.sets, setting{path, value}) }
 }

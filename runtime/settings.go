@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 )
 
-// setters write one setting each, by its path in the job file. A nil value stands for null.
+// setters write one setting each, by its path in the job file.
 var setters = map[string]func(s *Settings, v any) error{
 	"data.root":                    func(s *Settings, v any) error { return setString(&s.Data.Root, v) },
 	"data.train":                   func(s *Settings, v any) error { return setFiles(&s.Data.Train, v) },
@@ -55,8 +56,8 @@ var compiled = []string{"name", "model", "cluster", "objective", "plan", "train.
 // later are fields of the contract that no runtime reads yet.
 var later = []string{"train.checkpoint.keep_last", "train.checkpoint.best"}
 
-// set changes one setting.
-func (s *Settings) set(path string, value any) error {
+// set changes one setting. null gives it back what the program was compiled with.
+func (s *Settings) set(path string, value any, compiledIn *Settings) error {
 	for _, c := range compiled {
 		if path == c || strings.HasPrefix(path, c+".") {
 			return fmt.Errorf("%s is compiled into the program; change the job and compile again", path)
@@ -72,8 +73,48 @@ func (s *Settings) set(path string, value any) error {
 	if text, ok := value.(string); ok && strings.TrimSpace(text) == "null" {
 		value = nil
 	}
+	if value == nil && path != dataOnly {
+		s.reset(path, compiledIn)
+		return nil
+	}
 	if err := setter(s, value); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// lengths are the settings of which one says how long training is.
+var lengths = []string{"train.steps", "train.epochs", "train.tokens"}
+
+// reset gives a setting the value that it has in was.
+func (s *Settings) reset(path string, was *Settings) {
+	switch {
+	case path == "data.valid":
+		s.Data.Valid, s.Data.ValidFraction = was.Data.Valid, was.Data.ValidFraction
+		return
+	case slices.Contains(lengths, path):
+		s.Train.Steps, s.Train.Epochs, s.Train.Tokens = was.Train.Steps, was.Train.Epochs, was.Train.Tokens
+		return
+	}
+	to, from := reflect.ValueOf(s).Elem(), reflect.ValueOf(was).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		i := slices.IndexFunc(reflect.VisibleFields(to.Type()), func(f reflect.StructField) bool { return f.Tag.Get("json") == name })
+		to, from = to.Field(i), from.Field(i)
+	}
+	to.Set(from)
+}
+
+// oneLength refuses changes that say twice how long training is.
+func oneLength(sets []setting) error {
+	first := ""
+	for _, c := range sets {
+		switch {
+		case !slices.Contains(lengths, c.path), c.path == first:
+		case first == "":
+			first = c.path
+		default:
+			return fmt.Errorf("%s and %s are both given, and each says how long training is (--steps is train.steps): leave one out", first, c.path)
+		}
 	}
 	return nil
 }
@@ -117,16 +158,16 @@ func distance(a, b string) int {
 // check finds values that no run can have.
 func (s *Settings) check() error {
 	t := &s.Train
-	lengths := 0
-	for _, positive := range []bool{t.Steps > 0, t.Epochs > 0, t.Tokens > 0} {
-		if positive {
-			lengths++
+	positive := 0
+	for _, is := range []bool{t.Steps > 0, t.Epochs > 0, t.Tokens > 0} {
+		if is {
+			positive++
 		}
 	}
 	_, kind := schedules[t.Schedule.Kind]
 	o := &t.Optimizer
 	switch {
-	case lengths != 1 || t.Steps < 0 || t.Epochs < 0 || t.Tokens < 0:
+	case positive != 1 || t.Steps < 0 || t.Epochs < 0 || t.Tokens < 0:
 		return fmt.Errorf("exactly one of train.steps, train.epochs and train.tokens must be positive; they are %d, %g and %d", t.Steps, t.Epochs, t.Tokens)
 	case !kind:
 		return fmt.Errorf("train.schedule.kind is %q; kinds are constant, linear, cosine, wsd, inverse_sqrt", t.Schedule.Kind)

@@ -12,9 +12,9 @@ func TestSet(t *testing.T) {
 	for path, value := range map[string]any{
 		"train.optimizer.lr": "3e-4", "train.optimizer.betas": "[0.9, 0.95]", "train.seed": "18446744073709551615",
 		"train.tokens": "300B", "data.train": "[a.txt, {path: b.bin, weight: 2.5}]", "data.valid": 0.05,
-		"train.schedule.warmup": 2000, "train.eval.sample": `"The light"`, "train.checkpoint.every": "1K", "train.optimizer.clip_norm": "null",
+		"train.schedule.warmup": 2000, "train.eval.sample": `"The light"`, "train.checkpoint.every": "1K",
 	} {
-		if err := s.set(path, value); err != nil {
+		if err := s.set(path, value, &Settings{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -45,12 +45,51 @@ func TestSetMessages(t *testing.T) {
 		{"train.optimizer.betas", "0.9", "train.optimizer.betas: 0.9 is not a list of two numbers"},
 		{"train.seed", "-1", `train.seed: "-1" is not a whole number from 0 up`},
 		{"train.init", 7, "train.init: 7 is not a text"},
+		{"train.optimizer.betas", "[0.9, null]", `train.optimizer.betas: "null" is not a number`},
+		{"train.optimizer.betas", []any{0.9, nil}, "train.optimizer.betas: <nil> is not a number"},
 		{"data.train", "{file: x}", `data.train: "file" is not path or weight`},
 	} {
 		var s Settings
-		if err := s.set(test.path, test.value); err == nil || err.Error() != test.want {
+		if err := s.set(test.path, test.value, &s); err == nil || err.Error() != test.want {
 			t.Errorf("set %s=%v: %v, want %s", test.path, test.value, err, test.want)
 		}
+	}
+}
+
+// null undoes what was set before it: every setting is again what the program was compiled with.
+func TestNullIsWhatWasCompiledIn(t *testing.T) {
+	was := Settings{
+		Data: DataSettings{Root: "r", Train: []File{{"a", 1}}, Valid: []File{{"v", 1}}, Tokenizer: "bytes"},
+		Train: TrainSettings{Epochs: 2, Init: "folder", Seed: 7, OnNonfinite: "stop",
+			Optimizer: OptimizerSettings{LR: 1, Betas: [2]float64{0.9, 0.95}, Eps: 2, WeightDecay: 3, Momentum: 0.5, ClipNorm: 4},
+			Schedule:  ScheduleSettings{Kind: "wsd", Warmup: 1, MinLR: 5, Decay: 2}, Eval: EvalSettings{Every: 3, Batches: 4, Sample: "s"},
+			Checkpoint: CheckpointSettings{Every: 5}},
+	}
+	for path := range setters {
+		if path == dataOnly {
+			continue
+		}
+		for _, null := range []any{nil, "null", " null "} {
+			s, changed := was, any("9")
+			if path == "train.optimizer.betas" {
+				changed = []float64{0.1, 0.2}
+			}
+			if err := s.set(path, changed, &was); err != nil || reflect.DeepEqual(s, was) {
+				t.Errorf("%s=%v changed nothing, %v", path, changed, err)
+			}
+			if err := s.set(path, null, &was); err != nil || !reflect.DeepEqual(s, was) {
+				t.Errorf("%s=%v: %v\n%+v, want\n%+v", path, null, err, s, was)
+			}
+		}
+	}
+}
+
+func TestTwoLengthsAreRefused(t *testing.T) {
+	_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.steps", 3), Set("train.tokens", "1K"))
+	wantExit(t, err, ExitInput, "train.steps and train.tokens are both given")
+	res, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.steps", 3), Set("train.steps", 2))
+	if err != nil || res.Steps != 2 {
+		t.Errorf("the last of two steps: %+v, %v", res, err)
 	}
 }
 

@@ -12,9 +12,6 @@ import (
 
 // number reads 3, 3e-4, "3e-4", "300B".
 func number(v any) (float64, error) {
-	if v == nil {
-		return 0, nil
-	}
 	if text, ok := v.(string); ok {
 		return parseNumber(text)
 	}
@@ -71,8 +68,6 @@ func setInt(to *int, v any) error {
 
 func setString(to *string, v any) error {
 	switch v := v.(type) {
-	case nil:
-		*to = ""
 	case string:
 		*to = unquote(v)
 	default:
@@ -94,7 +89,7 @@ func unquote(s string) string {
 func list(v any) []any {
 	text, ok := v.(string)
 	if !ok {
-		if r := reflect.ValueOf(v); v != nil && (r.Kind() == reflect.Slice || r.Kind() == reflect.Array) {
+		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice || r.Kind() == reflect.Array {
 			var out []any
 			for i := range r.Len() {
 				out = append(out, r.Index(i).Interface())
@@ -150,9 +145,6 @@ func setPair(to *[2]float64, v any) error {
 // setFiles reads paths, File values and {path: P, weight: W}.
 func setFiles(to *[]File, v any) error {
 	*to = nil
-	if v == nil {
-		return nil
-	}
 	for _, item := range list(v) {
 		f, err := file(item)
 		if err != nil {
@@ -194,7 +186,7 @@ func file(v any) (File, error) {
 // setValid reads files, a fraction, or none.
 func setValid(s *Settings, v any) error {
 	if text, ok := v.(string); ok && strings.TrimSpace(text) == "none" {
-		v = nil
+		v = 0
 	}
 	if x, err := number(v); err == nil {
 		s.Data.Valid, s.Data.ValidFraction = nil, x
