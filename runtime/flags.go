@@ -53,7 +53,7 @@ var flags = []flag{
 		func(c *command, v string) error { return c.add(Set("train.seed", v)) }},
 	{"threads", "N", "processors a rank may use (default: what there are, shared)", false, threadsFlag},
 	{"cpu-isa", "auto|avx512|avx2|portable", "instructions of the kernels (default auto)", false, isaFlag},
-	{"log", "text|json", "progress on stderr, for people or for machines (default text)", false, logFlag},
+	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)", false, logFlag},
 	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
 }
 
@@ -188,10 +188,13 @@ func usage(w io.Writer, p *Program) {
 // logOption is where the command reports.
 func (c *command) logOption(stderr *os.File) Option {
 	if c.json {
-		return Logger(slog.New(slog.NewJSONHandler(stderr, nil)))
+		return Logger(logger(stderr))
 	}
 	return text(stderr, isTerminal(stderr))
 }
+
+// logger writes JSON lines.
+func logger(w io.Writer) *slog.Logger { return slog.New(slog.NewJSONHandler(w, nil)) }
 
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()

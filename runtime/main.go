@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
 	goruntime "runtime"
@@ -28,7 +27,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) int {
 		err = checkLaunch(os.LookupEnv)
 	}
 	if err != nil {
-		return fail(stderr, p, err)
+		return fail(stderr, p, c, err)
 	}
 	if c.threads > 0 {
 		goruntime.GOMAXPROCS(c.threads * p.mesh().Size())
@@ -37,57 +36,43 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) int {
 	defer cancel()
 	stopping := context.AfterFunc(ctx, func() {
 		cancel() // a second signal ends the process at once
-		fmt.Fprintf(stderr, "\n%s: stopping after this step, with a checkpoint; a second signal stops at once\n", p.Name)
+		c.stopping(stderr, p)
 	})
 	result, err := Run(ctx, p, append(c.opts, c.logOption(stderr))...)
 	stopping()
 	if err != nil {
-		return fail(stderr, p, err)
+		return fail(stderr, p, c, err)
 	}
-	summary(stdout, p, &result)
+	if c.json {
+		logger(stdout).Info("summary", summaryAttrs(p, &result)...)
+	} else {
+		summary(stdout, p, &result)
+	}
 	return 0
 }
 
-func fail(stderr io.Writer, p *Program, err error) int {
-	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
-	if exit := (*ExitError)(nil); errors.As(err, &exit) {
-		return exit.Code
+// stopping says that the signal was heard.
+func (c *command) stopping(stderr io.Writer, p *Program) {
+	const text = "stopping after this step, with a checkpoint; a second signal stops at once"
+	if c.json {
+		logger(stderr).Warn(text)
+		return
 	}
-	return ExitFailed
+	fmt.Fprintf(stderr, "\n%s: %s\n", p.Name, text)
 }
 
-// summary prints what a finished run did.
-func summary(w io.Writer, p *Program, r *Result) {
-	if r.Sample != "" {
-		fmt.Fprintf(w, "sample  %s\n\n", printable(r.Sample))
+// fail reports the error that ends the process, and is its exit code. c is nil where the flags are wrong.
+func fail(stderr io.Writer, p *Program, c *command, err error) int {
+	code := ExitFailed
+	if exit := (*ExitError)(nil); errors.As(err, &exit) {
+		code = exit.Code
 	}
-	if !math.IsNaN(r.Loss) {
-		fmt.Fprintf(w, "loss    %.4f at step %d, %.4f at step %d", r.FirstLoss, r.FirstStep, r.Loss, r.Steps)
+	if c != nil && c.json {
+		logger(stderr).Error(err.Error(), "name", p.Name, "exit", code)
 	} else {
-		fmt.Fprintf(w, "loss    nothing was left to do after step %d", r.Steps)
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 	}
-	if !math.IsNaN(r.ValidLoss) {
-		fmt.Fprintf(w, ", validation %.4f", r.ValidLoss)
-	}
-	fmt.Fprintf(w, "\nstep    predicted %s, measured %s", seconds(p.Predict.StepSeconds), seconds(r.StepSeconds))
-	if r.TokensPerSecond > 0 {
-		fmt.Fprintf(w, " (%s tokens/s)", short(r.TokensPerSecond))
-	}
-	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
-	if r.PeakBytes > 0 {
-		fmt.Fprintf(w, ", measured %s (peak of the process, %s in all)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
-	}
-	if r.Skipped > 0 {
-		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)
-	}
-	binary, err := os.Executable()
-	if err != nil {
-		binary = os.Args[0]
-	}
-	fmt.Fprintf(w, "\nbinary  %s\nmetrics %s\n", binary, r.Metrics)
-	if r.Checkpoint != "" {
-		fmt.Fprintf(w, "saved   %s\n", r.Checkpoint)
-	}
+	return code
 }
 
 // printable keeps a sampled passage from driving the terminal: control characters but newline and tab

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"bytes"
+	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,6 +125,57 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	code, stdout, stderr = runCommand(t, args...)
 	if code != 0 || !strings.Contains(stdout, "nothing was left to do after step 20") || !strings.Contains(stderr, "resume: step 20 of 20") {
 		t.Errorf("again: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// With --log json every line is JSON: the progress, the summary, and the error.
+func TestLogJSON(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	must(t, os.WriteFile(text, bytes.Repeat([]byte("\x01\x04\x02\x07\x00"), 300), 0o666))
+	args := []string{"--log=json", "--dir", dir, "--data", text, "--steps=3"}
+	code, stdout, stderr := runCommand(t, args...)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	var summary struct {
+		Msg, Name, Checkpoint string
+		Step                  int
+		Loss, MFU             *float64
+	}
+	must(t, json.Unmarshal([]byte(stdout), &summary))
+	if summary.Msg != "summary" || summary.Name != "bigram" || summary.Step != 3 || summary.Loss == nil || summary.MFU != nil ||
+		summary.Checkpoint != filepath.Join(dir, "checkpoints", "step-00000003") {
+		t.Errorf("summary %s", stdout)
+	}
+	code, _, failed := runCommand(t, append(args, "--resume=7")...)
+	if want := `"level":"ERROR","msg":"checkpoint: there is no checkpoint of step 7 in `; code != ExitInput || !strings.Contains(failed, want) {
+		t.Errorf("exit %d: %s", code, failed)
+	}
+	for line := range strings.Lines(stderr + failed) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+// A run whose last loss is not finite did steps, and its summary says what became of them.
+func TestSummaryOfLosses(t *testing.T) {
+	nan := math.NaN()
+	for _, test := range []struct {
+		r    Result
+		want string
+	}{
+		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: 2, ValidLoss: nan}, "loss    2.5000 at step 1, 2.0000 at step 3\n"},
+		{Result{FirstStep: 1, Steps: 3, FirstLoss: 2.5, Loss: nan, ValidLoss: nan}, "loss    2.5000 at step 1, not finite (NaN) at step 3\n"},
+		{Result{FirstStep: 2, Steps: 3, FirstLoss: math.Inf(1), Loss: 2, ValidLoss: 1}, "loss    not finite (+Inf) at step 2, 2.0000 at step 3, validation 1.0000\n"},
+		{Result{FirstStep: 4, Steps: 3, FirstLoss: nan, Loss: nan, ValidLoss: nan}, "loss    nothing was left to do after step 3\n"},
+	} {
+		var out bytes.Buffer
+		test.r.Ranks = 1
+		if summary(&out, bigram[float32](1, 0), &test.r); !strings.HasPrefix(out.String(), test.want) {
+			t.Errorf("summary\n%swant\n%s", out.String(), test.want)
+		}
 	}
 }
 

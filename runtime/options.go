@@ -53,7 +53,7 @@ type Result struct {
 	FirstStep int // of this run; 1 unless resumed
 	Skipped   int // updates not applied, in this run
 	FirstLoss float64
-	Loss      float64 // of the last step; NaN when the run had none
+	Loss      float64 // of the last step; NaN when the run had none, that is Steps < FirstStep
 	ValidLoss float64 // NaN when there was no evaluation
 	GradNorm  float64 // of the last step
 

@@ -257,6 +257,19 @@ func TestNonfinite(t *testing.T) {
 	if res.Skipped != 1 || steps[2].Loss != nil || steps[11].Skipped != 1 || others[1].Event != "skip" || others[1].Step != 3 {
 		t.Errorf("%+v %+v", res, others)
 	}
+	if last, err := train(t, poisoned(), t.TempDir(), Set("train.steps", 3)); err != nil || !last.ran() || !math.IsNaN(last.Loss) {
+		t.Errorf("a last step that is not finite: %+v, %v", last, err)
+	}
+	_, err = train(t, poisoned(), dir, Resume("never"), Set("train.steps", 3), OnStep(func(s Step) error {
+		if s.Step == 2 {
+			return ErrStop
+		}
+		return nil
+	}))
+	wantExit(t, err, ExitOnRequest)
+	if first, err := train(t, poisoned(), dir, Set("train.steps", 4)); err != nil || !math.IsNaN(first.FirstLoss) || first.FirstStep != 3 {
+		t.Errorf("a first step that is not finite: %+v, %v", first, err)
+	}
 	_, err = train(t, poisoned(), t.TempDir(), Set("train.on_nonfinite", "stop"))
 	var exit *ExitError
 	if !errors.As(err, &exit) || exit.Code != ExitNonfinite {

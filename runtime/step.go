@@ -80,7 +80,7 @@ func (r *run) lossSum() float64 {
 
 // record writes a step where it belongs, and applies the numerics guard.
 func (r *run) record(s *Step, tokens float64) error {
-	if math.IsNaN(r.res.FirstLoss) {
+	if s.Step == r.res.FirstStep {
 		r.res.FirstLoss = s.Loss
 	}
 	r.res.Steps, r.res.Loss, r.res.GradNorm, r.res.Tokens = s.Step, s.Loss, s.GradNorm, s.Tokens

@@ -1,0 +1,74 @@
+package runtime
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// summary prints what a finished run did, for people.
+func summary(w io.Writer, p *Program, r *Result) {
+	if r.Sample != "" {
+		fmt.Fprintf(w, "sample  %s\n\n", printable(r.Sample))
+	}
+	if r.ran() {
+		fmt.Fprintf(w, "loss    %s at step %d, %s at step %d", lossText(r.FirstLoss), r.FirstStep, lossText(r.Loss), r.Steps)
+	} else {
+		fmt.Fprintf(w, "loss    nothing was left to do after step %d", r.Steps)
+	}
+	if !math.IsNaN(r.ValidLoss) {
+		fmt.Fprintf(w, ", validation %s", lossText(r.ValidLoss))
+	}
+	fmt.Fprintf(w, "\nstep    predicted %s, measured %s", seconds(p.Predict.StepSeconds), seconds(r.StepSeconds))
+	if r.TokensPerSecond > 0 {
+		fmt.Fprintf(w, " (%s tokens/s)", short(r.TokensPerSecond))
+	}
+	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
+	if r.PeakBytes > 0 {
+		fmt.Fprintf(w, ", measured %s (peak of the process, %s in all)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
+	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)
+	}
+	fmt.Fprintf(w, "\nbinary  %s\nmetrics %s\n", binary(), r.Metrics)
+	if r.Checkpoint != "" {
+		fmt.Fprintf(w, "saved   %s\n", r.Checkpoint)
+	}
+}
+
+// ran is whether the run did any step.
+func (r *Result) ran() bool { return r.Steps >= r.FirstStep }
+
+func lossText(x float64) string {
+	if !finite(x) {
+		return fmt.Sprintf("not finite (%g)", x)
+	}
+	return fmt.Sprintf("%.4f", x)
+}
+
+// summaryAttrs is the summary for machines: keys as in metrics.jsonl, null where there is no finite number.
+func summaryAttrs(p *Program, r *Result) []any {
+	number := func(x float64) any {
+		if !finite(x) {
+			return nil
+		}
+		return x
+	}
+	return []any{
+		"name", r.Name, "first_step", r.FirstStep, "step", r.Steps, "skipped", r.Skipped,
+		"first_loss", number(r.FirstLoss), "loss", number(r.Loss), "valid_loss", number(r.ValidLoss),
+		"predicted_step_s", p.Predict.StepSeconds, "step_s", number(r.StepSeconds), "tokens", r.Tokens,
+		"tokens_per_s", number(r.TokensPerSecond), "mfu", number(r.MFU),
+		"predicted_memory_bytes", p.Predict.MemoryBytes, "arena_bytes", r.ArenaBytes, "memory_bytes", r.PeakBytes / int64(r.Ranks),
+		"sample", r.Sample, "binary", binary(), "metrics", r.Metrics, "checkpoint", r.Checkpoint,
+	}
+}
+
+// binary is the path of this program.
+func binary() string {
+	if path, err := os.Executable(); err == nil {
+		return path
+	}
+	return os.Args[0]
+}
