@@ -239,6 +239,7 @@ func (b *block) command(args []string) (string, error) {
 var (
 	progress = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+[KM]? tokens/s  .* left\n`)
 	measured = regexp.MustCompile(`(?m)measured [\d.].*$`)
+	waiting  = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`) // planc says on a slow machine what it is doing
 )
 
 // scrub takes out what differs from run to run: measured figures, and the steps that are reported because time passed.
@@ -249,7 +250,7 @@ func scrub(text string) string {
 		}
 		return ""
 	})
-	return measured.ReplaceAllString(text, "measured …")
+	return measured.ReplaceAllString(waiting.ReplaceAllString(text, ""), "measured …")
 }
 
 var number = regexp.MustCompile(`\d+\.\d+`)

@@ -73,8 +73,8 @@ func bug(args []string, fault any, stack []byte) error {
 	return e
 }
 
-// patience is how long work may be silent.
-const patience = 700 * time.Millisecond
+// patience is how long work may be silent; tests that compare what is on stderr have more of it.
+var patience = 700 * time.Millisecond
 
 // during does work that may be long, and says what it is if it is.
 func (a *app) during(what string, work func() error) error {

@@ -198,6 +198,9 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
 	c.InheritedFlags().VisitAll(add)
 	fix := ir.Nearest(name, names)
 	if fix == "" {
+		if c.Name() == "run" {
+			return mistake(UnknownFlag, "", "planc run has no flag --%s; flags of the binary follow --: planc run JOB -- --%s", name, name)
+		}
 		return mistake(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(), name, c.Name())
 	}
 	return mistake(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
