@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT and
-// SIGTERM, and exits the process with the code of Run's error.
+// Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT,
+// SIGTERM and SIGHUP (a terminal that went away), and exits the process with the code of Run's error. Nobody
+// reading its output any more does not end it.
 func Main(p *Program) {
 	os.Exit(execute(p, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -32,7 +33,8 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) int {
 	if c.threads > 0 {
 		goruntime.GOMAXPROCS(c.threads * p.mesh().Size())
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	stopping := context.AfterFunc(ctx, func() {
 		cancel() // a second signal ends the process at once

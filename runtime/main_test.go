@@ -26,17 +26,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestSIGTERM(t *testing.T) {
+// trained is the number of lines that a run has written so far.
+func trained(dir string) int {
+	text, _ := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	return bytes.Count(text, []byte("\"loss\""))
+}
+
+func TestSignals(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "text"), bytes.Repeat([]byte("\x01\x04\x02\x07\x00"), 300), 0o666))
-	for attempt := range 2 {
+	for attempt, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		before := trained(dir)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		must(t, cmd.Start())
-		time.Sleep(300 * time.Millisecond)
-		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		for begin := time.Now(); trained(dir) <= before+1 && time.Since(begin) < time.Minute; {
+			time.Sleep(10 * time.Millisecond)
+		}
+		must(t, cmd.Process.Signal(sig))
 		err := cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != ExitOnRequest {
 			t.Fatalf("attempt %d: %v, exit %d: %s", attempt, err, code, stderr.String())
