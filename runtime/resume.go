@@ -100,17 +100,26 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64) error {
 		r.total = r.done.step + r.steps(r.end-r.done.samples)
 	}
 	r.saved, r.res.Checkpoint, r.res.Tokens = r.done.step, c.Path, m.Tokens
-	if dir, err := filepath.Abs(r.ckptDir); err == nil {
-		if from, err := filepath.Abs(c.Path); err == nil && filepath.Dir(from) != dir {
-			r.saved = -1 // it lies elsewhere: the end of this run is saved even if it is this step
-		}
+	if r.elsewhere(c.Path) {
+		r.saved = -1 // the end of this run is saved even if it is this step
 	}
 	r.report.say(fmt.Sprintf("resume: step %d of %d, from %s", r.done.step, r.total, c.Path), "resume", "step", r.done.step, "path", c.Path)
 	return r.metrics.event(r.done.step, "resume", c.Path)
 }
 
-// chosen is the checkpoint that the run continues, or nil. Checkpoints of steps after later are another
-// run's future: they are to be set aside, so that the next run does not take them for this run's.
+// elsewhere is whether a checkpoint lies in another folder than this run's.
+func (r *run) elsewhere(path string) bool {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	from, err := os.Stat(filepath.Dir(path))
+	own, ownErr := os.Stat(r.ckptDir)
+	return err == nil && ownErr == nil && !os.SameFile(from, own)
+}
+
+// chosen is the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of its
+// past: they are to be set aside, so that the next run does not take them for this run's.
 func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 	from := r.o.resume
 	switch from {
@@ -127,6 +136,9 @@ func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 	}
 	if err != nil {
 		return nil, 0, err
+	}
+	if r.elsewhere(c.Path) {
+		return c, -1, nil
 	}
 	return c, c.Manifest.Step, nil
 }
@@ -171,7 +183,7 @@ func (r *run) setAside(after int64) error {
 		moved++
 	}
 	if moved > 0 {
-		r.report.warn(fmt.Sprintf("%d checkpoints of later steps were moved to %s", moved, aside))
+		r.report.warn(fmt.Sprintf("%d checkpoints that are not of this run's past were moved to %s", moved, aside))
 	}
 	return nil
 }

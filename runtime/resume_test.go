@@ -89,6 +89,26 @@ func TestSettingAsideTwice(t *testing.T) {
 	}
 }
 
+// A run that continues a checkpoint of another folder has nothing before it in its own.
+func TestResumeFromElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	_, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 2))
+	must(t, err)
+	other, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.steps", 4))
+	must(t, err)
+	res, err := train(t, bigram[float32](1, 0), dir, Resume(other.Checkpoint+"/"), Set("train.steps", 4))
+	if err != nil || res.FirstStep != 5 || res.Checkpoint != filepath.Join(dir, "checkpoints", "step-00000004") {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "checkpoints.before-1", "step-00000002")); err != nil {
+		t.Error(err)
+	}
+	t.Chdir(res.Checkpoint)
+	if own, err := train(t, bigram[float32](1, 0), dir, Resume("."), Set("train.steps", 4)); err != nil || own.Checkpoint != "." {
+		t.Errorf("its own checkpoint by another path: %+v, %v", own, err)
+	}
+}
+
 func TestTwoRunsInOneFolder(t *testing.T) {
 	dir := t.TempDir()
 	_, err := train(t, bigram[float32](1, 0), dir, OnStep(func(s Step) error {

@@ -29,6 +29,13 @@ func TestLock(t *testing.T) {
 	}
 }
 
+func TestLockWhereNothingCanBeMade(t *testing.T) {
+	file := tempFile(t, nil)
+	if _, err := Lock(filepath.Join(file, "checkpoints")); err == nil || !strings.Contains(err.Error(), "--checkpoint-dir") {
+		t.Errorf("below a file: %v", err)
+	}
+}
+
 // dirFS records the folders that are synced.
 type dirFS struct {
 	osFS
