@@ -306,11 +306,11 @@ func median(times []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// left is the time that the remaining steps will take.
-func (r *run) left() time.Duration {
+// left is the time that the remaining steps will take, if the last one is all that is known.
+func (r *run) left(last float64) time.Duration {
 	m := median(r.times[max(0, len(r.times)-20):])
 	if math.IsNaN(m) {
-		return 0
+		m = last
 	}
 	return time.Duration(m * float64(r.total-r.done.step) * float64(time.Second))
 }

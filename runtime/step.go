@@ -101,7 +101,7 @@ func (r *run) record(s *Step, tokens float64) error {
 			return err
 		}
 	}
-	r.report.step(s, r.total, speed, r.left())
+	r.report.step(s, r.total, speed, r.left(s.Seconds))
 	r.tokens = tokens
 	return nil
 }
