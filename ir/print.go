@@ -41,7 +41,7 @@ func (f *Func) print(b *strings.Builder) {
 			fmt.Fprintf(b, "    %s\n", body)
 		}
 	}
-	fmt.Fprintf(b, "  return %s\n", names(f.Outputs))
+	fmt.Fprintln(b, strings.TrimRight("  return "+names(f.Outputs), " "))
 }
 
 func inputWord(v *Value) string {
