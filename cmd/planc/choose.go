@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -20,7 +21,7 @@ type decision struct {
 // problem is the job as the search's question.
 func (j *loaded) problem() *search.Problem {
 	return &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: j.Train.Precision.IR(),
-		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan)}
+		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf}
 }
 
 // search finds the job's plan. Pins that leave one plan are priced even if it does not fit.
@@ -80,10 +81,28 @@ func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 	if e.Counts.Space == 1 {
 		f.message = fmt.Sprintf("the plan does not fit: %s on %s (%d %s)", j.Config.Name, clusterText(c), c.Devices(), c.GPU.Name)
 	}
+	var changes []search.Change
 	for _, c := range e.Changes {
+		c.Set = j.changed(c.Set)
+		changes = append(changes, c)
 		f.nearest = append(f.nearest, nearest{c.Set, c.Best.Predict})
 	}
 	p := e.Nearest.Plan
-	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, e.Changes)
+	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, changes)
 	return f
+}
+
+// changed are the fields of this job that make a change: of a job with a batch in tokens, sequences are what counts.
+func (j *loaded) changed(set map[string]any) map[string]any {
+	_, batch := set["train.global_batch"]
+	_, seq := set["train.seq_len"]
+	if !j.Has("train.global_batch_tokens") || !batch && !seq {
+		return set
+	}
+	set = maps.Clone(set)
+	set["train.global_batch_tokens"] = nil
+	if !batch {
+		set["train.global_batch"] = j.Train.GlobalBatch
+	}
+	return set
 }

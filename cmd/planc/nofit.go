@@ -31,14 +31,14 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 	b.WriteString("  would fit, cheapest first\n")
 	const figures = 40 // the column at which memory and time begin
 	for _, c := range changes {
-		line := "    " + c.Args()
-		if width(line) > figures {
-			b.WriteString(line + "\n")
-			line = ""
+		text := strings.TrimSuffix(flow("", 4, " ", c.Words()), "\n")
+		if last := text[strings.LastIndexByte(text, '\n')+1:]; width(last) > figures {
+			text += "\n" + strings.Repeat(" ", figures)
+		} else {
+			text += strings.Repeat(" ", figures-width(last))
 		}
-		line = pad(line, figures)
 		p := c.Best.Predict
-		b.WriteString(line + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) + "\n")
+		b.WriteString(text + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) + "\n")
 	}
 	return b.String()
 }

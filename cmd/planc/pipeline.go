@@ -13,8 +13,11 @@ import (
 )
 
 // model is the job's logical graph.
-func (j *loaded) model() *ir.Model {
-	return zoo.Build(j.Config.Name, *j.Config, zoo.Options{SeqLen: j.Train.SeqLen, Batch: j.Train.GlobalBatch, Elem: j.Train.Precision.IR().Compute})
+func (j *loaded) model() *ir.Model { return j.modelOf(j.Train.SeqLen) }
+
+// modelOf is the graph at another sequence length.
+func (j *loaded) modelOf(seq int) *ir.Model {
+	return zoo.Build(j.Config.Name, *j.Config, zoo.Options{SeqLen: seq, Batch: j.Train.GlobalBatch, Elem: j.Train.Precision.IR().Compute})
 }
 
 func (j *loaded) recipe() ir.Recipe { return ir.Recipe{Optimizer: j.Train.Optimizer.Kind} }

@@ -3,6 +3,7 @@ package search
 import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
 )
 
 // The bounds come from one profile for each (tp, sp), of micro-batch 1, whose flops, bytes and slots are lines over the
@@ -84,23 +85,11 @@ func slotValues(f *ir.Func) []*ir.Value {
 
 // resize sets the batch dim of all values.
 func resize(p *ir.Program, size int) {
-	set := func(vs []*ir.Value) {
-		for _, v := range vs {
-			for i := range v.Type.Dims {
-				if v.Type.Dims[i].Dim == ir.Batch {
-					v.Type.Dims[i].Size = size
-				}
-			}
-		}
-	}
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {
-			set(f.Inputs)
+			passes.Resize(f, ir.Batch, size)
 			for _, n := range f.Nodes {
-				set(n.Outs)
-				for _, b := range n.Body {
-					set(b.Outs)
-				}
+				passes.Resize(&ir.Func{Nodes: n.Body}, ir.Batch, size)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package search
 import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
 )
 
 // Composition is what one rank does in a step of a plan, put together from the analyses of single blocks: equal to
@@ -35,7 +36,7 @@ func (s *searcher) composition(plan ir.Plan) Composition {
 // align is a cache line, as in the memory pass.
 const align = 64
 
-func roundUp(n int) int { return (n + align - 1) / align * align }
+func roundUp(n int) int { return passes.RoundUp(n, align) }
 
 // regions are the arena's regions of a plan: closed forms of what its blocks and its buckets need.
 func (s *searcher) regions(plan ir.Plan, p *profile, st *state) map[string]int {

@@ -32,16 +32,18 @@ type Change struct {
 }
 
 // Args are the change as arguments of planc: "--set cluster.nodes=4".
-func (c Change) Args() string {
-	var args []string
+func (c Change) Args() string { return strings.Join(c.Words(), " ") }
+
+// Words are the arguments, each with its --set.
+func (c Change) Words() (words []string) {
 	for _, k := range slices.Sorted(maps.Keys(c.Set)) {
 		v := "null"
 		if c.Set[k] != nil {
 			v = fmt.Sprint(c.Set[k])
 		}
-		args = append(args, "--set "+k+"="+v)
+		words = append(words, "--set "+k+"="+v)
 	}
-	return strings.Join(args, " ")
+	return words
 }
 
 func (e *NoPlan) Error() string {
@@ -60,56 +62,5 @@ func (e *NoPlan) Error() string {
 func (s *searcher) noPlan(plans []ir.Plan, counts Counts) *NoPlan {
 	near := s.nearest(plans)
 	m := near.Predict.MemoryBytes
-	e := &NoPlan{Nearest: near, NoFit: NoFit{OverBytes: m.Over(), Part: m.Largest()}, Counts: counts}
-	for _, try := range s.changes() {
-		if best, ok := try.run(); ok {
-			e.Changes = append(e.Changes, Change{try.set, best})
-		}
-	}
-	return e
-}
-
-// trial is a change that may help.
-type trial struct {
-	set     map[string]any
-	problem Problem
-}
-
-func (t *trial) run() (Priced, bool) {
-	s, err := newSearcher(&t.problem)
-	if err != nil {
-		return Priced{}, false
-	}
-	plans, err := t.problem.space()
-	if err != nil {
-		return Priced{}, false
-	}
-	best, _, found := s.best(plans)
-	return best, found
-}
-
-// changes are the changes to try, the cheapest first: pins given up, all of them at once; then, if the cluster has a
-// network, more nodes.
-func (s *searcher) changes() []trial {
-	var ts []trial
-	if len(s.problem.Pins) > 0 {
-		t := trial{set: map[string]any{}, problem: *s.problem}
-		for _, k := range s.problem.Pins.names() {
-			t.set["plan."+k] = nil
-		}
-		t.problem.Pins = nil
-		ts = append(ts, t)
-	}
-	c := s.problem.Cluster
-	if len(c.Network) == 0 {
-		return ts
-	}
-	for factor := 2; factor <= 16; factor *= 2 {
-		more := *c
-		more.Nodes = c.Nodes * factor
-		t := trial{set: map[string]any{"cluster.nodes": more.Nodes}, problem: *s.problem}
-		t.problem.Cluster = &more
-		ts = append(ts, t)
-	}
-	return ts
+	return &NoPlan{Nearest: near, NoFit: NoFit{OverBytes: m.Over(), Part: m.Largest()}, Counts: counts, Changes: s.changes()}
 }

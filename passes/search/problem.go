@@ -16,6 +16,8 @@ type Problem struct {
 	Recipe      ir.Recipe
 	Headroom    float64 // fraction of device memory that stays free
 	Pins        Pins
+
+	WithSeq func(seq int) *ir.Model // the model at another sequence length, for what would fit; nil: not to be had
 }
 
 // Dims are the sizes of a model that decide which plans are legal; 0 where it has no such dim.

@@ -1,0 +1,130 @@
+package search
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// trial is a change that may help.
+type trial struct {
+	set     map[string]any
+	problem Problem
+}
+
+// with is the trial with one field more.
+func (t trial) with(key string, value any) trial {
+	t.set = maps.Clone(t.set)
+	t.set[key] = value
+	return t
+}
+
+// without is the problem with some pins given up.
+func (s *searcher) without(keys ...string) trial {
+	t := trial{map[string]any{}, *s.problem}
+	t.problem.Pins = s.problem.Pins.Without(keys...)
+	for _, k := range keys {
+		t.set["plan."+k] = nil
+	}
+	return t
+}
+
+// try searches under a change. Layers cost the same whatever the pins and the number of nodes are, so their profiles
+// are shared.
+func (s *searcher) try(t trial) (Change, bool) {
+	q, err := newSearcher(&t.problem)
+	if err != nil {
+		return Change{}, false
+	}
+	if t.problem.Model == s.problem.Model {
+		q.profiles, q.bases = s.profiles, s.bases
+	}
+	plans, err := t.problem.space()
+	if err != nil {
+		return Change{}, false
+	}
+	best, _, found := q.best(plans)
+	return Change{t.set, best}, found
+}
+
+// changes are the changes of the job under which a plan fits, the cheapest first: what costs nothing, pins given up,
+// fewer before more and the faster before the slower; then what costs devices or changes the training, see larger.
+// Both together are looked for only where neither helps alone.
+func (s *searcher) changes() []Change {
+	out := append(s.unpin(), s.larger(s.without())...)
+	if pins := s.problem.Pins.names(); len(out) == 0 && len(pins) > 0 {
+		return s.larger(s.without(pins...))
+	}
+	return out
+}
+
+// unpin gives up pins one at a time; and all of them, where no single one helps as much.
+func (s *searcher) unpin() []Change {
+	pins := s.problem.Pins.names()
+	var out []Change
+	for _, k := range pins {
+		if c, ok := s.try(s.without(k)); ok {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(a.Best.Predict.StepS, b.Best.Predict.StepS) })
+	if len(pins) < 2 {
+		return out
+	}
+	if c, ok := s.try(s.without(pins...)); ok && (len(out) == 0 || c.Best.Predict.StepS < out[0].Best.Predict.StepS) {
+		out = append(out, c)
+	}
+	return out
+}
+
+// larger adds nodes; where there is no network to add them by, it halves the batch or the sequence.
+func (s *searcher) larger(from trial) []Change {
+	if len(s.problem.Cluster.Network) > 0 {
+		return s.nodes(from)
+	}
+	return append(s.half(from, "train.global_batch", s.problem.GlobalBatch, func(p *Problem, n int) { p.GlobalBatch = n }),
+		s.half(from, "train.seq_len", s.dims.Seq, func(p *Problem, n int) { p.Model = p.WithSeq(n) })...)
+}
+
+// nodes adds them one by one until a plan fits, then doubles them once to show what more of them buy. Beyond
+// moreNodes they are only doubled.
+func (s *searcher) nodes(from trial) []Change {
+	const moreNodes, doublings = 64, 16
+	try := func(n int) (Change, bool) {
+		t, c := from.with("cluster.nodes", n), *s.problem.Cluster
+		c.Nodes = n
+		t.problem.Cluster = &c
+		return s.try(t)
+	}
+	now := s.problem.Cluster.Nodes
+	for n := now + 1; n <= doublings*max(now, moreNodes); n++ {
+		if n > now+moreNodes {
+			n = 2 * (n - 1)
+		}
+		first, ok := try(n)
+		if !ok {
+			continue
+		}
+		if second, ok := try(2 * n); ok {
+			return []Change{first, second}
+		}
+		return []Change{first}
+	}
+	return nil
+}
+
+// half halves a number of the job until a plan fits.
+func (s *searcher) half(from trial, key string, n int, set func(*Problem, int)) []Change {
+	if key == "train.seq_len" && s.problem.WithSeq == nil {
+		return nil
+	}
+	for n%2 == 0 {
+		n /= 2
+		t := from.with(key, n)
+		set(&t.problem, n)
+		if c, ok := s.try(t); ok {
+			return []Change{c}
+		}
+	}
+	return nil
+}
