@@ -13,7 +13,7 @@ import (
 )
 
 // answer is plan and explain: the job's decision as a document or as a screen.
-func (a *app) answer(args []string, f jobFlags, complete func(*document, *decision), screen func(*document) string) error {
+func (a *app) answer(args []string, f jobFlags, complete func(*loaded, *document, *decision) error, screen func(*document) string) error {
 	j, err := a.load(args, f)
 	if err != nil {
 		return err
@@ -23,7 +23,9 @@ func (a *app) answer(args []string, f jobFlags, complete func(*document, *decisi
 		return err
 	}
 	d := newDocument(j, found)
-	complete(d, found)
+	if err := complete(j, d, found); err != nil {
+		return err
+	}
 	if a.json {
 		err = a.printJSON(d)
 	} else {
@@ -58,10 +60,10 @@ func newDocument(j *loaded, found *decision) *document {
 	return d
 }
 
-// explained adds what explain knows beside the plan.
+// explained adds what explain knows beside the plan. Levers and rules come with the planner's next issue.
 func explained(d *document, found *decision) {
 	m := found.Best.Predict.MemoryBytes
-	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
+	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []any{}, Rules: []any{},
 		Binding:  bindingDoc{Resource: binding(d), SlackBytes: m.Capacity - m.Total},
 		ErrorBar: errorBarDoc{Like: "assumed; no measured run is like this one yet"}}
 	for _, c := range found.Choices {
@@ -112,7 +114,8 @@ func guesses(j *loaded) []guessDoc {
 func newHeader(j *loaded, chosen ir.Plan) header {
 	c := j.cluster
 	h := header{chosen: chosen, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision),
-		links: links(c), memory: int64(c.GPU.Memory()), device: "GPU", command: "planc explain · planc compile -o train"}
+		links: links(c), memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows,
+		command: "planc explain · planc compile -o train · planc explain --why-not ..."}
 	if c.IsCPU() {
 		h.device = "device"
 	}

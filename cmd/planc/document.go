@@ -68,10 +68,10 @@ type alternativeDoc struct {
 type explainDoc struct {
 	Choices  []choiceDoc `json:"choices"`
 	Binding  bindingDoc  `json:"binding"`
-	Levers   []leverDoc  `json:"levers"`
-	Rules    []ruleDoc   `json:"rules"`
+	Levers   []any       `json:"levers"` // empty: not there yet
+	Rules    []any       `json:"rules"`  // empty: not there yet
 	ErrorBar errorBarDoc `json:"error_bar"`
-	WhyNot   any         `json:"why_not"`
+	WhyNot   *whyNotDoc  `json:"why_not"`
 }
 
 type choiceDoc struct {
@@ -88,17 +88,6 @@ type choiceDoc struct {
 type bindingDoc struct {
 	Resource   string `json:"resource"`
 	SlackBytes int64  `json:"slack_bytes"`
-}
-
-type leverDoc struct {
-	Set     map[string]any `json:"set"`
-	Speedup float64        `json:"speedup"`
-}
-
-type ruleDoc struct {
-	Rule     string   `json:"rule"`
-	Verdict  string   `json:"verdict"`
-	SlowerBy *float64 `json:"slower_by"`
 }
 
 type errorBarDoc struct {

@@ -65,7 +65,7 @@ func (a *app) generate(j *loaded) (map[string][]byte, error) {
 	err = a.timed("generate", func() (string, error) {
 		src, err := codegen.Go(codegen.Input{
 			Program: p, Package: "main", Main: true, Job: j.Name, Hash: programHash(p),
-			Settings: settings(j), Model: trained(j, found.Best.Predict), Plan: planTable(found.Best.Plan), Predict: j.expected(found.Best.Predict),
+			Settings: settings(j), Model: trained(j, found.Best.Predict), Plan: planTable(found.Best.Plan), Predict: j.expected(found.Best),
 		})
 		files = map[string][]byte{"main.go": src}
 		return fmt.Sprintf("%d bytes of Go", len(src)), err

@@ -4,15 +4,26 @@ import "github.com/spf13/cobra"
 
 func (a *app) planCommand() *cobra.Command {
 	var flags jobFlags
+	top := screenRows
 	c := &cobra.Command{
 		Use:   "plan [JOB]",
 		Short: "the best plan, its time and memory, and what comes next",
 		Args:  oneJob,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.answer(args, flags, func(*document, *decision) {}, planScreen)
+		RunE: func(c *cobra.Command, args []string) error {
+			if top < 0 {
+				return mistake(BadFlag, "", "%s --top is %d; a number of rows is wanted", c.CommandPath(), top)
+			}
+			limited := c.Flags().Changed("top")
+			return a.answer(args, flags, func(_ *loaded, d *document, _ *decision) error {
+				if d.head.rows = top; limited {
+					d.Alternatives = d.shown()
+				}
+				return nil
+			}, planScreen)
 		},
 	}
 	flags.register(c)
+	c.Flags().IntVar(&top, "top", top, "`N` rows of alternatives, those there are")
 	c.Flags().BoolVar(&a.json, "json", a.json, "print one JSON document")
 	return c
 }

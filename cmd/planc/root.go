@@ -46,8 +46,8 @@ var laterCommands = []string{"gen", "verify", "diff", "validate", "calibrate", "
 
 // laterFlags too, of the commands that work.
 var laterFlags = map[string][]string{
-	"plan":    {"top", "sweep", "update", "locked", "save"},
-	"explain": {"why-not", "locked", "save"},
+	"plan":    {"sweep", "update", "locked", "save"},
+	"explain": {"locked", "save"},
 	"compile": {"locked"},
 	"run":     {"locked"},
 }

@@ -21,6 +21,7 @@ type header struct {
 	memory      int64  // of a device, before headroom
 	device      string // the word for a device: GPU
 	command     string // what to type next
+	rows        int    // of alternatives
 }
 
 // planScreen is screens.md's screen 1.
@@ -32,7 +33,7 @@ func planScreen(d *document) string {
 	b.WriteString(d.rateLines())
 	b.WriteString(d.memoryLine())
 	b.WriteString(d.timeLine())
-	if len(d.Alternatives) > 0 {
+	if len(d.shown()) > 0 {
 		b.WriteString("\n" + d.alternativesTable())
 	}
 	b.WriteString("\n" + prose("exact", 9, d.countSentence()))
@@ -168,9 +169,13 @@ func (d *document) alternativesTable() string {
 	return b.String()
 }
 
-// shown are the alternatives of the screen, which has six: those that fit, but two places are for those that do not.
+// screenRows are the alternatives of a screen.
+const screenRows = 6
+
+// shown are the alternatives of the screen: those that fit, but a third of the places is for those that do not.
 func (d *document) shown() []alternativeDoc {
-	const rows, kept = 6, 2
+	rows := d.head.rows
+	kept := rows / 3
 	fit := slices.IndexFunc(d.Alternatives, func(a alternativeDoc) bool { return a.NoFit != nil })
 	if fit < 0 {
 		fit = len(d.Alternatives)

@@ -7,30 +7,38 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
-	"github.com/planc-dev/planc/passes/search"
 )
 
 // explainScreen is screens.md's screen 2.
 func explainScreen(d *document) string {
 	var b strings.Builder
-	title := fmt.Sprintf("%s on %s: %s: %s", d.Model.Name, d.clusterName(), d.head.chosen, seconds(float64(d.Predict.StepS)))
-	b.WriteString(flow("", 0, " ", strings.Split(title, " ")) + "\n")
+	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
 	if len(d.Choices) > 0 {
 		b.WriteString("\n" + d.choiceTable())
 	}
 	b.WriteString("\n" + d.memorySum() + d.timeSum())
-	if len(d.Levers) > 0 {
-		b.WriteString(flow("LEVERS", labelColumn, "  ·  ", d.leverWords()))
-	}
-	if len(d.Rules) > 0 {
-		b.WriteString(flow("RULES", labelColumn, ", ", d.ruleWords()))
-	}
 	b.WriteString(prose("PROOF", labelColumn, d.proofSentence()))
 	b.WriteString(prose("ERROR", labelColumn, d.errorSentence()))
-	b.WriteString("\nmore: planc plan · --json\n")
+	b.WriteString("\nmore: " + d.moreText() + " · --json\n")
 	return b.String()
+}
+
+// chosenTitle is the question and the chosen plan.
+func (d *document) chosenTitle() string {
+	title := fmt.Sprintf("%s on %s: %s: %s", d.Model.Name, d.clusterName(), d.head.chosen, seconds(float64(d.Predict.StepS)))
+	return flow("", 0, " ", strings.Split(title, " "))
+}
+
+// moreText is a question that could be asked next.
+func (d *document) moreText() string {
+	for _, c := range d.Choices {
+		if c.RunnerUp != nil && c.Name == "tp" {
+			return fmt.Sprintf("--why-not tp=%v", c.RunnerUp)
+		}
+	}
+	return "--why-not KEY=VALUE"
 }
 
 // labelColumn is where the text of the lower part begins.
@@ -158,24 +166,6 @@ func sum(label string, words []string, total string) string {
 	text := strings.TrimSuffix(flowTo(label, labelColumn, right, "  ", words), "\n")
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	return text + strings.Repeat(" ", max(1, right+1-width(last))) + "= " + total + "\n"
-}
-
-func (d *document) leverWords() (words []string) {
-	for _, l := range d.Levers {
-		words = append(words, strings.ReplaceAll(search.Change{Set: l.Set}.Args(), "--set ", "")+" "+signed(l.Speedup))
-	}
-	return words
-}
-
-func (d *document) ruleWords() (words []string) {
-	for _, r := range d.Rules {
-		w := fmt.Sprintf("%q: %s", r.Rule, r.Verdict)
-		if r.SlowerBy != nil && *r.SlowerBy != 0 {
-			w += " (" + signed(*r.SlowerBy) + ")"
-		}
-		words = append(words, w)
-	}
-	return words
 }
 
 func (d *document) proofSentence() string {

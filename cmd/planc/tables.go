@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -8,6 +10,8 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/zoo"
+	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/runtime"
 )
 
@@ -58,8 +62,18 @@ func dataFiles(sources spec.Sources) (files []runtime.File) {
 
 // trained is what the binary says of its model.
 func trained(j *loaded, p costmodel.Predict) runtime.Model {
-	return runtime.Model{Name: j.Config.Name, Params: j.Config.Params(), Layers: j.Config.Layers, Vocab: j.Config.Vocab, SeqLen: j.Train.SeqLen,
+	return runtime.Model{Name: j.Config.Name, Hash: modelHash(j), Params: j.Config.Params(), Layers: j.Config.Layers, Vocab: j.Config.Vocab, SeqLen: j.Train.SeqLen,
 		FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.cluster.Devices())}
+}
+
+// modelHash names the model by its logical graph, the same on every plan. Dropout is not part of it: it may change when
+// a run continues.
+func modelHash(j *loaded) string {
+	c := *j.Config
+	c.DropEmbd, c.DropResid, c.DropAttn = 0, 0, 0
+	m := zoo.Build("", c, zoo.Options{SeqLen: j.Train.SeqLen, Batch: 1, Elem: j.Train.Precision.IR().Compute})
+	sum := sha256.Sum256([]byte(m.String()))
+	return hex.EncodeToString(sum[:])[:16]
 }
 
 // planTable is the plan as the binary prints it.
@@ -69,8 +83,28 @@ func planTable(p ir.Plan) runtime.Plan {
 		Recompute: p.Recompute, RecomputeLayers: p.RecomputeLayers, RecomputeEvery: p.RecomputeEvery, Text: p.String()}
 }
 
-// expected is what the binary compares its steps with.
-func (j *loaded) expected(p costmodel.Predict) runtime.Predict {
-	d, _ := j.cluster.Device(j.Train.Precision.IR().Compute)
+// expected is what the binary compares its steps with: the plan's price on a CPU, where it runs, whatever cluster it was
+// chosen for. What cannot be priced there is unknown.
+func (j *loaded) expected(best search.Priced) runtime.Predict {
+	c, p := j.cluster, best.Predict
+	if !c.IsCPU() {
+		var err error
+		if c, p, err = j.onCPU(best.Plan); err != nil {
+			return runtime.Predict{}
+		}
+	}
+	d, _ := c.Device(j.Train.Precision.IR().Compute)
 	return runtime.Predict{StepSeconds: float64(p.StepS), TokensPerSecond: p.TokensPerS, MemoryBytes: p.MemoryBytes.Total, PeakFlops: float64(d.Peak)}
+}
+
+// onCPU prices a plan on the catalogue's CPU, with a device for each rank.
+func (j *loaded) onCPU(plan ir.Plan) (*costmodel.Cluster, costmodel.Predict, error) {
+	c, err := costmodel.Resolve(costmodel.Ref{Node: "cpu", Nodes: 1, Devices: plan.Ranks()}, nil, nil)
+	if err != nil {
+		return nil, costmodel.Predict{}, err
+	}
+	question := *j.problem()
+	question.Cluster = c
+	p, err := search.Price(&question, plan)
+	return c, p, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/runtime"
 )
 
@@ -55,6 +56,65 @@ func TestSettings(t *testing.T) {
 	j.Data.Root = "here"
 	if got := settings(&loaded{Job: j}).Dir; got != dir {
 		t.Errorf("Dir of relative files is %q, want %q", got, dir)
+	}
+}
+
+// tinyJob is the job of a cluster, with further lines.
+func tinyJob(t *testing.T, cluster string, sets ...string) *loaded {
+	t.Helper()
+	overrides := []spec.Override{spec.SetFlag("cluster=" + cluster)}
+	for _, s := range sets {
+		overrides = append(overrides, spec.SetFlag(s))
+	}
+	text := "model: {model_type: gpt2, vocab_size: 256, n_positions: 64, n_embd: 32, n_layer: 2, n_head: 4}\n" +
+		"train: {seq_len: 32, global_batch: 8, precision: f32}\n"
+	j, err := spec.Load("tiny.yaml", func(string) ([]byte, error) { return []byte(text), nil }, overrides...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := costmodel.Resolve(costmodel.Ref(j.Cluster), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &loaded{j, c}
+}
+
+// A binary expects of its steps what this CPU can do, not what the job's cluster could.
+func TestExpectedOnCPU(t *testing.T) {
+	away, here := tinyJob(t, "1xdgx-h100"), tinyJob(t, "8xcpu")
+	found, err := search.Search(away.problem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	price, err := search.Price(here.problem(), found.Best.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := here.expected(search.Priced{Plan: found.Best.Plan, Predict: price})
+	got := away.expected(found.Best)
+	if got != want || got.PeakFlops == 0 || got.StepSeconds <= float64(found.Best.Predict.StepS) || got.MemoryBytes == 0 {
+		t.Errorf("a plan for H100 is expected to run as %+v on this CPU, want %+v", got, want)
+	}
+	lost := found.Best
+	lost.Plan.TP = 3
+	if got := away.expected(lost); got != (runtime.Predict{}) {
+		t.Errorf("a plan without a price is expected to run as %+v", got)
+	}
+}
+
+// The model's hash is that of what is trained: neither the plan, nor the batch, nor dropout, nor its name changes it.
+func TestModelHash(t *testing.T) {
+	want := modelHash(tinyJob(t, "1xcpu"))
+	for _, c := range []struct {
+		set  string
+		same bool
+	}{
+		{"train.dropout=0.5", true}, {"train.global_batch=16", true}, {"plan.tp=2", true}, {"name=other", true},
+		{"model.n_layer=3", false}, {"model.vocab_size=257", false}, {"train.precision=f64", false},
+	} {
+		if got := modelHash(tinyJob(t, "4xcpu", c.set)); len(got) != 16 || (got == want) != c.same {
+			t.Errorf("%s: hash %s, was %s", c.set, got, want)
+		}
 	}
 }
 

@@ -228,13 +228,19 @@ func (s *searcher) whyNone(name string, best ir.Plan) string {
 	return "the other keys are pinned"
 }
 
-// Kept pins all that a plan has decided; dp follows from tp.
-func Kept(plan ir.Plan) Pins {
+// Kept pins all that a plan has decided, but for what is asked and what follows from it: of dp and tp, and of the
+// micro-batch and their number, the one follows from the other.
+func Kept(plan ir.Plan, but Pins) Pins {
 	out := Pins{}
 	for _, name := range choices {
 		out[name] = []string{value(plan, name)}
 	}
-	return out
+	for key, follower := range map[string]string{"dp": "tp", "micro_batches": "micro_batch"} {
+		if but[key] != nil {
+			out = out.Without(follower)
+		}
+	}
+	return out.With(but)
 }
 
 // WhyNot is the best plan with further pins, all else as in the problem, against the chosen one. It fails as
