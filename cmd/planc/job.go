@@ -90,7 +90,7 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 		return nil, err
 	}
 	j.SetDevice(c.GPU.Arch)
-	return &loaded{j, c}, nil
+	return &loaded{j, c}, spec.CheckPlan(j)
 }
 
 // read gives the compiler files; - is stdin.

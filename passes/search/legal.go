@@ -66,7 +66,7 @@ var rules = []rule{
 	},
 		func(p *ir.Plan, _ *Dims, _, batch int) string {
 			if batch%p.DP != 0 {
-				return fmt.Sprintf("dp %d does not divide the global batch of %d", p.DP, batch)
+				return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, batch, multiples(batch, p.DP))
 			}
 			return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d", p.MicroBatch, p.DP, batch)
 		}},
@@ -98,4 +98,13 @@ func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
 		}
 	}
 	return rs
+}
+
+// multiples names the batches next to one that n does not divide and that it does.
+func multiples(batch, n int) string {
+	below := batch / n * n
+	if below == 0 {
+		return fmt.Sprintf("it divides %d", n)
+	}
+	return fmt.Sprintf("it divides %d and %d", below, below+n)
 }

@@ -117,7 +117,7 @@ func TestPins(t *testing.T) {
 		pins Pins
 		want string
 	}{
-		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: dp 25 · tp 5 is 125 ranks, the cluster has 128 devices; tp 5 does not divide 96 K/V heads; tp 5 does not divide the MLP's width 49152; dp 25 does not divide the global batch of 1536 [BadPlan]"},
+		{Pins{"tp": {"5"}}, "no plan with plan.tp=5 is legal: dp 25 · tp 5 is 125 ranks, the cluster has 128 devices; tp 5 does not divide 96 K/V heads; tp 5 does not divide the MLP's width 49152; dp 25 does not divide the global batch of 1536 (it divides 1525 and 1550) [BadPlan]"},
 		{Pins{"tp": {"1"}, "sp": {"true"}}, "no plan with plan.sp=true plan.tp=1 is legal: sp needs tp > 1 [BadPlan]"},
 		{Pins{"pp": {"2"}}, "no plan with plan.pp=2 is legal: pp 2: with the rest pinned only 1 is possible [BadPlan]"},
 		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is no whole number [BadPlan]`},
