@@ -8,7 +8,7 @@ import (
 
 // gpt2 is the family of GPT-2 (Radford et al. 2019; Hugging Face's GPT2LMHeadModel): learned positions, layer
 // norms before each half block, one MLP, biases everywhere, the output table tied to the embedding.
-var gpt2 = family{embed: gpt2Embed, block: gpt2Block, head: gpt2Head, logits: gpt2Logits}
+var gpt2 = family{embed: gpt2Embed, block: gpt2Block, head: head(layerNorm), logits: logits(layerNorm)}
 
 func gpt2Embed(m *model) *ir.Func {
 	b := m.builder("embed.forward")
@@ -77,24 +77,4 @@ func gpt2MLP(m *model, b *builder, h *ir.Value) *ir.Value {
 	b.in(ir.Norm)
 	down = b.same("down_biased", ir.OpAdd, ir.Attr{}, down, b.param("mlp.down_bias", zeros, ir.Hidden))
 	return b.same("y", ir.OpAdd, ir.Attr{}, h, b.dropout("down_drop", down, m.DropResid))
-}
-
-func gpt2Head(m *model) *ir.Func {
-	b := m.builder("head.forward")
-	x := b.input("x", b.elem, stream...)
-	b.in(ir.Norm)
-	n := layerNorm(m, b, "ln", x)
-	b.in(ir.VocabR)
-	m.loss(b, b.matmul("logits", n, m.outputTable(b), ir.Batch, ir.Seq, ir.Vocab))
-	return b.ret()
-}
-
-func gpt2Logits(m *model) *ir.Func {
-	b := m.builder("head.logits")
-	x := b.input("x", b.elem, stream...)
-	b.in(ir.Norm)
-	at := b.op("at", ir.OpSelect, ir.Attr{Dim: ir.Seq}, []ir.Dim{ir.Batch, ir.Hidden}, x)
-	n := layerNorm(m, b, "ln", at)
-	b.in(ir.VocabR)
-	return b.ret(b.matmul("logits", n, m.outputTable(b), ir.Batch, ir.Vocab))
 }

@@ -8,7 +8,7 @@ import (
 
 // llama is the family of Llama 2 and 3 (Touvron et al. 2023; Hugging Face's LlamaForCausalLM): rotary
 // positions, RMS norms, grouped K/V heads, SwiGLU, no biases unless the configuration says so.
-var llama = family{embed: llamaEmbed, block: llamaBlock, head: llamaHead, logits: llamaLogits}
+var llama = family{embed: llamaEmbed, block: llamaBlock, head: head(rmsNorm), logits: logits(rmsNorm)}
 
 func llamaEmbed(m *model) *ir.Func {
 	b := m.builder("embed.forward")
@@ -80,24 +80,4 @@ func llamaMLP(m *model, b *builder, h *ir.Value) *ir.Value {
 		down = b.same("down_biased", ir.OpAdd, ir.Attr{}, down, b.param("mlp.down_bias", zeros, ir.Hidden))
 	}
 	return b.same("y", ir.OpAdd, ir.Attr{}, h, b.dropout("down_drop", down, m.DropResid))
-}
-
-func llamaHead(m *model) *ir.Func {
-	b := m.builder("head.forward")
-	x := b.input("x", b.elem, stream...)
-	b.in(ir.Norm)
-	n := rmsNorm(m, b, "ln", x)
-	b.in(ir.VocabR)
-	m.loss(b, b.matmul("logits", n, m.outputTable(b), ir.Batch, ir.Seq, ir.Vocab))
-	return b.ret()
-}
-
-func llamaLogits(m *model) *ir.Func {
-	b := m.builder("head.logits")
-	x := b.input("x", b.elem, stream...)
-	b.in(ir.Norm)
-	at := b.op("at", ir.OpSelect, ir.Attr{Dim: ir.Seq}, []ir.Dim{ir.Batch, ir.Hidden}, x)
-	n := rmsNorm(m, b, "ln", at)
-	b.in(ir.VocabR)
-	return b.ret(b.matmul("logits", n, m.outputTable(b), ir.Batch, ir.Vocab))
 }

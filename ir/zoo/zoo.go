@@ -68,6 +68,35 @@ func (m *model) queries() []ir.Dim {
 	return []ir.Dim{ir.Head, ir.Group}
 }
 
+// normer declares and applies a family's norm.
+type normer func(m *model, b *builder, name string, x *ir.Value) *ir.Value
+
+// head is a decoder's last segment: the final norm, logits, the loss.
+func head(norm normer) func(m *model) *ir.Func {
+	return func(m *model) *ir.Func {
+		b := m.builder("head.forward")
+		x := b.input("x", b.elem, stream...)
+		b.in(ir.Norm)
+		n := norm(m, b, "ln", x)
+		b.in(ir.VocabR)
+		m.loss(b, b.matmul("logits", n, m.outputTable(b), ir.Batch, ir.Seq, ir.Vocab))
+		return b.ret()
+	}
+}
+
+// logits is what sampling runs instead of the head: one position's.
+func logits(norm normer) func(m *model) *ir.Func {
+	return func(m *model) *ir.Func {
+		b := m.builder("head.logits")
+		x := b.input("x", b.elem, stream...)
+		b.in(ir.Norm)
+		at := b.op("at", ir.OpSelect, ir.Attr{Dim: ir.Seq}, []ir.Dim{ir.Batch, ir.Hidden}, x)
+		n := norm(m, b, "ln", at)
+		b.in(ir.VocabR)
+		return b.ret(b.matmul("logits", n, m.outputTable(b), ir.Batch, ir.Vocab))
+	}
+}
+
 // loss ends the head: cross-entropy of the logits, over the unmasked labels.
 func (m *model) loss(b *builder, logits *ir.Value) {
 	labels := b.input("labels", ir.I32, tokens...)
