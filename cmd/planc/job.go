@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -81,16 +84,31 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 		return nil, err
 	}
 	j, err := spec.Load(path, a.read, f.overrides()...)
-	if err != nil {
+	if j == nil || err != nil && !j.Has("cluster") {
 		return nil, err
 	}
 	at := func(field string) ir.Pos { return j.Pos("cluster." + field) }
-	c, err := costmodel.Resolve(costmodel.Ref(j.Cluster), at, a.read)
-	if err != nil {
+	c, wrongCluster := costmodel.Resolve(costmodel.Ref(j.Cluster), at, a.read)
+	if err = together(err, wrongCluster); err != nil {
 		return nil, err
 	}
 	j.SetDevice(c.GPU.Arch)
 	return &loaded{j, c}, spec.CheckPlan(j)
+}
+
+// together is all that is wrong with a job and its cluster. A cluster that the job spells wrong is not looked up for
+// what it lacks.
+func together(job, cluster error) error {
+	var mine, more ir.Diags
+	if !errors.As(job, &mine) || !errors.As(cluster, &more) {
+		return cmp.Or(job, cluster)
+	}
+	for _, d := range mine {
+		if strings.HasPrefix(d.Msg, "cluster") {
+			return job
+		}
+	}
+	return slices.Concat(mine, more).Err()
 }
 
 // read gives the compiler files; - is stdin.

@@ -44,7 +44,8 @@ func QuickFlag(flag, value string) (Override, bool) {
 
 // Load reads a job file, applies overrides in their order, and resolves the model. path "" is a job of
 // overrides alone; "-" is as read has it. read is the only way to files. A mistake of the user's is an
-// ir.Diags, which holds all of them.
+// ir.Diags, which holds all of them; the job comes with it as far as it could be read, so that its cluster can be
+// looked up too, and is nil if it could not be read at all.
 func Load(path string, read func(string) ([]byte, error), overrides ...Override) (*Job, error) {
 	doc, diags := strict.New(), ir.Diags{}
 	j := defaults()
@@ -72,11 +73,7 @@ func Load(path string, read func(string) ([]byte, error), overrides ...Override)
 	j.doc = doc
 	diags = append(diags, doc.Decode(j)...)
 	j.complete(path, read, &diags)
-	diags = withoutEchoes(diags)
-	if err := diags.Err(); err != nil {
-		return nil, err
-	}
-	return j, nil
+	return j, withoutEchoes(diags).Err()
 }
 
 // syntax says whether the file could not be read as a whole, so that what it lacks means nothing.
