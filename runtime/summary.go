@@ -26,7 +26,7 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
 	if r.PeakBytes > 0 {
-		fmt.Fprintf(w, ", measured %s (peak of the process, %s in all)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
+		fmt.Fprintf(w, ", measured %s a rank (the process peaked at %s)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)

@@ -1,6 +1,10 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/rng"
+)
 
 // AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s
 // is at position Pos0+s of the sequence, local key t at KPos0+t; if Causal, a query sees the keys up to its
@@ -126,7 +130,7 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 	for i := range rows {
 		l := math.Inf(-1)
 		if sum := w.sum[i]; sum > 0 || sum != sum {
-			l = w.max[i] + ln(sum)
+			l = w.max[i] + rng.Log(sum)
 			scaleBy(o.d[i*o.ld:][:hd.VDim], F(1/sum))
 		}
 		hd.lse[(i0+i)*step] = F(l)

@@ -1,6 +1,10 @@
 package cpu
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/rng"
+)
 
 func logSumExp[F Float](l, x []F, rows, cols, valid int) {
 	for i := range rows {
@@ -14,7 +18,7 @@ func logSumExp[F Float](l, x []F, rows, cols, valid int) {
 		for _, v := range row {
 			sum += exp[F](float64(v - top))
 		}
-		l[i] = F(float64(top) + ln(sum))
+		l[i] = F(float64(top) + rng.Log(sum))
 	}
 }
 

@@ -18,7 +18,7 @@ func quantile(p float64) float64 {
 		r := 0.180625 - float64(q*q)
 		return float64(q*poly(&centreA, r)) / poly(&centreB, r)
 	}
-	r := math.Sqrt(-ln(min(p, 1-p)))
+	r := math.Sqrt(-Log(min(p, 1-p)))
 	var z float64
 	if r <= 5 {
 		z = poly(&tailC, r-1.6) / poly(&tailD, r-1.6)
@@ -63,27 +63,3 @@ var (
 		7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15,
 	}
 )
-
-// ln is the natural logarithm of a positive normal number, within 1 ulp: with x = 2^k (1+f) and
-// s = f/(2+f), log(1+f) = 2s + 2s^3/3 + ..., the series fitted by FreeBSD's e_log.c.
-func ln(x float64) float64 {
-	const (
-		ln2Hi = 6.93147180369123816490e-01
-		ln2Lo = 1.90821492927058770002e-10
-	)
-	m, exp := math.Frexp(x)
-	if m < math.Sqrt2/2 {
-		m, exp = m*2, exp-1
-	}
-	f, k := m-1, float64(exp)
-	s := f / (2 + f)
-	s2 := float64(s * s)
-	s4 := float64(s2 * s2)
-	t1 := 2.857142874366239149e-01 + float64(s4*(1.818357216161805012e-01+float64(s4*1.479819860511658591e-01)))
-	t1 = float64(s2 * (6.666666666666735130e-01 + float64(s4*t1)))
-	t2 := 2.222219843214978396e-01 + float64(s4*1.531383769920937332e-01)
-	t2 = float64(s4 * (3.999999999940941908e-01 + float64(s4*t2)))
-	half := float64(float64(0.5*f) * f)
-	lo := float64(s*(half+(t1+t2))) + float64(k*ln2Lo)
-	return float64(k*ln2Hi) - ((half - lo) - f)
-}

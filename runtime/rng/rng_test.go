@@ -45,8 +45,8 @@ func TestLn(t *testing.T) {
 		if x == 0 {
 			continue
 		}
-		if got, want := ln(x), math.Log(x); math.Abs(got-want) > 4e-16*math.Max(1e-3, math.Abs(want)) {
-			t.Errorf("ln(%g) is %g, want %g", x, got, want)
+		if got, want := Log(x), math.Log(x); math.Abs(got-want) > 4e-16*math.Max(1e-3, math.Abs(want)) {
+			t.Errorf("Log(%g) is %g, want %g", x, got, want)
 		}
 	}
 }
