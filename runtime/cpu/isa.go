@@ -12,7 +12,7 @@ type ISA int
 
 const (
 	Portable ISA = iota // plain Go
-	AVX2                // and FMA
+	AVX2                // FMA and BMI2 too
 	AVX512              // F, BW, DQ and VL
 	numISAs
 )
@@ -57,6 +57,7 @@ func findISA(name string, best ISA) (ISA, error) {
 func Use(isa ISA) {
 	inUse = isa
 	table32, table64 = portable[float32](), portable[float64]()
+	engine32, engine64 = nil, nil
 	for i := AVX2; i <= isa; i++ {
 		faster[i](&table32, &table64)
 	}

@@ -3,9 +3,9 @@ package cpu
 // detect asks the processor for its best ISA, and whether it multiplies bfloat16 (AVX512-BF16).
 func detect() (isa ISA, bf16 bool) {
 	const (
-		fma, osxsave               = 1 << 12, 1 << 27 // leaf 1, ecx
-		avx2, f, dq, bw, vl        = 1 << 5, 1 << 16, 1 << 17, 1 << 30, 1 << 31
-		saved256, saved512  uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
+		fma, osxsave                     = 1 << 12, 1 << 27 // leaf 1, ecx
+		avx2, bmi2, f, dq, bw, vl        = 1 << 5, 1 << 8, 1 << 16, 1 << 17, 1 << 30, 1 << 31
+		saved256, saved512        uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
 	)
 	if most, _, _, _ := cpuid(0, 0); most < 7 {
 		return Portable, false
@@ -15,7 +15,7 @@ func detect() (isa ISA, bf16 bool) {
 	}
 	saved, _ := xgetbv()
 	more, b, _, _ := cpuid(7, 0)
-	if saved&saved256 != saved256 || b&avx2 == 0 {
+	if saved&saved256 != saved256 || b&avx2 == 0 || b&bmi2 == 0 {
 		return Portable, false
 	}
 	if all := uint32(f | dq | bw | vl); saved&saved512 != saved512 || b&all != all {
@@ -34,6 +34,13 @@ var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 	AVX512: useAVX512,
 }
 
-func useAVX2(*Kernels[float32], *Kernels[float64]) {}
+func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
+	engine32 = &engine[float32]{rows: 6, cols: 16, multiply: gemmF32AVX2}
+	engine64 = &engine[float64]{rows: 6, cols: 8, multiply: gemmF64AVX2}
+	t32.MatMul, t64.MatMul = matMulFast[float32], matMulFast[float64]
+}
 
-func useAVX512(*Kernels[float32], *Kernels[float64]) {}
+func useAVX512(*Kernels[float32], *Kernels[float64]) {
+	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packCols: packColumnsAVX512}
+	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512}
+}
