@@ -49,11 +49,11 @@ const (
 
 // theThumbs are the rules of thumb of guides on distributed training, those that planc was commissioned to answer for.
 var theThumbs = []thumb{
-	{"below 500M parameters: DDP", func(q *thumbs) bool { return q.many() && q.params < smallModel },
+	{"<500M: DDP", func(q *thumbs) bool { return q.many() && q.params < smallModel },
 		func(*thumbs) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"0"}}} }, nil},
-	{"500M to 10B: FSDP or ZeRO-2", func(q *thumbs) bool { return q.many() && q.params >= smallModel && q.params <= largeModel },
+	{"500M-10B: FSDP / ZeRO-2", func(q *thumbs) bool { return q.many() && q.params >= smallModel && q.params <= largeModel },
 		func(*thumbs) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"2", "3"}}} }, nil},
-	{"above 10B: ZeRO-3 or 3D", func(q *thumbs) bool { return q.many() && q.params > largeModel },
+	{">10B: ZeRO-3 or 3D", func(q *thumbs) bool { return q.many() && q.params > largeModel },
 		func(q *thumbs) []Pins {
 			return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"3"}}, {"tp": q.above1(), "pp": q.above1()}}
 		}, nil},
@@ -64,9 +64,9 @@ var theThumbs = []thumb{
 	{"PP across nodes", func(q *thumbs) bool {
 		return q.p.Cluster.Nodes > 1 && (q.params > largeModel || q.chosen.Plan.PP > 1)
 	}, func(q *thumbs) []Pins { return []Pins{{"pp": q.above1(), "axis_order": {"tp,dp,pp", "dp,tp,pp"}}} }, nil},
-	{"a small model gains little from many devices", func(q *thumbs) bool { return q.many() && q.params < smallModel }, nil, halfTheDevices},
-	{"checkpointing saves 75 % of activations for 20 to 30 % of time", func(q *thumbs) bool { return true }, nil, checkpointing},
-	{"the learning rate grows with the devices", (*thumbs).many, nil, learningRate},
+	{"small models gain little from many GPUs", func(q *thumbs) bool { return q.many() && q.params < smallModel }, nil, halfTheDevices},
+	{"checkpointing: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
+	{"learning rate × GPUs", (*thumbs).many, nil, learningRate},
 }
 
 func (q *thumbs) many() bool { return q.p.Cluster.Devices() > 1 }
