@@ -54,14 +54,10 @@ func brute(t *testing.T, p *Problem) (best ir.Plan, space, fit int) {
 	return best, sp.size, fit
 }
 
-// smallProblem draws a problem whose space is soon priced; of some there are two nodes.
+// smallProblem draws a problem whose space is soon priced.
 func smallProblem(t *testing.T, r *rand.Rand) *Problem {
 	for {
 		p := randomProblem(t, r)
-		if p.Cluster.Devices() > 1 && r.IntN(3) == 0 {
-			p.Cluster.Nodes, p.Cluster.Node.Devices = 2, p.Cluster.Devices()/2
-			p.Cluster.Network = []costmodel.Tier{{Name: "net", Bandwidth: 1e9, LatencyUS: 20}}
-		}
 		s, err := newSearcher(p)
 		if err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative,
 	return s.alternative(sp, nil, chosen), nil
 }
 
-// Price is [Price] of a plan that is legal.
+// Price is [Price] of a plan, beside others of the same model.
 func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	s, err := r.searcher(p)
 	if err != nil {
