@@ -88,6 +88,15 @@ func (a alternativeDoc) because(d *document) string {
 	return grown(a.Predict.Time, d.Predict.Time)
 }
 
+// mainly is because without what is gained in turn.
+func (a alternativeDoc) mainly(d *document) string {
+	s := a.because(d)
+	if a.NoFit == nil {
+		s, _, _ = strings.Cut(s, ", ")
+	}
+	return s
+}
+
 // overText is 14.0 GiB over, activations.
 func overText(n *search.NoFit, staged bool) string {
 	s := size(n.OverBytes) + " over, " + n.Part

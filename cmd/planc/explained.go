@@ -36,7 +36,7 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 		own = *found.own
 	}
 	var f search.Further
-	err := a.during("searching", func() error {
+	err := a.during("weighing what would change it", func() error {
 		f = search.Beyond(j.problem(), j.Config.Params(), found.Best, own, j.precisionTrials()...)
 		return nil
 	})
@@ -104,14 +104,17 @@ func (d *document) choiceMessage(c *search.Choice) string {
 	free := d.alternative(*c.Free)
 	rest := briefDifference(free.plan, d.head.chosen, c.Name)
 	if c.Kept == nil {
-		s := free.because(d)
+		s := free.mainly(d)
 		if rest != "" {
 			s = "with " + rest + ": " + s
 		}
 		return s
 	}
 	kept := d.alternative(*c.Kept)
-	s := kept.because(d)
+	s := kept.mainly(d)
+	if kept.NoFit == nil && c.Kept.SlowerBy < 0 {
+		s = "faster, and not the plan that is given"
+	}
 	const notably = 0.01 // of a step
 	if free.NoFit == nil && rest != "" && (kept.NoFit != nil || c.Kept.SlowerBy-c.Free.SlowerBy > notably) {
 		s += fmt.Sprintf("; %s with %s", signed(c.Free.SlowerBy), rest)
@@ -119,12 +122,12 @@ func (d *document) choiceMessage(c *search.Choice) string {
 	return s
 }
 
-// briefDifference is what else differs, the two words that say most: dp follows from the other degrees.
+// briefDifference is what else differs, the two words that say most of it: dp follows from the other degrees.
 func briefDifference(p, from ir.Plan, but string) string {
 	words := slices.DeleteFunc(differenceWords(p, from, but), func(w string) bool { return strings.HasPrefix(w, "dp ") })
 	const most = 2
 	if len(words) > most {
-		words = append(words[:most], "…")
+		words = words[:most]
 	}
 	return strings.Join(words, " · ")
 }

@@ -50,8 +50,8 @@ const labelColumn = 16
 
 func (d *document) choiceTable() string {
 	line := func(name, taken, runner, cost, reason string) string {
-		left := pad(pad(pad(pad(name, 13)+taken, 24)+runner, 35)+cost, 44)
-		return prose(left, 44, reason)
+		left := pad(pad(pad(pad(name, 12)+taken, 24)+runner, 36)+cost, 45)
+		return prose(left, 45, reason)
 	}
 	var b strings.Builder
 	b.WriteString(line("CHOICE", "TAKEN", "RUNNER-UP", "COST", "REASON"))

@@ -15,9 +15,9 @@ import (
 func (d *document) whySentence() string {
 	p, m := d.head.chosen, d.Predict.MemoryBytes
 	states := d.Model.Params * int64(d.Predict.BytesPerParam)
-	s := fmt.Sprintf("states are %s unsharded, a %s has %s.", size(states), d.head.device, size(m.Capacity))
+	s := fmt.Sprintf("states are %s, a %s has %s.", size(states), d.head.device, size(m.Capacity))
 	if d.Cluster.Devices > 1 {
-		s = fmt.Sprintf("states are %s unsharded, %s a %s in this plan, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
+		s = fmt.Sprintf("states are %s: %s a %s, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
 	}
 	s += d.shardingSentence()
 	for _, a := range d.Alternatives {

@@ -64,7 +64,7 @@ var theThumbs = []thumb{
 	{"PP across nodes", func(q *thumbs) bool {
 		return q.p.Cluster.Nodes > 1 && (q.params > largeModel || q.chosen.Plan.PP > 1)
 	}, func(q *thumbs) []Pins { return []Pins{{"pp": q.above1(), "axis_order": {"tp,dp,pp", "dp,tp,pp"}}} }, nil},
-	{"small models gain little from many GPUs", func(q *thumbs) bool { return q.many() && q.params < smallModel }, nil, halfTheDevices},
+	{"small models gain little from GPUs", func(q *thumbs) bool { return q.many() && q.params < smallModel }, nil, halfTheDevices},
 	{"checkpointing: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
 	{"learning rate × GPUs", (*thumbs).many, nil, learningRate},
 }
@@ -173,7 +173,7 @@ func checkpointing(q *thumbs, r *Series) *Thumb {
 	}
 	saved := 1 - float64(b.MemoryBytes.Activations)/float64(max(1, a.MemoryBytes.Activations))
 	slower := float64(b.StepS/a.StepS) - 1
-	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower), Message: fmt.Sprintf("here -%.0f %% for +%.1f %%, the rest kept", 100*saved, 100*slower)}
+	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower), Message: fmt.Sprintf("here -%.0f %% for +%.1f %%", 100*saved, 100*slower)}
 	if saved >= 0.70 && slower <= 0.30 {
 		t.Verdict = Agrees
 	}
@@ -182,5 +182,5 @@ func checkpointing(q *thumbs, r *Series) *Thumb {
 
 // learningRate is why the linear scaling of learning rates has nothing to do here.
 func learningRate(q *thumbs, _ *Series) *Thumb {
-	return &Thumb{Verdict: Note, Message: fmt.Sprintf("not needed: the global batch is %d on any number of devices", q.p.GlobalBatch)}
+	return &Thumb{Verdict: Note, Message: fmt.Sprintf("not needed, the batch stays %d", q.p.GlobalBatch)}
 }
