@@ -84,7 +84,7 @@ var degreeRules = []rule{
 		}},
 	{"micro_batches", "dp · micro_batch · micro_batches is train.global_batch", func(p *ir.Plan, s *setting) bool {
 		return !s.shares(p) || p.MicroBatches == s.batch/(p.DP*p.MicroBatch)
-	}, func(p *ir.Plan, s *setting) string { return s.whyMicros(p, p.MicroBatches) }},
+	}, func(p *ir.Plan, s *setting) string { return s.otherMicros(p, p.MicroBatches) }},
 }
 
 // shares tells whether the batch is so many micro-batches of each replica.
@@ -92,13 +92,14 @@ func (s *setting) shares(p *ir.Plan) bool {
 	return p.MicroBatch >= 1 && s.batch%(p.DP*p.MicroBatch) == 0
 }
 
-// whyMicros says why a plan cannot have n micro-batches: since replicas' parts of the batch are not n equal ones, or since
-// micro_batch makes another number of them.
-func (s *setting) whyMicros(p *ir.Plan, n int) string {
-	if share := s.batch / p.DP; n < 1 || share%n != 0 {
-		return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch, nearby(divisors(share), n))
-	}
+// otherMicros says how many micro-batches a plan has, which are not n.
+func (s *setting) otherMicros(p *ir.Plan, n int) string {
 	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d makes %d of a global batch of %d", n, p.MicroBatch, p.DP, s.batch/(p.DP*p.MicroBatch), s.batch)
+}
+
+// noMicros says why no micro_batch makes n micro-batches of a plan, and which numbers of them there could be.
+func (s *setting) noMicros(p *ir.Plan, n int) string {
+	return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch, nearby(divisors(s.batch/p.DP), n))
 }
 
 // recomputeRules are what ir says of the recompute keys.

@@ -14,8 +14,8 @@ func TestBatchRules(t *testing.T) {
 		want              Reason // none: it is legal
 	}{
 		{4, 1, 32, Reason{}},
-		{4, 1, 5, Reason{"micro_batches", "micro_batches 5 × dp 4 does not divide the global batch of 128 (4 and 8 do)"}},
-		{4, 1, 0, Reason{"micro_batches", "micro_batches 0 × dp 4 does not divide the global batch of 128 (1 does)"}},
+		{4, 1, 5, Reason{"micro_batches", "micro_batches 5: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
+		{4, 1, 0, Reason{"micro_batches", "micro_batches 0: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
 		{4, 1, 16, Reason{"micro_batches", "micro_batches 16: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
 		{4, 3, 10, Reason{"micro_batch", "micro_batch 3 × dp 4 does not divide the global batch of 128 (2 and 4 do)"}},
 		{4, 0, 1, Reason{"micro_batch", "micro_batch 0 × dp 4 does not divide the global batch of 128 (1 does)"}},

@@ -244,8 +244,8 @@ func (e *enumeration) reasons() []Reason {
 	return append(rs, legal(&plan, e.set, rules)...)
 }
 
-// unfollowed are the pins that the nearest plan does not follow. Of micro_batches it says what would do, where another rule
-// does not.
+// unfollowed are the pins that the nearest plan does not follow. What is wrong with micro_batches there is to say only where
+// the batch is shared out at all.
 func (e *enumeration) unfollowed() []Reason {
 	var rs []Reason
 	for _, r := range e.p.unfollowed(e.worst) {
@@ -254,8 +254,12 @@ func (e *enumeration) unfollowed() []Reason {
 			continue
 		}
 		for _, n := range e.p.ints(r.Key, nil) {
-			if e.set.shares(&e.worst) {
-				rs = append(rs, Reason{r.Key, e.set.whyMicros(&e.worst, n)})
+			switch {
+			case !e.set.shares(&e.worst):
+			case e.p.Pins["micro_batch"] == nil && (n < 1 || e.set.batch/e.worst.DP%n != 0):
+				rs = append(rs, Reason{r.Key, e.set.noMicros(&e.worst, n)})
+			default:
+				rs = append(rs, Reason{r.Key, e.set.otherMicros(&e.worst, n)})
 			}
 		}
 	}
