@@ -199,8 +199,12 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 		}
 	}
 	p := s.priced(plan).Predict
-	if m := p.MemoryBytes; m.Total-m.Overhead != int64(prog.ArenaBytes()) || s.priced(plan).Stage != prog.Fullest() {
-		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead, s.priced(plan).Stage, prog.Fullest(), prog.ArenaBytes())
+	arena := prog.ArenaBytes()
+	if s.problem.Cluster.IsCPU() {
+		arena += prog.Scratch()
+	}
+	if m := p.MemoryBytes; m.Total-m.Overhead != int64(arena) || s.priced(plan).Stage != prog.Fullest() {
+		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead, s.priced(plan).Stage, prog.Fullest(), arena)
 	}
 	if p.FlopsFormula != s.formula {
 		t.Errorf("%v: the formula is %q", plan, p.FlopsFormula)
