@@ -54,14 +54,10 @@ func brute(t *testing.T, p *Problem) (best ir.Plan, space, fit int) {
 	return best, sp.size, fit
 }
 
-// smallProblem draws a problem whose space is soon priced; of some there are two nodes.
+// smallProblem draws a problem whose space is soon priced.
 func smallProblem(t *testing.T, r *rand.Rand) *Problem {
 	for {
 		p := randomProblem(t, r)
-		if p.Cluster.Devices() > 1 && r.IntN(3) == 0 {
-			p.Cluster.Nodes, p.Cluster.Node.Devices = 2, p.Cluster.Devices()/2
-			p.Cluster.Network = []costmodel.Tier{{Name: "net", Bandwidth: 1e9, LatencyUS: 20}}
-		}
 		s, err := newSearcher(p)
 		if err != nil {
 			t.Fatal(err)
@@ -107,22 +103,39 @@ func TestSearchIsBruteForce(t *testing.T) {
 func checkAlternatives(t *testing.T, p *Problem, res *Result) {
 	t.Helper()
 	for _, c := range res.Choices {
-		if c.RunnerUp == "" {
+		if c.Free == nil {
 			continue
 		}
-		q := *p
-		q.Pins = Pins{c.Name: {c.RunnerUp}}
-		want, _, fit := brute(t, &q)
-		if fits := c.Verdict == Slower; fits != (fit > 0) {
-			t.Errorf("choice %+v: %d plans fit", c, fit)
-		} else if a, err := WhyNot(p, res.Best, q.Pins); err != nil || fits && (a.Plan != want || a.SlowerBy != c.SlowerBy || a.SlowerBy < 0) {
-			t.Errorf("choice %+v: brute force %v, why-not %+v, %v", c, want, a, err)
+		key := func(p *ir.Plan) string { return keyValues(*p)[c.Name] }
+		checkAlternative(t, p, res.Best, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}})
+		if c.Kept == nil {
+			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot {
+				t.Errorf("choice %+v", c)
+			}
+			continue
+		}
+		checkAlternative(t, p, res.Best, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins))
+		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == Slower) != (c.Kept.NoFit == nil) || c.Free.NoFit == nil && compareAlternatives(*c.Kept, *c.Free) < 0 {
+			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
 		}
 	}
 	for i, a := range res.Alternatives {
 		if a.Plan == res.Best.Plan || a.NoFit == nil && a.SlowerBy < 0 || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
 			t.Errorf("alternative %d: %+v", i, a)
 		}
+	}
+}
+
+// checkAlternative holds an alternative of a choice against all plans with some pins.
+func checkAlternative(t *testing.T, p *Problem, best Priced, c Choice, a Alternative, pins Pins) {
+	t.Helper()
+	q := *p
+	q.Pins = p.Pins.With(pins)
+	want, _, fit := brute(t, &q)
+	if fits := a.NoFit == nil; fits != (fit > 0) {
+		t.Errorf("choice %+v: %d plans fit", c, fit)
+	} else if b, err := WhyNot(p, best, pins); err != nil || fits && (b.Plan != want || a.Plan != want || a.SlowerBy != b.SlowerBy || a.SlowerBy < 0) {
+		t.Errorf("choice %+v: brute force %v, alternative %+v, why-not %+v, %v", c, want, a, b, err)
 	}
 }
 
@@ -170,6 +183,9 @@ func TestPins(t *testing.T) {
 		{Pins{"cp": {"2"}}, "no plan with plan.cp=2 is legal: cp 2: with the rest pinned only 1 is possible [BadPlan]"},
 		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is no whole number [BadPlan]`},
 		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no zeros [BadPlan]"},
+		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 does not divide the global batch of 1536 (4 and 6 do) [BadPlan]"},
+		{Pins{"dp": {"16"}, "micro_batches": {"7"}}, "no plan with plan.dp=16 plan.micro_batches=7 is legal: micro_batches 7 × dp 16 does not divide the global batch of 1536 (6 and 8 do) [BadPlan]"},
+		{Pins{"micro_batch": {"1"}, "micro_batches": {"8"}, "tp": {"8"}}, "no plan with plan.micro_batch=1 plan.micro_batches=8 plan.tp=8 is legal: micro_batches 8: micro_batch 1 × dp 16 makes 96 of a global batch of 1536 [BadPlan]"},
 		{Pins{"micro_batch": {"7"}, "dp": {"16"}}, "no plan with plan.dp=16 plan.micro_batch=7 is legal: micro_batch 7 × dp 16 does not divide the global batch of 1536 (6 and 8 do) [BadPlan]"},
 	} {
 		q := gpt3(t, 16)
