@@ -11,7 +11,8 @@ type engine[F Float] struct {
 	rows, cols int // of a panel
 	multiply   func(s *byte)
 	packRows   func(dst, src *byte, step, ld, rows, words, room uintptr)
-	packCols   func(dst, src *float32, step, ld, n uintptr) // 16 columns; nil: plain Go does it
+	packCols   func(dst, src *float32, step, ld, n uintptr) // 16 columns of op(b); these may be nil: plain Go does it then
+	packColsA  func(dst, src *float32, step, ld, n uintptr) // a panel of rows of op(a)
 }
 
 // engines of the ISA in use; nil if that is Portable.
@@ -37,8 +38,8 @@ func engineOf[F Float]() *engine[F] {
 // second, a panel of op(b) in its first.
 const (
 	termsPacked = 384  // of k, at most
-	colsPacked  = 2048 // columns of op(b) that are packed together
-	rowsPacked  = 1536 // rows of op(a) that are packed together, if they are
+	colsPacked  = 1024 // columns of op(b) that are packed together
+	rowsPacked  = 768  // rows of op(a) that are packed together, if they are
 	partRows    = 240  // of a part, at most
 	partCols    = 512
 	smallWork   = 1 << 20 // products (m*n*k) that one thread does faster than several
@@ -70,20 +71,30 @@ func (g *gemm[F]) multiply(threads bool) {
 		return
 	}
 	threads = threads && g.m*g.n*g.k >= smallWork
-	g.packA = g.a.t && g.n > g.e.cols
+	g.packA = g.n > g.e.cols && (g.a.t || g.crowds())
 	g.directB = !g.b.t && g.m <= fewRows
+	rows := g.m
+	if g.packA {
+		rows = rowsPacked
+	}
 	chunks := (g.k + termsPacked - 1) / termsPacked
 	for x := range chunks {
 		g.p0 = x * g.k / chunks
 		g.kb = (x+1)*g.k/chunks - g.p0
 		for g.j0 = 0; g.j0 < g.n; g.j0 += colsPacked {
 			g.nb = min(colsPacked, g.n-g.j0)
-			for g.i0 = 0; g.i0 < g.m; g.i0 += rowsPacked {
-				g.mb = min(rowsPacked, g.m-g.i0)
+			for g.i0 = 0; g.i0 < g.m; g.i0 += rows {
+				g.mb = min(rows, g.m-g.i0)
 				g.block(threads)
 			}
 		}
 	}
+}
+
+// crowds tells whether the rows of a lie such that those of a part would not stay in the second cache, since they fall
+// on few of its sets; and packing them is worth it.
+func (g *gemm[F]) crowds() bool {
+	return g.e.packColsA != nil && g.n >= 4*g.e.cols && g.m > fewRows && uintptr(g.a.ld)*sizeOf[F]()%2048 == 0
 }
 
 // nothing is the product of no terms.
@@ -102,11 +113,11 @@ func (g *gemm[F]) block(threads bool) {
 	g.cut(aPanels, bPanels, threads)
 	packed := 0
 	if g.packA {
-		g.pa = room(g.pa, aPanels*g.e.rows*g.kb)
+		g.pa = room(g.pa, (rowsPacked+g.e.rows)*termsPacked)
 		packed += aPanels
 	}
 	if g.i0 == 0 {
-		g.pb = room(g.pb, bPanels*g.e.cols*g.kb)
+		g.pb = room(g.pb, (colsPacked+g.e.cols)*termsPacked)
 		packed += bPanels
 	}
 	g.packing = true
@@ -118,12 +129,13 @@ func (g *gemm[F]) block(threads bool) {
 func (g *gemm[F]) aPanels() int { return (g.mb + g.e.rows - 1) / g.e.rows }
 func (g *gemm[F]) bPanels() int { return (g.nb + g.e.cols - 1) / g.e.cols }
 
-// room is x with space for n elements, whatever they are.
+// room is x with space for n elements, whatever they are: at once for the largest block, of which a process takes the
+// memory that it touches.
 func room[F Float](x []F, n int) []F {
-	if cap(x) < n {
-		return aligned[F](n)
+	if len(x) < n {
+		x = aligned[F](n)
 	}
-	return x[:n]
+	return x
 }
 
 func (g *gemm[F]) run(parts int, threads bool) {
@@ -180,23 +192,53 @@ func lost(panels, parts int) int {
 
 // Pools of what products need: for each part, for each product of float32 and of float64.
 var (
-	strips = sync.Pool{New: func() any { return new(strip) }}
-	gemms  [2]sync.Pool
+	strips  pool[strip]
+	gemms32 pool[gemm[float32]]
+	gemms64 pool[gemm[float64]]
 )
+
+// A pool keeps what it once lent: as many as were lent at a time.
+type pool[T any] struct {
+	mu   sync.Mutex
+	free []*T
+}
+
+func (p *pool[T]) get() (x *T) {
+	p.mu.Lock()
+	if n := len(p.free); n > 0 {
+		x, p.free = p.free[n-1], p.free[:n-1]
+	}
+	p.mu.Unlock()
+	if x == nil {
+		x = new(T)
+	}
+	return x
+}
+
+func (p *pool[T]) put(x *T) {
+	p.mu.Lock()
+	p.free = append(p.free, x)
+	p.mu.Unlock()
+}
+
+// gemmsOf is the pool of F's products.
+func gemmsOf[F Float]() *pool[gemm[F]] {
+	if p, ok := any(&gemms32).(*pool[gemm[F]]); ok {
+		return p
+	}
+	return any(&gemms64).(*pool[gemm[F]])
+}
 
 // borrowGemm is a product to fill in, with an engine in use; giveBack returns it.
 func borrowGemm[F Float](e *engine[F]) *gemm[F] {
-	g, _ := gemms[sizeOf[F]()/8].Get().(*gemm[F])
-	if g == nil {
-		g = new(gemm[F])
-	}
+	g := gemmsOf[F]().get()
 	g.e = e
 	return g
 }
 
 func (g *gemm[F]) giveBack() {
 	g.c, g.a, g.b = mat[F]{}, mat[F]{}, mat[F]{}
-	gemms[sizeOf[F]()/8].Put(g)
+	gemmsOf[F]().put(g)
 }
 
 // matMulFast is MatMul by the engine in use.
@@ -223,7 +265,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	size := sizeOf[F]()
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
-	s := strips.Get().(*strip)
+	s := strips.get()
 	s.m, s.k, s.acc = r1-r0, g.kb, 0
 	if g.acc || g.p0 > 0 {
 		s.acc = 1
@@ -242,7 +284,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 		e.multiply((*byte)(unsafe.Pointer(s)))
 	}
 	s.c, s.a, s.b = nil, nil, nil
-	strips.Put(s)
+	strips.put(s)
 }
 
 // locateA points a strip at op(a) from the block's row r0 on.

@@ -3,7 +3,7 @@
 #include "textflag.h"
 
 // func gemmF32AVX2(s *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 8(AX), CX
@@ -57,11 +57,25 @@ acc_6:
 	ADDQ       R10, DX
 
 begun_6:
-	MOVQ CX, R11
-	LEAQ (R11)(DI*2), R12
-	ADDQ DI, R12
-	MOVQ 16(AX), DX
-	MOVQ 72(AX), R13
+	MOVQ       R10, DX
+	IMUL3Q     $0x06, DX, DX
+	ADDQ       BX, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	MOVQ       CX, R11
+	LEAQ       (R11)(DI*2), R12
+	ADDQ       DI, R12
+	MOVQ       16(AX), DX
+	MOVQ       72(AX), R13
 
 k_6:
 	VMOVUPS      (DX), Y0
@@ -534,7 +548,7 @@ stored_5:
 	RET
 
 // func gemmF64AVX2(s *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·gemmF64AVX2(SB), NOSPLIT, $0-8
 	MOVQ s+0(FP), AX
 	MOVQ 8(AX), CX
@@ -588,11 +602,25 @@ acc_6:
 	ADDQ       R10, DX
 
 begun_6:
-	MOVQ CX, R11
-	LEAQ (R11)(DI*2), R12
-	ADDQ DI, R12
-	MOVQ 16(AX), DX
-	MOVQ 72(AX), R13
+	MOVQ       R10, DX
+	IMUL3Q     $0x06, DX, DX
+	ADDQ       BX, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	ADDQ       R10, DX
+	PREFETCHT0 (DX)
+	MOVQ       CX, R11
+	LEAQ       (R11)(DI*2), R12
+	ADDQ       DI, R12
+	MOVQ       16(AX), DX
+	MOVQ       72(AX), R13
 
 k_6:
 	VMOVUPD      (DX), Y0

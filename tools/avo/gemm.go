@@ -99,6 +99,9 @@ func (g *gemm) panel(rows int) {
 	c := g.c
 	label := func(name string) string { return fmt.Sprint(name, "_", rows) }
 	g.begin(rows, label)
+	if rows == g.rows {
+		g.prefetch()
+	}
 	bases := make([]reg.GPVirtual, (rows+2)/3) // of rows 0, 3, ...
 	for i := range bases {
 		bases[i] = c.GP64()
@@ -136,6 +139,23 @@ func (g *gemm) panel(rows int) {
 	g.end(rows, label)
 }
 
+// prefetch asks for the next panel's part of c.
+func (g *gemm) prefetch() {
+	row := g.c.GP64()
+	g.c.MOVQ(g.cs, row)
+	g.c.IMUL3Q(operand.U8(g.rows), row, row)
+	g.c.ADDQ(g.crow, row)
+	for r := range g.rows {
+		g.c.PREFETCHT0(operand.Mem{Base: row})
+		if g.lanes*g.bytes == 64 {
+			g.c.PREFETCHT0(operand.Mem{Base: row, Disp: 64})
+		}
+		if r < g.rows-1 {
+			g.c.ADDQ(g.cs, row)
+		}
+	}
+}
+
 // begin sets the sums to 0, or to c if acc.
 func (g *gemm) begin(rows int, label func(string) string) {
 	c := g.c
@@ -167,16 +187,16 @@ func (g *gemm) end(rows int, label func(string) string) {
 	c := g.c
 	c.CMPQ(g.t.Offset(stripNs), operand.U8(2*g.lanes))
 	c.JNE(operand.LabelRef(label("narrow")))
-	g.rows(rows, func(r, half int) { g.store(c, g.sum(r, half), g.cell(half)) })
+	g.each(rows, func(r, half int) { g.store(c, g.sum(r, half), g.cell(half)) })
 	c.JMP(operand.LabelRef(label("stored")))
 	c.Label(label("narrow"))
 	g.masks(c, g.t)
-	g.rows(rows, func(r, half int) { g.maskedStore(c, half, g.sum(r, half), g.cell(half)) })
+	g.each(rows, func(r, half int) { g.maskedStore(c, half, g.sum(r, half), g.cell(half)) })
 	c.Label(label("stored"))
 }
 
-// rows does something with each half of each row of c.
-func (g *gemm) rows(rows int, do func(r, half int)) {
+// each does something with each half of each row of c.
+func (g *gemm) each(rows int, do func(r, half int)) {
 	for r := range rows {
 		for half := range 2 {
 			do(r, half)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -9,7 +11,8 @@ import (
 // pack512 copies operands of a product into panels, with AVX-512.
 func pack512(c *build.Context) {
 	packRows(c)
-	packColumns(c)
+	packColumns(c, 16) // half of a panel of b
+	packColumns(c, 12) // a panel of a
 }
 
 // packRows copies rows of up to 32 words of 4 bytes.
@@ -44,10 +47,11 @@ func packRows(c *build.Context) {
 	c.RET()
 }
 
-// packColumns transposes 16 rows, 16 columns of them at a time.
-func packColumns(c *build.Context) {
-	function(c, "packColumnsAVX512", "func(dst, src *float32, step, ld, n uintptr)", "packColumnsAVX512 is", "",
-		"\tfor p, j := range [n, 16] { dst[p*step + j] = src[j*ld + p] }", "", "step and ld are in bytes; n > 0.")
+// packColumns transposes so many rows, 16 columns of them at a time.
+func packColumns(c *build.Context, rows int) {
+	name := fmt.Sprintf("pack%dColumnsAVX512", rows)
+	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" is", "",
+		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "", "step and ld are in bytes; n > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()).(reg.Register), c.Load(c.Param("src"), c.GP64()).(reg.Register)
 	step, ld := c.Load(c.Param("step"), c.GP64()).(reg.Register), c.Load(c.Param("ld"), c.GP64()).(reg.Register)
@@ -55,6 +59,11 @@ func packColumns(c *build.Context) {
 	full := c.GP64()
 	c.MOVQ(operand.U32(0xffff), full)
 	c.KMOVW(full.As32(), reg.K1)
+	c.MOVQ(operand.U32(1<<rows-1), full)
+	c.KMOVW(full.As32(), reg.K2)
+	for j := rows; j < 16; j++ {
+		c.VPXORQ(zmm[j], zmm[j], zmm[j])
+	}
 	c.Label("block")
 	c.CMPQ(n, operand.U8(16))
 	c.JGE(operand.LabelRef("whole"))
@@ -64,15 +73,15 @@ func packColumns(c *build.Context) {
 	c.Label("whole")
 	row := c.GP64()
 	c.MOVQ(src, row)
-	for j := range 16 {
+	for j := range rows {
 		c.VMOVUPS_Z(operand.Mem{Base: row}, reg.K1, zmm[j])
-		if j < 15 {
+		if j < rows-1 {
 			c.ADDQ(ld, row)
 		}
 	}
 	out := transpose16(c)
 	for p, v := range out {
-		c.VMOVUPS(v, operand.Mem{Base: dst})
+		c.VMOVUPS(v, reg.K2, operand.Mem{Base: dst})
 		if p < 15 {
 			c.CMPQ(n, operand.U8(p+1))
 			c.JE(operand.LabelRef("done"))
