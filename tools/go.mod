@@ -4,6 +4,8 @@ go 1.26.0
 
 tool honnef.co/go/tools/cmd/staticcheck
 
+require github.com/mmcloughlin/avo v0.6.0
+
 require (
 	github.com/planc-dev/planc v0.0.0-00010101000000-000000000000
 	gonum.org/v1/gonum v0.17.0
