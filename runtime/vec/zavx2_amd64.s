@@ -658,20 +658,21 @@ each8many:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VDIVPS       Y4, Y2, Y4
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+896(SB), Y3
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VFMADD213PS  Y3, Y5, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y1
-	VSUBPS       Y4, Y1, Y1
-	VMULPS       Y4, Y1, Y1
-	VFMADD231PS  Y2, Y1, Y4
-	VMULPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (CX)(SI*4)
+	VMOVUPS      vectorConstants<>+1024(SB), Y6
+	VFMADD213PS  Y5, Y6, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y3, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(SI*4)
 	VMOVUPS      32(DX)(SI*4), Y0
 	VMOVUPS      32(BX)(SI*4), Y1
 	VMULPS       Y1, Y1, Y2
@@ -704,20 +705,21 @@ each8many:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VDIVPS       Y4, Y2, Y4
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+896(SB), Y3
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VFMADD213PS  Y3, Y5, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y1
-	VSUBPS       Y4, Y1, Y1
-	VMULPS       Y4, Y1, Y1
-	VFMADD231PS  Y2, Y1, Y4
-	VMULPS       Y0, Y4, Y4
-	VMOVUPS      Y4, 32(CX)(SI*4)
+	VMOVUPS      vectorConstants<>+1024(SB), Y6
+	VFMADD213PS  Y5, Y6, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y3, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
 	JMP          each8many
@@ -758,20 +760,21 @@ each8one:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VDIVPS       Y4, Y2, Y4
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+896(SB), Y3
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VFMADD213PS  Y3, Y5, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y1
-	VSUBPS       Y4, Y1, Y1
-	VMULPS       Y4, Y1, Y1
-	VFMADD231PS  Y2, Y1, Y4
-	VMULPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (CX)(SI*4)
+	VMOVUPS      vectorConstants<>+1024(SB), Y6
+	VFMADD213PS  Y5, Y6, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y3, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
 	JMP          each8one
@@ -815,20 +818,21 @@ each8oneend:
 	VPADDD       vectorConstants<>+704(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VADDPS       vectorConstants<>+640(SB), Y5, Y5
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y5, Y3, Y5
-	VMULPS       Y2, Y2, Y3
-	VMOVUPS      vectorConstants<>+896(SB), Y4
+	VMOVUPS      vectorConstants<>+896(SB), Y3
+	VMINPS       Y5, Y3, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+640(SB), Y4
+	VDIVPS       Y3, Y4, Y3
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y2, Y2, Y4
 	VMOVUPS      vectorConstants<>+960(SB), Y6
-	VFMADD213PS  Y4, Y6, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VSUBPS       Y5, Y2, Y2
-	VMULPS       Y5, Y2, Y2
-	VFMADD231PS  Y3, Y2, Y5
-	VMULPS       Y1, Y5, Y5
-	VMASKMOVPS   Y5, Y0, (CX)(SI*4)
+	VMOVUPS      vectorConstants<>+1024(SB), Y7
+	VFMADD213PS  Y6, Y7, Y4
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y4, Y5, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
 each8done:
 	VZEROUPPER
@@ -1034,15 +1038,16 @@ each10many:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VDIVPS       Y4, Y2, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VSUBPS       Y4, Y2, Y2
-	VMULPS       Y4, Y2, Y2
-	VFMADD231PS  Y1, Y2, Y4
-	VMULPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (CX)(SI*4)
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y1, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(SI*4)
 	VMOVUPS      32(DX)(SI*4), Y0
 	VMOVUPS      32(BX)(SI*4), Y1
 	VPXOR        Y2, Y2, Y2
@@ -1072,15 +1077,16 @@ each10many:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VDIVPS       Y4, Y2, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VSUBPS       Y4, Y2, Y2
-	VMULPS       Y4, Y2, Y2
-	VFMADD231PS  Y1, Y2, Y4
-	VMULPS       Y0, Y4, Y4
-	VMOVUPS      Y4, 32(CX)(SI*4)
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y1, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
 	JMP          each10many
@@ -1118,15 +1124,16 @@ each10one:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VDIVPS       Y4, Y2, Y4
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VSUBPS       Y4, Y2, Y2
-	VMULPS       Y4, Y2, Y2
-	VFMADD231PS  Y1, Y2, Y4
-	VMULPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (CX)(SI*4)
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y1, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
 	JMP          each10one
@@ -1167,15 +1174,16 @@ each10oneend:
 	VPADDD       vectorConstants<>+704(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VADDPS       vectorConstants<>+640(SB), Y5, Y5
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y5, Y3, Y5
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VSUBPS       Y5, Y3, Y3
-	VMULPS       Y5, Y3, Y3
-	VFMADD231PS  Y2, Y3, Y5
-	VMULPS       Y1, Y5, Y5
-	VMASKMOVPS   Y5, Y0, (CX)(SI*4)
+	VMOVUPS      vectorConstants<>+896(SB), Y3
+	VMINPS       Y5, Y3, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+640(SB), Y4
+	VDIVPS       Y3, Y4, Y3
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y2, Y5, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
 each10done:
 	VZEROUPPER
@@ -2804,8 +2812,8 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Y2
 	VPBROADCASTQ first+48(FP), Y3
 	VPBROADCASTQ first+48(FP), Y4
-	VPADDQ       vectorConstants<>+1024(SB), Y3, Y3
-	VPADDQ       vectorConstants<>+1088(SB), Y4, Y4
+	VPADDQ       vectorConstants<>+1088(SB), Y3, Y3
+	VPADDQ       vectorConstants<>+1152(SB), Y4, Y4
 	XORQ         BX, BX
 
 each36one:
@@ -2814,24 +2822,24 @@ each36one:
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
-	VPADDQ   vectorConstants<>+1152(SB), Y3, Y3
+	VPADDQ   vectorConstants<>+1216(SB), Y3, Y3
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1216(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1280(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1344(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1216(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+1280(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1408(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1472(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1344(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+1408(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
@@ -2839,43 +2847,43 @@ each36one:
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1216(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1280(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1344(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1216(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+1280(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1408(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1472(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1344(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+1408(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x0b, Y6, Y6
 	VMOVUPS  Y4, Y7
-	VPADDQ   vectorConstants<>+1152(SB), Y4, Y4
+	VPADDQ   vectorConstants<>+1216(SB), Y4, Y4
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1216(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+1280(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1216(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1344(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+1408(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+1472(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -2883,20 +2891,20 @@ each36one:
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1216(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+1280(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1216(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1344(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+1408(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+1472(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -2921,24 +2929,24 @@ each36oneend:
 	VMASKMOVPS (DX)(BX*4), Y5, Y6
 	VMULPS     Y0, Y6, Y6
 	VMOVUPS    Y3, Y0
-	VPADDQ     vectorConstants<>+1152(SB), Y3, Y3
+	VPADDQ     vectorConstants<>+1216(SB), Y3, Y3
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1216(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1280(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1344(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1216(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+1280(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1408(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1472(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1344(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+1408(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
@@ -2946,43 +2954,43 @@ each36oneend:
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1216(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1280(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1344(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1216(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+1280(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1408(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1472(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1344(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+1408(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x0b, Y0, Y0
 	VMOVUPS    Y4, Y3
-	VPADDQ     vectorConstants<>+1152(SB), Y4, Y4
+	VPADDQ     vectorConstants<>+1216(SB), Y4, Y4
 	VPSRLQ     $0x1e, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+1216(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+1280(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+1216(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+1344(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+1408(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+1472(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y4
 	VPXOR      Y4, Y3, Y3
@@ -2990,20 +2998,20 @@ each36oneend:
 	VPSRLQ     $0x1e, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+1216(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+1280(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+1216(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+1344(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+1408(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+1472(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y1
 	VPXOR      Y1, Y3, Y3
@@ -3073,12 +3081,12 @@ cast39next:
 	JGE       cast39done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
-	VPAND     vectorConstants<>+1472(SB), Y1, Y1
-	VPADDD    vectorConstants<>+1536(SB), Y1, Y1
+	VPAND     vectorConstants<>+1536(SB), Y1, Y1
+	VPADDD    vectorConstants<>+1600(SB), Y1, Y1
 	VPADDD    Y0, Y1, Y1
 	VPSRLD    $0x10, Y1, Y1
 	VPSRLD    $0x10, Y0, Y2
-	VPOR      vectorConstants<>+1600(SB), Y2, Y2
+	VPOR      vectorConstants<>+1664(SB), Y2, Y2
 	VCMPPS    $0x03, Y0, Y0, Y0
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VPACKUSDW Y0, Y0, Y0
@@ -3213,22 +3221,22 @@ DATA vectorConstants<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA vectorConstants<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA vectorConstants<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA vectorConstants<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA vectorConstants<>+192(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+200(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+208(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+216(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+224(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+232(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+240(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+248(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+256(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+264(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+272(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+280(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+288(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+296(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+304(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+312(SB)/8, $0xb95e8083b95e8083
+DATA vectorConstants<>+192(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+200(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+208(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+216(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+224(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+232(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+240(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+248(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+256(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+264(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+272(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+280(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+288(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+296(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+304(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+312(SB)/8, $0xb102e308b102e308
 DATA vectorConstants<>+320(SB)/8, $0x3ab511e83ab511e8
 DATA vectorConstants<>+328(SB)/8, $0x3ab511e83ab511e8
 DATA vectorConstants<>+336(SB)/8, $0x3ab511e83ab511e8
@@ -3301,103 +3309,111 @@ DATA vectorConstants<>+864(SB)/8, $0xbd922279bd922279
 DATA vectorConstants<>+872(SB)/8, $0xbd922279bd922279
 DATA vectorConstants<>+880(SB)/8, $0xbd922279bd922279
 DATA vectorConstants<>+888(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+896(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+904(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+912(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+920(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+928(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+936(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+944(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+952(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+960(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+968(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+976(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+984(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+992(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1000(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1008(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1016(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1024(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1032(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+1040(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+1048(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+1056(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+1064(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+1072(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+1080(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+1088(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+1096(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+1104(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+1112(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+1120(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1128(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+1136(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+1144(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+1152(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1160(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1168(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1176(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+896(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+904(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+912(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+920(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+928(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+936(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+944(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+952(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+960(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+968(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+976(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+984(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+992(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1000(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1008(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1016(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1024(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1032(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1040(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1048(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1056(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1064(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1072(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1080(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1088(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1096(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+1104(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+1112(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+1120(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+1128(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+1136(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+1144(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+1152(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+1160(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+1168(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+1176(SB)/8, $0x538454127b096493
 DATA vectorConstants<>+1184(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1192(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1200(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1208(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1216(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1224(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1232(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1240(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1248(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1256(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1264(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1272(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1280(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1288(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1296(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1304(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1312(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1320(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1328(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1336(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1344(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1352(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1360(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1368(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1376(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1384(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1392(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1400(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1408(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1416(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1424(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1432(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1440(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1448(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1456(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1464(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1472(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1480(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1488(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1496(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1504(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1512(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1520(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1528(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1536(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1544(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1552(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1560(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1568(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1576(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1584(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1592(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1600(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1608(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1616(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1624(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1632(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1640(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1648(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1656(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $1664
+DATA vectorConstants<>+1192(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+1200(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+1208(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+1216(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1224(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1232(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1240(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1248(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1256(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1264(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1272(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1280(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1288(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1296(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1304(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1312(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1320(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1328(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1336(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1344(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1352(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1360(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1368(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1376(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1384(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1392(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1400(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+1408(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1416(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1424(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1432(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1440(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1448(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1456(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1464(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1472(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1480(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1488(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1496(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1504(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1512(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1520(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1528(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+1536(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1544(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1552(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1560(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1568(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1576(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1584(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1592(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1600(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1608(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1616(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1624(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1632(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1640(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1648(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1656(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1664(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1672(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1680(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1688(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1696(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1704(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1712(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1720(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $1728
 
 DATA vectorMasks<>+0(SB)/4, $0xffffffff
 DATA vectorMasks<>+4(SB)/4, $0xffffffff

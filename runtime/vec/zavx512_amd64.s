@@ -313,6 +313,7 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-48
 	VMOVUPS vectorConstants<>+768(SB), Z11
 	VMOVUPS vectorConstants<>+832(SB), Z11
 	VMOVUPS vectorConstants<>+896(SB), Z11
+	VMOVUPS vectorConstants<>+960(SB), Z11
 	MOVQ    y_len+8(FP), AX
 	MOVQ    y_base+0(FP), CX
 	MOVQ    a_base+24(FP), DX
@@ -430,6 +431,7 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 	VMOVUPS vectorConstants<>+768(SB), Z12
 	VMOVUPS vectorConstants<>+832(SB), Z13
 	VMOVUPS vectorConstants<>+896(SB), Z13
+	VMOVUPS vectorConstants<>+960(SB), Z13
 	MOVQ    y_len+8(FP), AX
 	MOVQ    y_base+0(FP), CX
 	MOVQ    a_base+24(FP), DX
@@ -567,6 +569,7 @@ TEXT ·geluGradAVX512(SB), NOSPLIT, $0-72
 	VMOVUPS vectorConstants<>+768(SB), Z12
 	VMOVUPS vectorConstants<>+832(SB), Z13
 	VMOVUPS vectorConstants<>+896(SB), Z14
+	VMOVUPS vectorConstants<>+960(SB), Z15
 	MOVQ    y_len+8(FP), AX
 	MOVQ    y_base+0(FP), CX
 	MOVQ    dy_base+24(FP), DX
@@ -576,66 +579,68 @@ TEXT ·geluGradAVX512(SB), NOSPLIT, $0-72
 each8many:
 	CMPQ         AX, $+32
 	JLT          each8manyend
-	VMOVUPS      (DX)(SI*4), Z15
-	VMOVUPS      (BX)(SI*4), Z16
-	VMULPS       Z16, Z16, Z17
-	VFMADD213PS  Z11, Z12, Z17
-	VMULPS       Z16, Z17, Z17
-	VMINPS       Z17, Z0, Z17
-	VMAXPS       Z17, Z1, Z17
-	VMULPS       Z2, Z17, Z18
-	VRNDSCALEPS  $0x08, Z18, Z18
-	VFNMADD231PS Z3, Z18, Z17
-	VFNMADD231PS Z4, Z18, Z17
-	VMOVUPS      Z5, Z19
-	VFMADD213PS  Z6, Z17, Z19
-	VFMADD213PS  Z7, Z17, Z19
-	VFMADD213PS  Z8, Z17, Z19
-	VFMADD213PS  Z9, Z17, Z19
-	VMULPS       Z17, Z17, Z20
-	VFMADD213PS  Z17, Z20, Z19
-	VADDPS       Z10, Z19, Z19
-	VSCALEFPS    Z18, Z19, Z19
-	VADDPS       Z10, Z19, Z19
-	VDIVPS       Z19, Z10, Z19
-	VMULPS       Z16, Z16, Z17
-	VFMADD213PS  Z13, Z14, Z17
-	VMULPS       Z16, Z17, Z17
-	VSUBPS       Z19, Z10, Z16
-	VMULPS       Z19, Z16, Z16
-	VFMADD231PS  Z17, Z16, Z19
-	VMULPS       Z15, Z19, Z19
-	VMOVUPS      Z19, (CX)(SI*4)
-	VMOVUPS      64(DX)(SI*4), Z15
-	VMOVUPS      64(BX)(SI*4), Z16
-	VMULPS       Z16, Z16, Z17
-	VFMADD213PS  Z11, Z12, Z17
-	VMULPS       Z16, Z17, Z17
-	VMINPS       Z17, Z0, Z17
-	VMAXPS       Z17, Z1, Z17
-	VMULPS       Z2, Z17, Z18
-	VRNDSCALEPS  $0x08, Z18, Z18
-	VFNMADD231PS Z3, Z18, Z17
-	VFNMADD231PS Z4, Z18, Z17
-	VMOVUPS      Z5, Z19
-	VFMADD213PS  Z6, Z17, Z19
-	VFMADD213PS  Z7, Z17, Z19
-	VFMADD213PS  Z8, Z17, Z19
-	VFMADD213PS  Z9, Z17, Z19
-	VMULPS       Z17, Z17, Z20
-	VFMADD213PS  Z17, Z20, Z19
-	VADDPS       Z10, Z19, Z19
-	VSCALEFPS    Z18, Z19, Z19
-	VADDPS       Z10, Z19, Z19
-	VDIVPS       Z19, Z10, Z19
-	VMULPS       Z16, Z16, Z17
-	VFMADD213PS  Z13, Z14, Z17
-	VMULPS       Z16, Z17, Z17
-	VSUBPS       Z19, Z10, Z16
-	VMULPS       Z19, Z16, Z16
-	VFMADD231PS  Z17, Z16, Z19
-	VMULPS       Z15, Z19, Z19
-	VMOVUPS      Z19, 64(CX)(SI*4)
+	VMOVUPS      (DX)(SI*4), Z16
+	VMOVUPS      (BX)(SI*4), Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z15, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z17, Z17, Z19
+	VFMADD213PS  Z13, Z14, Z19
+	VMULPS       Z17, Z19, Z19
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z19, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, (CX)(SI*4)
+	VMOVUPS      64(DX)(SI*4), Z16
+	VMOVUPS      64(BX)(SI*4), Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z15, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z17, Z17, Z19
+	VFMADD213PS  Z13, Z14, Z19
+	VMULPS       Z17, Z19, Z19
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z19, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, 64(CX)(SI*4)
 	ADDQ         $+32, SI
 	SUBQ         $+32, AX
 	JMP          each8many
@@ -644,36 +649,37 @@ each8manyend:
 each8one:
 	CMPQ         AX, $+16
 	JLT          each8oneend
-	VMOVUPS      (DX)(SI*4), Z15
-	VMOVUPS      (BX)(SI*4), Z16
-	VMULPS       Z16, Z16, Z17
-	VFMADD213PS  Z11, Z12, Z17
-	VMULPS       Z16, Z17, Z17
-	VMINPS       Z17, Z0, Z17
-	VMAXPS       Z17, Z1, Z17
-	VMULPS       Z2, Z17, Z18
-	VRNDSCALEPS  $0x08, Z18, Z18
-	VFNMADD231PS Z3, Z18, Z17
-	VFNMADD231PS Z4, Z18, Z17
-	VMOVUPS      Z5, Z19
-	VFMADD213PS  Z6, Z17, Z19
-	VFMADD213PS  Z7, Z17, Z19
-	VFMADD213PS  Z8, Z17, Z19
-	VFMADD213PS  Z9, Z17, Z19
-	VMULPS       Z17, Z17, Z20
-	VFMADD213PS  Z17, Z20, Z19
-	VADDPS       Z10, Z19, Z19
-	VSCALEFPS    Z18, Z19, Z19
-	VADDPS       Z10, Z19, Z19
-	VDIVPS       Z19, Z10, Z19
-	VMULPS       Z16, Z16, Z17
-	VFMADD213PS  Z13, Z14, Z17
-	VMULPS       Z16, Z17, Z17
-	VSUBPS       Z19, Z10, Z16
-	VMULPS       Z19, Z16, Z16
-	VFMADD231PS  Z17, Z16, Z19
-	VMULPS       Z15, Z19, Z19
-	VMOVUPS      Z19, (CX)(SI*4)
+	VMOVUPS      (DX)(SI*4), Z16
+	VMOVUPS      (BX)(SI*4), Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z15, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z17, Z17, Z19
+	VFMADD213PS  Z13, Z14, Z19
+	VMULPS       Z17, Z19, Z19
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z19, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
 	JMP          each8one
@@ -684,36 +690,37 @@ each8oneend:
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
-	VMOVUPS.Z    (DX)(SI*4), K1, Z15
-	VMOVUPS.Z    (BX)(SI*4), K1, Z16
-	VMULPS       Z16, Z16, Z17
-	VFMADD213PS  Z11, Z12, Z17
-	VMULPS       Z16, Z17, Z17
-	VMINPS       Z17, Z0, Z17
-	VMAXPS       Z17, Z1, Z17
-	VMULPS       Z2, Z17, Z0
+	VMOVUPS.Z    (DX)(SI*4), K1, Z16
+	VMOVUPS.Z    (BX)(SI*4), K1, Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z0
 	VRNDSCALEPS  $0x08, Z0, Z0
-	VFNMADD231PS Z3, Z0, Z17
-	VFNMADD231PS Z4, Z0, Z17
+	VFNMADD231PS Z3, Z0, Z18
+	VFNMADD231PS Z4, Z0, Z18
 	VMOVUPS      Z5, Z1
-	VFMADD213PS  Z6, Z17, Z1
-	VFMADD213PS  Z7, Z17, Z1
-	VFMADD213PS  Z8, Z17, Z1
-	VFMADD213PS  Z9, Z17, Z1
-	VMULPS       Z17, Z17, Z2
-	VFMADD213PS  Z17, Z2, Z1
+	VFMADD213PS  Z6, Z18, Z1
+	VFMADD213PS  Z7, Z18, Z1
+	VFMADD213PS  Z8, Z18, Z1
+	VFMADD213PS  Z9, Z18, Z1
+	VMULPS       Z18, Z18, Z2
+	VFMADD213PS  Z18, Z2, Z1
 	VADDPS       Z10, Z1, Z1
 	VSCALEFPS    Z0, Z1, Z1
-	VADDPS       Z10, Z1, Z1
-	VDIVPS       Z1, Z10, Z1
-	VMULPS       Z16, Z16, Z0
-	VFMADD213PS  Z13, Z14, Z0
+	VMINPS       Z1, Z15, Z1
+	VADDPS       Z10, Z1, Z0
+	VDIVPS       Z0, Z10, Z0
+	VMULPS       Z0, Z1, Z1
+	VMULPS       Z17, Z17, Z2
+	VFMADD213PS  Z13, Z14, Z2
+	VMULPS       Z17, Z2, Z2
+	VMULPS       Z0, Z1, Z1
+	VFMADD231PS  Z2, Z1, Z0
 	VMULPS       Z16, Z0, Z0
-	VSUBPS       Z1, Z10, Z2
-	VMULPS       Z1, Z2, Z2
-	VFMADD231PS  Z0, Z2, Z1
-	VMULPS       Z15, Z1, Z1
-	VMOVUPS      Z1, K1, (CX)(SI*4)
+	VMOVUPS      Z0, K1, (CX)(SI*4)
 
 each8done:
 	VZEROUPPER
@@ -737,6 +744,7 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-48
 	VMOVUPS vectorConstants<>+768(SB), Z11
 	VMOVUPS vectorConstants<>+832(SB), Z11
 	VMOVUPS vectorConstants<>+896(SB), Z11
+	VMOVUPS vectorConstants<>+960(SB), Z11
 	MOVQ    y_len+8(FP), AX
 	MOVQ    y_base+0(FP), CX
 	MOVQ    a_base+24(FP), DX
@@ -870,6 +878,7 @@ TEXT ·siluGradAVX512(SB), NOSPLIT, $0-72
 	VMOVUPS vectorConstants<>+768(SB), Z11
 	VMOVUPS vectorConstants<>+832(SB), Z11
 	VMOVUPS vectorConstants<>+896(SB), Z11
+	VMOVUPS vectorConstants<>+960(SB), Z11
 	MOVQ    y_len+8(FP), AX
 	MOVQ    y_base+0(FP), CX
 	MOVQ    dy_base+24(FP), DX
@@ -879,58 +888,60 @@ TEXT ·siluGradAVX512(SB), NOSPLIT, $0-72
 each10many:
 	CMPQ         AX, $+32
 	JLT          each10manyend
-	VMOVUPS      (DX)(SI*4), Z11
-	VMOVUPS      (BX)(SI*4), Z16
+	VMOVUPS      (DX)(SI*4), Z16
+	VMOVUPS      (BX)(SI*4), Z17
 	VPXORD       Z12, Z12, Z12
-	VSUBPS       Z16, Z12, Z17
-	VMINPS       Z17, Z0, Z17
-	VMAXPS       Z17, Z1, Z17
-	VMULPS       Z2, Z17, Z18
-	VRNDSCALEPS  $0x08, Z18, Z18
-	VFNMADD231PS Z3, Z18, Z17
-	VFNMADD231PS Z4, Z18, Z17
-	VMOVUPS      Z5, Z19
-	VFMADD213PS  Z6, Z17, Z19
-	VFMADD213PS  Z7, Z17, Z19
-	VFMADD213PS  Z8, Z17, Z19
-	VFMADD213PS  Z9, Z17, Z19
-	VMULPS       Z17, Z17, Z20
-	VFMADD213PS  Z17, Z20, Z19
-	VADDPS       Z10, Z19, Z19
-	VSCALEFPS    Z18, Z19, Z19
-	VADDPS       Z10, Z19, Z19
-	VDIVPS       Z19, Z10, Z19
-	VSUBPS       Z19, Z10, Z17
-	VMULPS       Z19, Z17, Z17
-	VFMADD231PS  Z16, Z17, Z19
-	VMULPS       Z11, Z19, Z19
-	VMOVUPS      Z19, (CX)(SI*4)
-	VMOVUPS      64(DX)(SI*4), Z11
-	VMOVUPS      64(BX)(SI*4), Z16
+	VSUBPS       Z17, Z12, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z11, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z17, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, (CX)(SI*4)
+	VMOVUPS      64(DX)(SI*4), Z16
+	VMOVUPS      64(BX)(SI*4), Z17
 	VPXORD       Z13, Z13, Z13
-	VSUBPS       Z16, Z13, Z17
-	VMINPS       Z17, Z0, Z17
-	VMAXPS       Z17, Z1, Z17
-	VMULPS       Z2, Z17, Z18
-	VRNDSCALEPS  $0x08, Z18, Z18
-	VFNMADD231PS Z3, Z18, Z17
-	VFNMADD231PS Z4, Z18, Z17
-	VMOVUPS      Z5, Z19
-	VFMADD213PS  Z6, Z17, Z19
-	VFMADD213PS  Z7, Z17, Z19
-	VFMADD213PS  Z8, Z17, Z19
-	VFMADD213PS  Z9, Z17, Z19
-	VMULPS       Z17, Z17, Z20
-	VFMADD213PS  Z17, Z20, Z19
-	VADDPS       Z10, Z19, Z19
-	VSCALEFPS    Z18, Z19, Z19
-	VADDPS       Z10, Z19, Z19
-	VDIVPS       Z19, Z10, Z19
-	VSUBPS       Z19, Z10, Z17
-	VMULPS       Z19, Z17, Z17
-	VFMADD231PS  Z16, Z17, Z19
-	VMULPS       Z11, Z19, Z19
-	VMOVUPS      Z19, 64(CX)(SI*4)
+	VSUBPS       Z17, Z13, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z11, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z17, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, 64(CX)(SI*4)
 	ADDQ         $+32, SI
 	SUBQ         $+32, AX
 	JMP          each10many
@@ -939,32 +950,33 @@ each10manyend:
 each10one:
 	CMPQ         AX, $+16
 	JLT          each10oneend
-	VMOVUPS      (DX)(SI*4), Z11
-	VMOVUPS      (BX)(SI*4), Z12
+	VMOVUPS      (DX)(SI*4), Z12
+	VMOVUPS      (BX)(SI*4), Z13
 	VPXORD       Z14, Z14, Z14
-	VSUBPS       Z12, Z14, Z13
-	VMINPS       Z13, Z0, Z13
-	VMAXPS       Z13, Z1, Z13
-	VMULPS       Z2, Z13, Z16
-	VRNDSCALEPS  $0x08, Z16, Z16
-	VFNMADD231PS Z3, Z16, Z13
-	VFNMADD231PS Z4, Z16, Z13
-	VMOVUPS      Z5, Z17
-	VFMADD213PS  Z6, Z13, Z17
-	VFMADD213PS  Z7, Z13, Z17
-	VFMADD213PS  Z8, Z13, Z17
-	VFMADD213PS  Z9, Z13, Z17
-	VMULPS       Z13, Z13, Z18
-	VFMADD213PS  Z13, Z18, Z17
-	VADDPS       Z10, Z17, Z17
-	VSCALEFPS    Z16, Z17, Z17
-	VADDPS       Z10, Z17, Z17
-	VDIVPS       Z17, Z10, Z17
-	VSUBPS       Z17, Z10, Z13
-	VMULPS       Z17, Z13, Z13
-	VFMADD231PS  Z12, Z13, Z17
-	VMULPS       Z11, Z17, Z17
-	VMOVUPS      Z17, (CX)(SI*4)
+	VSUBPS       Z13, Z14, Z16
+	VMINPS       Z16, Z0, Z16
+	VMAXPS       Z16, Z1, Z16
+	VMULPS       Z2, Z16, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z16
+	VFNMADD231PS Z4, Z17, Z16
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z16, Z18
+	VFMADD213PS  Z7, Z16, Z18
+	VFMADD213PS  Z8, Z16, Z18
+	VFMADD213PS  Z9, Z16, Z18
+	VMULPS       Z16, Z16, Z19
+	VFMADD213PS  Z16, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMINPS       Z18, Z11, Z18
+	VADDPS       Z10, Z18, Z16
+	VDIVPS       Z16, Z10, Z16
+	VMULPS       Z16, Z18, Z18
+	VMULPS       Z16, Z18, Z18
+	VFMADD231PS  Z13, Z18, Z16
+	VMULPS       Z12, Z16, Z16
+	VMOVUPS      Z16, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
 	JMP          each10one
@@ -975,32 +987,33 @@ each10oneend:
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
-	VMOVUPS.Z    (DX)(SI*4), K1, Z11
-	VMOVUPS.Z    (BX)(SI*4), K1, Z12
+	VMOVUPS.Z    (DX)(SI*4), K1, Z12
+	VMOVUPS.Z    (BX)(SI*4), K1, Z13
 	VPXORD       Z15, Z15, Z15
-	VSUBPS       Z12, Z15, Z13
-	VMINPS       Z13, Z0, Z13
-	VMAXPS       Z13, Z1, Z13
-	VMULPS       Z2, Z13, Z0
+	VSUBPS       Z13, Z15, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z0
 	VRNDSCALEPS  $0x08, Z0, Z0
-	VFNMADD231PS Z3, Z0, Z13
-	VFNMADD231PS Z4, Z0, Z13
+	VFNMADD231PS Z3, Z0, Z14
+	VFNMADD231PS Z4, Z0, Z14
 	VMOVUPS      Z5, Z1
-	VFMADD213PS  Z6, Z13, Z1
-	VFMADD213PS  Z7, Z13, Z1
-	VFMADD213PS  Z8, Z13, Z1
-	VFMADD213PS  Z9, Z13, Z1
-	VMULPS       Z13, Z13, Z2
-	VFMADD213PS  Z13, Z2, Z1
+	VFMADD213PS  Z6, Z14, Z1
+	VFMADD213PS  Z7, Z14, Z1
+	VFMADD213PS  Z8, Z14, Z1
+	VFMADD213PS  Z9, Z14, Z1
+	VMULPS       Z14, Z14, Z2
+	VFMADD213PS  Z14, Z2, Z1
 	VADDPS       Z10, Z1, Z1
 	VSCALEFPS    Z0, Z1, Z1
-	VADDPS       Z10, Z1, Z1
-	VDIVPS       Z1, Z10, Z1
-	VSUBPS       Z1, Z10, Z0
-	VMULPS       Z1, Z0, Z0
-	VFMADD231PS  Z12, Z0, Z1
-	VMULPS       Z11, Z1, Z1
-	VMOVUPS      Z1, K1, (CX)(SI*4)
+	VMINPS       Z1, Z11, Z1
+	VADDPS       Z10, Z1, Z0
+	VDIVPS       Z0, Z10, Z0
+	VMULPS       Z0, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VFMADD231PS  Z13, Z1, Z0
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)(SI*4)
 
 each10done:
 	VZEROUPPER
@@ -2573,8 +2586,8 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Z2
 	VPBROADCASTQ first+48(FP), Z3
 	VPBROADCASTQ first+48(FP), Z4
-	VPADDQ       vectorConstants<>+960(SB), Z3, Z3
-	VPADDQ       vectorConstants<>+1024(SB), Z4, Z4
+	VPADDQ       vectorConstants<>+1024(SB), Z3, Z3
+	VPADDQ       vectorConstants<>+1088(SB), Z4, Z4
 	XORQ         BX, BX
 
 each36one:
@@ -2583,42 +2596,42 @@ each36one:
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
-	VPADDQ    vectorConstants<>+1088(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+1152(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1152(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+1216(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1216(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+1280(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPXORQ    Z1, Z6, Z6
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1152(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+1216(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1216(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+1280(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPSRLQ    $0x0b, Z6, Z6
 	VMOVUPS   Z4, Z7
-	VPADDQ    vectorConstants<>+1088(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+1152(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1152(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+1216(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1216(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+1280(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPXORQ    Z1, Z7, Z7
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1152(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+1216(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1216(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+1280(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPSRLQ    $0x0b, Z7, Z7
@@ -2640,42 +2653,42 @@ each36oneend:
 	VMOVUPS.Z (DX)(BX*4), K1, Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z0
-	VPADDQ    vectorConstants<>+1088(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+1152(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1152(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+1216(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1216(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+1280(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPXORQ    Z1, Z0, Z0
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1152(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+1216(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1216(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+1280(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPSRLQ    $0x0b, Z0, Z0
 	VMOVUPS   Z4, Z3
-	VPADDQ    vectorConstants<>+1088(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+1152(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+1152(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+1216(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+1216(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+1280(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x1e, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+1152(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+1216(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+1216(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+1280(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x0b, Z3, Z3
@@ -2743,12 +2756,12 @@ cast39next:
 	JGE       cast39done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
-	VPANDD    vectorConstants<>+1280(SB), Z1, Z1
-	VPADDD    vectorConstants<>+1344(SB), Z1, Z1
+	VPANDD    vectorConstants<>+1344(SB), Z1, Z1
+	VPADDD    vectorConstants<>+1408(SB), Z1, Z1
 	VPADDD    Z0, Z1, Z1
 	VPSRLD    $0x10, Z1, Z1
 	VPSRLD    $0x10, Z0, Z2
-	VPORD     vectorConstants<>+1408(SB), Z2, Z2
+	VPORD     vectorConstants<>+1472(SB), Z2, Z2
 	VCMPPS    $0x03, Z0, Z0, K1
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
@@ -2880,22 +2893,22 @@ DATA vectorConstants<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA vectorConstants<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA vectorConstants<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA vectorConstants<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA vectorConstants<>+192(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+200(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+208(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+216(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+224(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+232(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+240(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+248(SB)/8, $0x3f3180003f318000
-DATA vectorConstants<>+256(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+264(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+272(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+280(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+288(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+296(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+304(SB)/8, $0xb95e8083b95e8083
-DATA vectorConstants<>+312(SB)/8, $0xb95e8083b95e8083
+DATA vectorConstants<>+192(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+200(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+208(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+216(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+224(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+232(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+240(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+248(SB)/8, $0x3f3172183f317218
+DATA vectorConstants<>+256(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+264(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+272(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+280(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+288(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+296(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+304(SB)/8, $0xb102e308b102e308
+DATA vectorConstants<>+312(SB)/8, $0xb102e308b102e308
 DATA vectorConstants<>+320(SB)/8, $0x3ab511e83ab511e8
 DATA vectorConstants<>+328(SB)/8, $0x3ab511e83ab511e8
 DATA vectorConstants<>+336(SB)/8, $0x3ab511e83ab511e8
@@ -2976,68 +2989,76 @@ DATA vectorConstants<>+928(SB)/8, $0x3e5b33b63e5b33b6
 DATA vectorConstants<>+936(SB)/8, $0x3e5b33b63e5b33b6
 DATA vectorConstants<>+944(SB)/8, $0x3e5b33b63e5b33b6
 DATA vectorConstants<>+952(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+960(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+968(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+976(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+984(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+992(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+1000(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+1008(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+1016(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+1024(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1032(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+1040(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+1048(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+1056(SB)/8, $0x6a99b4b1f77dd0fc
-DATA vectorConstants<>+1064(SB)/8, $0x08d12e6b76c84d11
-DATA vectorConstants<>+1072(SB)/8, $0xa708a824f612c926
-DATA vectorConstants<>+1080(SB)/8, $0x454021de755d453b
-DATA vectorConstants<>+1088(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1096(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1104(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1112(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1120(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1128(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1136(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1144(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1152(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1160(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1168(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1176(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1184(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1192(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1200(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1208(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1216(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1224(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1232(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1240(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1248(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1256(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1264(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1272(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1280(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1288(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1296(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1304(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1312(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1320(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1328(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1336(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1344(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1352(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1360(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1368(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1376(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1384(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1392(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1400(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1408(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1416(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1424(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1432(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1440(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1448(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1456(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1464(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $1472
+DATA vectorConstants<>+960(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+968(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+976(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+984(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+992(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1000(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1008(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1016(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1024(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1032(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+1040(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+1048(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+1056(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+1064(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+1072(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+1080(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+1088(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+1096(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+1104(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+1112(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+1120(SB)/8, $0x6a99b4b1f77dd0fc
+DATA vectorConstants<>+1128(SB)/8, $0x08d12e6b76c84d11
+DATA vectorConstants<>+1136(SB)/8, $0xa708a824f612c926
+DATA vectorConstants<>+1144(SB)/8, $0x454021de755d453b
+DATA vectorConstants<>+1152(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1160(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1168(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1176(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1184(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1192(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1200(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1208(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+1216(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1224(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1232(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1240(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1248(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1256(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1264(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1272(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+1280(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1288(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1296(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1304(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1312(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1320(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1328(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1336(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+1344(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1352(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1360(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1368(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1376(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1384(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1392(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1400(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+1408(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1416(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1424(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1432(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1440(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1448(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1456(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1464(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+1472(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1480(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1488(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1496(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1504(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1512(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1520(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+1528(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $1536

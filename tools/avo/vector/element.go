@@ -60,7 +60,7 @@ const (
 )
 
 // Factors of -2u, u = sqrt(2/π)(x + a x^3), and of 2u's derivative.
-var geluIn = []float32{-2 * geluC, -2 * geluC * geluA, 2 * geluC, 6 * geluC * geluA, 1}
+var geluIn = []float32{-2 * geluC, -2 * geluC * geluA, 2 * geluC, 6 * geluC * geluA, 1, finite}
 
 // activations are functions of one element and their derivatives times what comes in.
 func activations(m *machine) {
@@ -76,11 +76,12 @@ func activations(m *machine) {
 	m.element("geluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u)", []string{"dy", "a"}, 2, held,
 		func(x []reg.VecVirtual) reg.VecVirtual {
 			dy, a := x[0], x[1]
-			s, slope := m.sigmoid(m.geluExponent(a)), m.vec()
+			s, rest := m.sigmoid(m.geluExponent(a))
+			slope := m.vec()
 			m.VMULPS(a, a, slope)
 			m.VFMADD213PS(m.cv(geluIn[2]), m.cv(geluIn[3]), slope)
 			m.VMULPS(a, slope, slope)
-			return m.slope(dy, s, slope)
+			return m.slope(dy, s, rest, slope)
 		})
 	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
 		e := m.exp(m.negative(x[0]))
@@ -89,7 +90,10 @@ func activations(m *machine) {
 		return e
 	})
 	m.element("siluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)), s = 1/(1 + e^-a[i])", []string{"dy", "a"}, 2, held,
-		func(x []reg.VecVirtual) reg.VecVirtual { return m.slope(x[0], m.sigmoid(m.negative(x[1])), x[1]) })
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			s, rest := m.sigmoid(m.negative(x[1]))
+			return m.slope(x[0], s, rest, x[1])
+		})
 	m.element("reluGrad", "(y, dy, a []float32)", "y[i] = dy[i] if a[i] > 0, else 0 * dy[i]", []string{"dy", "a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
 		m.step(x[1])
 		m.VMULPS(x[1], x[0], x[0])
@@ -113,12 +117,10 @@ func (m *machine) negative(a reg.VecVirtual) reg.VecVirtual {
 	return n
 }
 
-// slope is dy * (s + inner*s*(1-s)).
-func (m *machine) slope(dy, s, inner reg.VecVirtual) reg.VecVirtual {
-	r := m.vec()
-	m.VSUBPS(s, m.cv(1), r)
-	m.VMULPS(s, r, r)
-	m.VFMADD231PS(inner, r, s)
+// slope is dy * (s + inner*s*rest).
+func (m *machine) slope(dy, s, rest, inner reg.VecVirtual) reg.VecVirtual {
+	m.VMULPS(s, rest, rest)
+	m.VFMADD231PS(inner, rest, s)
 	m.VMULPS(dy, s, s)
 	return s
 }

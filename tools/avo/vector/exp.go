@@ -7,12 +7,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// e^x = 2^k e^r, with k the integer nearest to x/ln2 and r = x - k ln2 in two steps, |r| <= ln2/2. There
+// e^x = 2^k e^r, with k the integer nearest to x/ln2 and r = x - k ln2, |r| <= ln2/2; ln2 is a float32 and
+// what that lacks. There
 // e^r = 1 + r + r^2 P(r) within 3.1e-9 of itself: P is the polynomial of degree 4 of least greatest error, found by
 // weighted least squares and rounded to float32.
 var (
 	expTop    = []float32{89, -104} // beyond these e^x is infinite, or 0
-	expReduce = []float32{math.Log2E, 0.693359375, -2.12194440e-4}
+	expReduce = []float32{math.Log2E, 0.69314718246459961, -1.9046542999577679e-9}
 	expPoly   = []float32{0.0013814540579915047, 0.00836874544620514, 0.04166838899254799, 0.1666652113199234,
 		0.4999999403953552, 1}
 )
@@ -68,10 +69,16 @@ func (m *machine) scaleBy(p, k reg.VecVirtual) reg.VecVirtual {
 // move copies a vector from a register or from memory.
 func (m *machine) move(from operand.Op, to reg.VecVirtual) { m.VMOVUPS(from, to) }
 
-// sigmoid is 1/(1+e^t), which is the usual one of -t; t survives not.
-func (m *machine) sigmoid(t reg.VecVirtual) reg.VecVirtual {
+// sigmoid is s = 1/(1+e^t), the usual sigmoid of -t, and 1-s, without the cancellation; t survives not. e^t is kept
+// finite, which changes s by less than 1e-37.
+func (m *machine) sigmoid(t reg.VecVirtual) (s, rest reg.VecVirtual) {
 	e := m.exp(t)
-	m.VADDPS(m.c(1), e, e)
-	m.VDIVPS(e, m.cv(1), e)
-	return e
+	s = m.vec()
+	m.VMINPS(e, m.cv(finite), e)
+	m.VADDPS(m.c(1), e, s)
+	m.VDIVPS(s, m.cv(1), s)
+	m.VMULPS(s, e, e)
+	return s, e
 }
+
+const finite = 1e38
