@@ -47,8 +47,8 @@ func BenchmarkLoops(b *testing.B) {
 				k.ExpScale(z[lo:hi], x[lo:hi], top, float32(1/k.SumExp(x[lo:hi], top)))
 			})},
 			{"sum squares", func() { k.SumSquares(x) }},
-			{"sum rows", func() { k.SumRows(z[:512], x, 8) }},
-			{"gain grad", func() { k.GainGrad(z[:512], x, y, y[:8], y[8:16]) }},
+			{"sum rows", func() { k.SumRows(z[:512], x, 8, 512) }},
+			{"gain grad", func() { k.GainGrad(z[:512], x, y, y[:8], y[8:16], 512) }},
 			{"drop", func() { k.Drop(z, x, 1, 2, 1<<50, 2) }},
 			{"to bf16", func() { k.ToBF16(h, x) }},
 			{"from bf16", func() { k.FromBF16(z, h) }},

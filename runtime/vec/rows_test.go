@@ -116,20 +116,21 @@ func TestSumsOverRows(t *testing.T) {
 				if n > 300 {
 					continue
 				}
-				x, dy, mean, rstd := draw(8, rows*n, false), draw(9, rows*n, false), draw(10, rows, false), draw(11, rows, false)
+				stride := n + i%3
+				x, dy, mean, rstd := draw(8, rows*stride, false), draw(9, rows*stride, false), draw(10, rows, false), draw(11, rows, false)
 				all, out := fenced(n, i%5)
 				clear(out)
 				all2, gain := fenced(n, i%5)
 				clear(gain)
-				k.SumRows(out, x, rows)
-				k.GainGrad(gain, dy, x, mean, rstd)
+				k.SumRows(out, x, rows, stride)
+				k.GainGrad(gain, dy, x, mean, rstd, stride)
 				intact(t, "SumRows", all, n, i%5)
 				intact(t, "GainGrad", all2, n, i%5)
 				for j := range n {
 					sum, along := 0.0, 0.0
 					for r := range rows {
-						sum += float64(x[r*n+j])
-						along += float64(dy[r*n+j]) * (float64(x[r*n+j]) - float64(mean[r])) * float64(rstd[r])
+						sum += float64(x[r*stride+j])
+						along += float64(dy[r*stride+j]) * (float64(x[r*stride+j]) - float64(mean[r])) * float64(rstd[r])
 					}
 					same(t, "SumRows", n, float64(out[j]), sum, 1+math.Abs(sum), 1e-6)
 					same(t, "GainGrad", n, float64(gain[j]), along, 100*float64(1+rows), 1e-6)

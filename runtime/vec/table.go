@@ -51,9 +51,9 @@ type Kernels struct {
 	// in float64.
 	SumSquares func(x []float32) (s float64)
 	// SumRows is
-	//	for j := range out { out[j] += sum_{i < rows} x[i*len(out)+j] }
+	//	for j := range out { out[j] += sum_{i < rows} x[i*stride+j] }
 	// with the sums in float64.
-	SumRows func(out, x []float32, rows int)
+	SumRows func(out, x []float32, rows, stride int)
 	// Largest is
 	//	top = least; for i := range x { top = max(top, x[i]) }
 	// over the x[i] that are not NaN.
@@ -88,9 +88,9 @@ type Kernels struct {
 	//	for i := range dx { dx[i] = rstd * (dy[i]*(base+gain[i]) - plain - (x[i]-mean)*rstd*along) }
 	NormGrad func(dx, dy, x, gain []float32, mean, rstd, base, plain, along float32)
 	// GainGrad is
-	//	for j := range out { out[j] += sum_i dy[i*len(out)+j] * (x[i*len(out)+j]-mean[i])*rstd[i] }
+	//	for j := range out { out[j] += sum_i dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }
 	// over the rows i of mean, with the sums in float64.
-	GainGrad func(out, dy, x, mean, rstd []float32)
+	GainGrad func(out, dy, x, mean, rstd []float32, stride int)
 
 	// Rotate is
 	//	for i, j := range [rows, len(cos)] {

@@ -124,12 +124,12 @@ func expScaleAVX2(y []float32, a []float32, shift float32, factor float32)
 
 // sumRowsAVX2 is
 //
-//	for j := range out { s := 0.0; for i := range rows { s += x[i*len(out)+j] }; out[j] += s }
+//	for j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }
 //
 // with s in float64.
 //
 //go:noescape
-func sumRowsAVX2(out []float32, x []float32, rows int)
+func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
 
 // momentsAVX2 is
 //
@@ -186,12 +186,12 @@ func normGradAVX2(dx []float32, dy []float32, x []float32, gain []float32, mean 
 
 // gainGradAVX2 is
 //
-//	for j := range out { s := 0.0; for i := range mean { s += dy[i*len(out)+j] * (x[i*len(out)+j]-mean[i])*rstd[i] }; out[j] += s }
+//	for j := range out { s := 0.0; for i := range mean { s += dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }; out[j] += s }
 //
 // with s in float64.
 //
 //go:noescape
-func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32)
+func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 
 // rotateAVX2 is
 //

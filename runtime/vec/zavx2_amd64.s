@@ -1807,18 +1807,18 @@ each16done:
 	VZEROUPPER
 	RET
 
-// func sumRowsAVX2(out []float32, x []float32, rows int)
+// func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
 // Requires: AVX, AVX2
-TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-56
+TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ out_len+8(FP), AX
 	MOVQ out_base+0(FP), CX
 	MOVQ x_base+24(FP), DX
 	MOVQ rows+48(FP), BX
-	XORQ SI, SI
-	MOVQ AX, DI
+	MOVQ stride+56(FP), SI
+	XORQ DI, DI
 
 columns17many:
-	CMPQ  DI, $+32
+	CMPQ  AX, $+32
 	JLT   columns17manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
@@ -1828,7 +1828,7 @@ columns17many:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	LEAQ  (DX)(SI*4), R8
+	LEAQ  (DX)(DI*4), R8
 	MOVQ  BX, R9
 
 down18row:
@@ -1858,46 +1858,46 @@ down18row:
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y6, Y6
 	VADDPD       Y8, Y7, Y7
-	LEAQ         (R8)(AX*4), R8
+	LEAQ         (R8)(SI*4), R8
 	DECQ         R9
 	JMP          down18row
 
 down18done:
-	VMOVUPS     (CX)(SI*4), Y8
+	VMOVUPS     (CX)(DI*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y10, Y10
 	VADDPS      Y10, Y8, Y8
-	VMOVUPS     Y8, (CX)(SI*4)
-	VMOVUPS     32(CX)(SI*4), Y0
+	VMOVUPS     Y8, (CX)(DI*4)
+	VMOVUPS     32(CX)(DI*4), Y0
 	VCVTPD2PSY  Y2, X11
 	VCVTPD2PSY  Y3, X1
 	VINSERTF128 $0x01, X1, Y11, Y11
 	VADDPS      Y11, Y0, Y0
-	VMOVUPS     Y0, 32(CX)(SI*4)
-	VMOVUPS     64(CX)(SI*4), Y0
+	VMOVUPS     Y0, 32(CX)(DI*4)
+	VMOVUPS     64(CX)(DI*4), Y0
 	VCVTPD2PSY  Y4, X12
 	VCVTPD2PSY  Y5, X1
 	VINSERTF128 $0x01, X1, Y12, Y12
 	VADDPS      Y12, Y0, Y0
-	VMOVUPS     Y0, 64(CX)(SI*4)
-	VMOVUPS     96(CX)(SI*4), Y0
+	VMOVUPS     Y0, 64(CX)(DI*4)
+	VMOVUPS     96(CX)(DI*4), Y0
 	VCVTPD2PSY  Y6, X13
 	VCVTPD2PSY  Y7, X1
 	VINSERTF128 $0x01, X1, Y13, Y13
 	VADDPS      Y13, Y0, Y0
-	VMOVUPS     Y0, 96(CX)(SI*4)
-	ADDQ        $+32, SI
-	SUBQ        $+32, DI
+	VMOVUPS     Y0, 96(CX)(DI*4)
+	ADDQ        $+32, DI
+	SUBQ        $+32, AX
 	JMP         columns17many
 
 columns17manyend:
 columns17one:
-	CMPQ  DI, $+8
+	CMPQ  AX, $+8
 	JLT   columns17oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	LEAQ  (DX)(SI*4), R8
+	LEAQ  (DX)(DI*4), R8
 	MOVQ  BX, R9
 
 down19row:
@@ -1909,52 +1909,53 @@ down19row:
 	VCVTPS2PD    X2, Y2
 	VADDPD       Y3, Y0, Y0
 	VADDPD       Y2, Y1, Y1
-	LEAQ         (R8)(AX*4), R8
+	LEAQ         (R8)(SI*4), R8
 	DECQ         R9
 	JMP          down19row
 
 down19done:
-	VMOVUPS     (CX)(SI*4), Y2
+	VMOVUPS     (CX)(DI*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y14, Y14
 	VADDPS      Y14, Y2, Y2
-	VMOVUPS     Y2, (CX)(SI*4)
-	ADDQ        $+8, SI
-	SUBQ        $+8, DI
+	VMOVUPS     Y2, (CX)(DI*4)
+	ADDQ        $+8, DI
+	SUBQ        $+8, AX
 	JMP         columns17one
 
 columns17oneend:
-	TESTQ   DI, DI
+	TESTQ   AX, AX
 	JE      columns17done
 	LEAQ    vectorMasks<>+0(SB), R8
 	MOVQ    $+8, R9
-	SUBQ    DI, R9
+	SUBQ    AX, R9
 	VMOVUPS (R8)(R9*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
-	LEAQ    (DX)(SI*4), DX
+	LEAQ    (DX)(DI*4), AX
+	MOVQ    BX, DX
 
 down20row:
-	TESTQ        BX, BX
+	TESTQ        DX, DX
 	JE           down20done
-	VMASKMOVPS   (DX), Y0, Y3
+	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
 	VEXTRACTF128 $0x01, Y3, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y4, Y1, Y1
 	VADDPD       Y3, Y2, Y2
-	LEAQ         (DX)(AX*4), DX
-	DECQ         BX
+	LEAQ         (AX)(SI*4), AX
+	DECQ         DX
 	JMP          down20row
 
 down20done:
-	VMASKMOVPS  (CX)(SI*4), Y0, Y3
+	VMASKMOVPS  (CX)(DI*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
 	VINSERTF128 $0x01, X1, Y15, Y15
 	VADDPS      Y15, Y3, Y3
-	VMASKMOVPS  Y3, Y0, (CX)(SI*4)
+	VMASKMOVPS  Y3, Y0, (CX)(DI*4)
 
 columns17done:
 	VZEROUPPER
@@ -2521,9 +2522,9 @@ each27done:
 	VZEROUPPER
 	RET
 
-// func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32)
+// func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 // Requires: AVX, AVX2
-TEXT ·gainGradAVX2(SB), NOSPLIT, $0-120
+TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	MOVQ out_len+8(FP), AX
 	MOVQ out_base+0(FP), CX
 	MOVQ dy_base+24(FP), DX
@@ -2531,18 +2532,18 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-120
 	MOVQ mean_len+80(FP), SI
 	MOVQ mean_base+72(FP), DI
 	MOVQ rstd_base+96(FP), R8
-	XORQ R9, R9
-	MOVQ AX, R10
+	MOVQ stride+120(FP), R9
+	XORQ R10, R10
 
 columns28many:
-	CMPQ  R10, $+16
+	CMPQ  AX, $+16
 	JLT   columns28manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	LEAQ  (BX)(R9*4), R11
-	LEAQ  (DX)(R9*4), R12
+	LEAQ  (BX)(R10*4), R11
+	LEAQ  (DX)(R10*4), R12
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
@@ -2571,37 +2572,37 @@ down29row:
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
-	LEAQ         (R11)(AX*4), R11
-	LEAQ         (R12)(AX*4), R12
+	LEAQ         (R11)(R9*4), R11
+	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
 	JMP          down29row
 
 down29done:
-	VMOVUPS     (CX)(R9*4), Y4
+	VMOVUPS     (CX)(R10*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y8, Y8
 	VADDPS      Y8, Y4, Y4
-	VMOVUPS     Y4, (CX)(R9*4)
-	VMOVUPS     32(CX)(R9*4), Y0
+	VMOVUPS     Y4, (CX)(R10*4)
+	VMOVUPS     32(CX)(R10*4), Y0
 	VCVTPD2PSY  Y2, X9
 	VCVTPD2PSY  Y3, X1
 	VINSERTF128 $0x01, X1, Y9, Y9
 	VADDPS      Y9, Y0, Y0
-	VMOVUPS     Y0, 32(CX)(R9*4)
-	ADDQ        $+16, R9
-	SUBQ        $+16, R10
+	VMOVUPS     Y0, 32(CX)(R10*4)
+	ADDQ        $+16, R10
+	SUBQ        $+16, AX
 	JMP         columns28many
 
 columns28manyend:
 columns28one:
-	CMPQ  R10, $+8
+	CMPQ  AX, $+8
 	JLT   columns28oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	LEAQ  (BX)(R9*4), R11
-	LEAQ  (DX)(R9*4), R12
+	LEAQ  (BX)(R10*4), R11
+	LEAQ  (DX)(R10*4), R12
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
@@ -2620,42 +2621,42 @@ down30row:
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
-	LEAQ         (R11)(AX*4), R11
-	LEAQ         (R12)(AX*4), R12
+	LEAQ         (R11)(R9*4), R11
+	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
 	JMP          down30row
 
 down30done:
-	VMOVUPS     (CX)(R9*4), Y2
+	VMOVUPS     (CX)(R10*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y10, Y10
 	VADDPS      Y10, Y2, Y2
-	VMOVUPS     Y2, (CX)(R9*4)
-	ADDQ        $+8, R9
-	SUBQ        $+8, R10
+	VMOVUPS     Y2, (CX)(R10*4)
+	ADDQ        $+8, R10
+	SUBQ        $+8, AX
 	JMP         columns28one
 
 columns28oneend:
-	TESTQ   R10, R10
+	TESTQ   AX, AX
 	JE      columns28done
 	LEAQ    vectorMasks<>+0(SB), R11
 	MOVQ    $+8, R12
-	SUBQ    R10, R12
+	SUBQ    AX, R12
 	VMOVUPS (R11)(R12*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
-	LEAQ    (BX)(R9*4), BX
-	LEAQ    (DX)(R9*4), DX
-	XORQ    R10, R10
+	LEAQ    (BX)(R10*4), AX
+	LEAQ    (DX)(R10*4), DX
+	XORQ    BX, BX
 
 down31row:
 	TESTQ        SI, SI
 	JE           down31done
-	VBROADCASTSS (DI)(R10*4), Y3
-	VBROADCASTSS (R8)(R10*4), Y4
-	VMASKMOVPS   (BX), Y0, Y5
+	VBROADCASTSS (DI)(BX*4), Y3
+	VBROADCASTSS (R8)(BX*4), Y4
+	VMASKMOVPS   (AX), Y0, Y5
 	VSUBPS       Y3, Y5, Y5
 	VMULPS       Y4, Y5, Y5
 	VMASKMOVPS   (DX), Y0, Y3
@@ -2665,19 +2666,19 @@ down31row:
 	VCVTPS2PD    X4, Y4
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y4, Y2, Y2
-	LEAQ         (BX)(AX*4), BX
-	LEAQ         (DX)(AX*4), DX
-	INCQ         R10
+	LEAQ         (AX)(R9*4), AX
+	LEAQ         (DX)(R9*4), DX
+	INCQ         BX
 	DECQ         SI
 	JMP          down31row
 
 down31done:
-	VMASKMOVPS  (CX)(R9*4), Y0, Y3
+	VMASKMOVPS  (CX)(R10*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
 	VINSERTF128 $0x01, X1, Y11, Y11
 	VADDPS      Y11, Y3, Y3
-	VMASKMOVPS  Y3, Y0, (CX)(R9*4)
+	VMASKMOVPS  Y3, Y0, (CX)(R10*4)
 
 columns28done:
 	VZEROUPPER

@@ -1581,18 +1581,18 @@ each16done:
 	VZEROUPPER
 	RET
 
-// func sumRowsAVX512(out []float32, x []float32, rows int)
+// func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-56
+TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ out_len+8(FP), AX
 	MOVQ out_base+0(FP), CX
 	MOVQ x_base+24(FP), DX
 	MOVQ rows+48(FP), BX
-	XORQ SI, SI
-	MOVQ AX, DI
+	MOVQ stride+56(FP), SI
+	XORQ DI, DI
 
 columns17many:
-	CMPQ   DI, $+64
+	CMPQ   AX, $+64
 	JLT    columns17manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -1602,7 +1602,7 @@ columns17many:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	LEAQ   (DX)(SI*4), R8
+	LEAQ   (DX)(DI*4), R8
 	MOVQ   BX, R9
 
 down18row:
@@ -1632,46 +1632,46 @@ down18row:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z6, Z6
 	VADDPD        Z8, Z7, Z7
-	LEAQ          (R8)(AX*4), R8
+	LEAQ          (R8)(SI*4), R8
 	DECQ          R9
 	JMP           down18row
 
 down18done:
-	VMOVUPS      (CX)(SI*4), Z8
+	VMOVUPS      (CX)(DI*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
 	VINSERTF64X4 $0x01, Y9, Z10, Z10
 	VADDPS       Z10, Z8, Z8
-	VMOVUPS      Z8, (CX)(SI*4)
-	VMOVUPS      64(CX)(SI*4), Z8
+	VMOVUPS      Z8, (CX)(DI*4)
+	VMOVUPS      64(CX)(DI*4), Z8
 	VCVTPD2PS    Z2, Y11
 	VCVTPD2PS    Z3, Y9
 	VINSERTF64X4 $0x01, Y9, Z11, Z11
 	VADDPS       Z11, Z8, Z8
-	VMOVUPS      Z8, 64(CX)(SI*4)
-	VMOVUPS      128(CX)(SI*4), Z8
+	VMOVUPS      Z8, 64(CX)(DI*4)
+	VMOVUPS      128(CX)(DI*4), Z8
 	VCVTPD2PS    Z4, Y12
 	VCVTPD2PS    Z5, Y9
 	VINSERTF64X4 $0x01, Y9, Z12, Z12
 	VADDPS       Z12, Z8, Z8
-	VMOVUPS      Z8, 128(CX)(SI*4)
-	VMOVUPS      192(CX)(SI*4), Z8
+	VMOVUPS      Z8, 128(CX)(DI*4)
+	VMOVUPS      192(CX)(DI*4), Z8
 	VCVTPD2PS    Z6, Y13
 	VCVTPD2PS    Z7, Y9
 	VINSERTF64X4 $0x01, Y9, Z13, Z13
 	VADDPS       Z13, Z8, Z8
-	VMOVUPS      Z8, 192(CX)(SI*4)
-	ADDQ         $+64, SI
-	SUBQ         $+64, DI
+	VMOVUPS      Z8, 192(CX)(DI*4)
+	ADDQ         $+64, DI
+	SUBQ         $+64, AX
 	JMP          columns17many
 
 columns17manyend:
 columns17one:
-	CMPQ   DI, $+16
+	CMPQ   AX, $+16
 	JLT    columns17oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	LEAQ   (DX)(SI*4), R8
+	LEAQ   (DX)(DI*4), R8
 	MOVQ   BX, R9
 
 down19row:
@@ -1683,51 +1683,52 @@ down19row:
 	VCVTPS2PD     Y0, Z0
 	VADDPD        Z1, Z14, Z14
 	VADDPD        Z0, Z15, Z15
-	LEAQ          (R8)(AX*4), R8
+	LEAQ          (R8)(SI*4), R8
 	DECQ          R9
 	JMP           down19row
 
 down19done:
-	VMOVUPS      (CX)(SI*4), Z0
+	VMOVUPS      (CX)(DI*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
 	VINSERTF64X4 $0x01, Y1, Z16, Z16
 	VADDPS       Z16, Z0, Z0
-	VMOVUPS      Z0, (CX)(SI*4)
-	ADDQ         $+16, SI
-	SUBQ         $+16, DI
+	VMOVUPS      Z0, (CX)(DI*4)
+	ADDQ         $+16, DI
+	SUBQ         $+16, AX
 	JMP          columns17one
 
 columns17oneend:
-	TESTQ  DI, DI
+	TESTQ  AX, AX
 	JE     columns17done
 	MOVQ   $-1, R8
-	BZHIQ  DI, R8, R8
+	BZHIQ  AX, R8, R8
 	KMOVW  R8, K1
 	VPXORD Z17, Z17, Z17
 	VPXORD Z18, Z18, Z18
-	LEAQ   (DX)(SI*4), DX
+	LEAQ   (DX)(DI*4), AX
+	MOVQ   BX, DX
 
 down20row:
-	TESTQ         BX, BX
+	TESTQ         DX, DX
 	JE            down20done
-	VMOVUPS.Z     (DX), K1, Z0
+	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
 	VCVTPS2PD     Y0, Z0
 	VADDPD        Z1, Z17, Z17
 	VADDPD        Z0, Z18, Z18
-	LEAQ          (DX)(AX*4), DX
-	DECQ          BX
+	LEAQ          (AX)(SI*4), AX
+	DECQ          DX
 	JMP           down20row
 
 down20done:
-	VMOVUPS.Z    (CX)(SI*4), K1, Z0
+	VMOVUPS.Z    (CX)(DI*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
 	VINSERTF64X4 $0x01, Y1, Z19, Z19
 	VADDPS       Z19, Z0, Z0
-	VMOVUPS      Z0, K1, (CX)(SI*4)
+	VMOVUPS      Z0, K1, (CX)(DI*4)
 
 columns17done:
 	VZEROUPPER
@@ -2297,9 +2298,9 @@ each27done:
 	VZEROUPPER
 	RET
 
-// func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rstd []float32)
+// func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·gainGradAVX512(SB), NOSPLIT, $0-120
+TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	MOVQ out_len+8(FP), AX
 	MOVQ out_base+0(FP), CX
 	MOVQ dy_base+24(FP), DX
@@ -2307,18 +2308,18 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-120
 	MOVQ mean_len+80(FP), SI
 	MOVQ mean_base+72(FP), DI
 	MOVQ rstd_base+96(FP), R8
-	XORQ R9, R9
-	MOVQ AX, R10
+	MOVQ stride+120(FP), R9
+	XORQ R10, R10
 
 columns28many:
-	CMPQ   R10, $+32
+	CMPQ   AX, $+32
 	JLT    columns28manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	LEAQ   (BX)(R9*4), R11
-	LEAQ   (DX)(R9*4), R12
+	LEAQ   (BX)(R10*4), R11
+	LEAQ   (DX)(R10*4), R12
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
@@ -2347,37 +2348,37 @@ down29row:
 	VCVTPS2PD     Y5, Z5
 	VADDPD        Z4, Z2, Z2
 	VADDPD        Z5, Z3, Z3
-	LEAQ          (R11)(AX*4), R11
-	LEAQ          (R12)(AX*4), R12
+	LEAQ          (R11)(R9*4), R11
+	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
 	JMP           down29row
 
 down29done:
-	VMOVUPS      (CX)(R9*4), Z4
+	VMOVUPS      (CX)(R10*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
 	VINSERTF64X4 $0x01, Y5, Z8, Z8
 	VADDPS       Z8, Z4, Z4
-	VMOVUPS      Z4, (CX)(R9*4)
-	VMOVUPS      64(CX)(R9*4), Z4
+	VMOVUPS      Z4, (CX)(R10*4)
+	VMOVUPS      64(CX)(R10*4), Z4
 	VCVTPD2PS    Z2, Y9
 	VCVTPD2PS    Z3, Y5
 	VINSERTF64X4 $0x01, Y5, Z9, Z9
 	VADDPS       Z9, Z4, Z4
-	VMOVUPS      Z4, 64(CX)(R9*4)
-	ADDQ         $+32, R9
-	SUBQ         $+32, R10
+	VMOVUPS      Z4, 64(CX)(R10*4)
+	ADDQ         $+32, R10
+	SUBQ         $+32, AX
 	JMP          columns28many
 
 columns28manyend:
 columns28one:
-	CMPQ   R10, $+16
+	CMPQ   AX, $+16
 	JLT    columns28oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	LEAQ   (BX)(R9*4), R11
-	LEAQ   (DX)(R9*4), R12
+	LEAQ   (BX)(R10*4), R11
+	LEAQ   (DX)(R10*4), R12
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
@@ -2396,41 +2397,41 @@ down30row:
 	VCVTPS2PD     Y1, Z1
 	VADDPD        Z0, Z10, Z10
 	VADDPD        Z1, Z11, Z11
-	LEAQ          (R11)(AX*4), R11
-	LEAQ          (R12)(AX*4), R12
+	LEAQ          (R11)(R9*4), R11
+	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
 	JMP           down30row
 
 down30done:
-	VMOVUPS      (CX)(R9*4), Z0
+	VMOVUPS      (CX)(R10*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
 	VINSERTF64X4 $0x01, Y1, Z12, Z12
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      Z0, (CX)(R9*4)
-	ADDQ         $+16, R9
-	SUBQ         $+16, R10
+	VMOVUPS      Z0, (CX)(R10*4)
+	ADDQ         $+16, R10
+	SUBQ         $+16, AX
 	JMP          columns28one
 
 columns28oneend:
-	TESTQ  R10, R10
+	TESTQ  AX, AX
 	JE     columns28done
 	MOVQ   $-1, R11
-	BZHIQ  R10, R11, R11
+	BZHIQ  AX, R11, R11
 	KMOVW  R11, K1
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
-	LEAQ   (BX)(R9*4), BX
-	LEAQ   (DX)(R9*4), DX
-	XORQ   R10, R10
+	LEAQ   (BX)(R10*4), AX
+	LEAQ   (DX)(R10*4), DX
+	XORQ   BX, BX
 
 down31row:
 	TESTQ         SI, SI
 	JE            down31done
-	VBROADCASTSS  (DI)(R10*4), Z0
-	VBROADCASTSS  (R8)(R10*4), Z1
-	VMOVUPS.Z     (BX), K1, Z2
+	VBROADCASTSS  (DI)(BX*4), Z0
+	VBROADCASTSS  (R8)(BX*4), Z1
+	VMOVUPS.Z     (AX), K1, Z2
 	VSUBPS        Z0, Z2, Z2
 	VMULPS        Z1, Z2, Z2
 	VMOVUPS.Z     (DX), K1, Z0
@@ -2440,19 +2441,19 @@ down31row:
 	VCVTPS2PD     Y1, Z1
 	VADDPD        Z0, Z13, Z13
 	VADDPD        Z1, Z14, Z14
-	LEAQ          (BX)(AX*4), BX
-	LEAQ          (DX)(AX*4), DX
-	INCQ          R10
+	LEAQ          (AX)(R9*4), AX
+	LEAQ          (DX)(R9*4), DX
+	INCQ          BX
 	DECQ          SI
 	JMP           down31row
 
 down31done:
-	VMOVUPS.Z    (CX)(R9*4), K1, Z0
+	VMOVUPS.Z    (CX)(R10*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
 	VINSERTF64X4 $0x01, Y1, Z15, Z15
 	VADDPS       Z15, Z0, Z0
-	VMOVUPS      Z0, K1, (CX)(R9*4)
+	VMOVUPS      Z0, K1, (CX)(R10*4)
 
 columns28done:
 	VZEROUPPER

@@ -158,10 +158,11 @@ func (m *machine) normGrad() {
 
 // gainGrad adds the gradient by a norm's gain over some rows.
 func (m *machine) gainGrad() {
-	m.function("gainGrad", "(out, dy, x, mean, rstd []float32)",
-		"\n\n\tfor j := range out { s := 0.0; for i := range mean { s += dy[i*len(out)+j] * (x[i*len(out)+j]-mean[i])*rstd[i] }; out[j] += s }\n\nwith s in float64.")
+	m.function("gainGrad", "(out, dy, x, mean, rstd []float32, stride int)",
+		"\n\n\tfor j := range out { s := 0.0; for i := range mean { s += dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }; out[j] += s }\n\nwith s in float64.")
 	n, out, dy, x := m.length("out"), m.pointer("out"), m.pointer("dy"), m.pointer("x")
 	rows, mean, rstd := m.length("mean"), m.pointer("mean"), m.pointer("rstd")
+	stride := m.Load(m.Param("stride"), m.GP64())
 	m.columns(n, 2, func(i reg.Register, k int, t *tail) {
 		sums, a, b, row := m.zeros(2*k), m.GP64(), m.GP64(), m.GP64()
 		m.LEAQ(operand.Mem{Base: x, Index: i, Scale: 4}, a)
@@ -181,8 +182,8 @@ func (m *machine) gainGrad() {
 				m.VADDPD(hi, sums[2*u+1], sums[2*u+1])
 			}
 		}, func() {
-			m.LEAQ(operand.Mem{Base: a, Index: n, Scale: 4}, a)
-			m.LEAQ(operand.Mem{Base: b, Index: n, Scale: 4}, b)
+			m.LEAQ(operand.Mem{Base: a, Index: stride, Scale: 4}, a)
+			m.LEAQ(operand.Mem{Base: b, Index: stride, Scale: 4}, b)
 			m.INCQ(row)
 		})
 		m.addWide(sums, func(u int) operand.Mem { return m.place(i, u)(out) }, t)

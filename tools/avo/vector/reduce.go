@@ -207,10 +207,10 @@ func (m *machine) narrow(lo, hi reg.VecVirtual) reg.VecVirtual {
 
 // sumRows writes the sum over rows of each column.
 func (m *machine) sumRows() {
-	m.function("sumRows", "(out, x []float32, rows int)",
-		"\n\n\tfor j := range out { s := 0.0; for i := range rows { s += x[i*len(out)+j] }; out[j] += s }\n\nwith s in float64.")
+	m.function("sumRows", "(out, x []float32, rows, stride int)",
+		"\n\n\tfor j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }\n\nwith s in float64.")
 	n, out, x := m.length("out"), m.pointer("out"), m.pointer("x")
-	rows := m.Load(m.Param("rows"), m.GP64())
+	rows, stride := m.Load(m.Param("rows"), m.GP64()), m.Load(m.Param("stride"), m.GP64())
 	m.columns(n, 4, func(i reg.Register, k int, t *tail) {
 		sums, at := m.zeros(2*k), m.GP64()
 		m.LEAQ(operand.Mem{Base: x, Index: i, Scale: 4}, at)
@@ -220,7 +220,7 @@ func (m *machine) sumRows() {
 				m.VADDPD(lo, sums[2*u], sums[2*u])
 				m.VADDPD(hi, sums[2*u+1], sums[2*u+1])
 			}
-		}, func() { m.LEAQ(operand.Mem{Base: at, Index: n, Scale: 4}, at) })
+		}, func() { m.LEAQ(operand.Mem{Base: at, Index: stride, Scale: 4}, at) })
 		m.addWide(sums, func(u int) operand.Mem { return m.place(i, u)(out) }, t)
 	})
 	m.leave()
