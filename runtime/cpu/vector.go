@@ -145,7 +145,9 @@ func (v vectors) dropout(y, x []float32, p float64, key uint64, view GlobalView)
 	s.call()
 }
 
-func (v vectors) adamW(p, g, m, w []float32, o AdamStep) { adamVectors(p, g, m, w, o, 1-o.LR*o.WeightDecay, 0) }
+func (v vectors) adamW(p, g, m, w []float32, o AdamStep) {
+	adamVectors(p, g, m, w, o, 1-o.LR*o.WeightDecay, 0)
+}
 
 func (v vectors) adam(p, g, m, w []float32, o AdamStep) { adamVectors(p, g, m, w, o, 1, o.WeightDecay) }
 
