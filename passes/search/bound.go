@@ -433,7 +433,7 @@ func (m *mover) scatter(elems int) costmodel.Seconds {
 }
 
 func (s *searcher) moveFloor(plan *ir.Plan, b *base) mover {
-	m := mover{cluster: s.problem.Cluster, fetches: plan.Zero >= 3, scatters: plan.Zero >= 2, paramSize: plan.Precision.Params.Size(), gradSize: plan.Precision.Grads.Size()}
+	m := mover{cluster: s.problem.Cluster, fetches: plan.Zero >= 3, scatters: plan.Zero >= 2, paramSize: plan.Precision.Params.Size(), gradSize: plan.Precision.Reduce.Size()}
 	if m.scatters {
 		m.place = s.shardPlace(plan)
 	}
