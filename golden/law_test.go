@@ -28,6 +28,9 @@ import (
 //go:embed testdata/lawmain.go.txt
 var lawMain []byte
 
+//go:embed testdata/lawsplit.go.txt
+var lawSplit []byte
+
 // lawBound is far above rounding noise in f64 and far below any real fault.
 const lawBound = 1e-10
 
@@ -125,7 +128,7 @@ func lawSettings(optimizer string, elem ir.Elem) rt.Settings {
 	}
 	scale := rt.LossScaleSettings{}
 	if elem == ir.F16 {
-		scale = rt.LossScaleSettings{Kind: "static", Init: 1024}
+		scale = rt.LossScaleSettings{Kind: "dynamic", Init: 1024, Window: 2, Hysteresis: 2, Min: 1} // the third step has another
 	}
 	return rt.Settings{Train: rt.TrainSettings{Precision: rt.PrecisionSettings{LossScale: scale}, Epochs: 1, Seed: 7, Optimizer: o, OnNonfinite: "stop",
 		Schedule: rt.ScheduleSettings{Kind: "linear", Warmup: 2}, Eval: rt.EvalSettings{Batches: 1}}}
@@ -149,7 +152,7 @@ func TestLawParallelEqualsSerial(t *testing.T) {
 // comes before it.
 func runLawCases(t *testing.T, module string, cases []lawCase) {
 	t.Helper()
-	files := map[string][]byte{"main.go": lawMain}
+	files := map[string][]byte{"main.go": lawMain, "split.go": lawSplit}
 	arenas := map[string]int{}
 	for i := range cases {
 		src, arena := cases[i].source(t)
