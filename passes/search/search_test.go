@@ -103,22 +103,39 @@ func TestSearchIsBruteForce(t *testing.T) {
 func checkAlternatives(t *testing.T, p *Problem, res *Result) {
 	t.Helper()
 	for _, c := range res.Choices {
-		if c.RunnerUp == "" {
+		if c.Free == nil {
 			continue
 		}
-		q := *p
-		q.Pins = Pins{c.Name: {c.RunnerUp}}
-		want, _, fit := brute(t, &q)
-		if fits := c.Verdict == Slower; fits != (fit > 0) {
-			t.Errorf("choice %+v: %d plans fit", c, fit)
-		} else if a, err := WhyNot(p, res.Best, q.Pins); err != nil || fits && (a.Plan != want || a.SlowerBy != c.SlowerBy || a.SlowerBy < 0) {
-			t.Errorf("choice %+v: brute force %v, why-not %+v, %v", c, want, a, err)
+		key := func(p *ir.Plan) string { return keyValues(*p)[c.Name] }
+		checkAlternative(t, p, res.Best, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}})
+		if c.Kept == nil {
+			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot {
+				t.Errorf("choice %+v", c)
+			}
+			continue
+		}
+		checkAlternative(t, p, res.Best, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins))
+		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == Slower) != (c.Kept.NoFit == nil) || c.Free.NoFit == nil && compareAlternatives(*c.Kept, *c.Free) < 0 {
+			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
 		}
 	}
 	for i, a := range res.Alternatives {
 		if a.Plan == res.Best.Plan || a.NoFit == nil && a.SlowerBy < 0 || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
 			t.Errorf("alternative %d: %+v", i, a)
 		}
+	}
+}
+
+// checkAlternative holds an alternative of a choice against all plans with some pins.
+func checkAlternative(t *testing.T, p *Problem, best Priced, c Choice, a Alternative, pins Pins) {
+	t.Helper()
+	q := *p
+	q.Pins = p.Pins.With(pins)
+	want, _, fit := brute(t, &q)
+	if fits := a.NoFit == nil; fits != (fit > 0) {
+		t.Errorf("choice %+v: %d plans fit", c, fit)
+	} else if b, err := WhyNot(p, best, pins); err != nil || fits && (b.Plan != want || a.Plan != want || a.SlowerBy != b.SlowerBy || a.SlowerBy < 0) {
+		t.Errorf("choice %+v: brute force %v, alternative %+v, why-not %+v, %v", c, want, a, b, err)
 	}
 }
 
