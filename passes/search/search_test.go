@@ -2,125 +2,14 @@ package search
 
 import (
 	"errors"
-	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
 )
-
-// brute prices every plan, with each number that the search solves, and takes the best by the documented rule.
-func brute(t *testing.T, p *Problem) (best ir.Plan, space, fit int) {
-	s, err := newSearcher(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sp, err := s.space(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	type one struct {
-		plan ir.Plan
-		time costmodel.Seconds
-	}
-	var fits []one
-	fastest := costmodel.Seconds(math.Inf(1))
-	for _, f := range sp.families {
-		for _, b := range s.open(p, f) {
-			for _, m := range s.grow(p, b) {
-				any := false
-				for n := b.again.least; n <= b.again.most; n++ {
-					if c := s.price(m.plan(n)); c.memory.Fits() {
-						fits = append(fits, one{m.plan(n), c.time})
-						fastest, any = min(fastest, c.time), true
-					}
-				}
-				if any {
-					fit++
-				}
-			}
-		}
-	}
-	for _, f := range fits {
-		if f.time <= fastest*(1+tie) {
-			return f.plan, sp.size, fit
-		}
-	}
-	return best, sp.size, fit
-}
-
-// smallProblem draws a problem whose space is soon priced.
-func smallProblem(t *testing.T, r *rand.Rand) *Problem {
-	for {
-		p := randomProblem(t, r)
-		s, err := newSearcher(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sp, err := s.space(p); err == nil && sp.size < 800 {
-			return p
-		}
-	}
-}
-
-func TestSearchIsBruteForce(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	bounded, none := 0, 0
-	for i := range 20 {
-		p := smallProblem(t, r)
-		p.Cluster.GPU.MemoryGiB = []float64{1, 0.008, 0.005, 0.0025}[i%4]
-		want, space, fit := brute(t, p)
-		res, err := Search(p)
-		if fit == 0 {
-			none++
-			var no *NoPlan
-			if !errors.As(err, &no) || no.Nearest.Fits() || no.NoFit.OverBytes < 1 {
-				t.Errorf("nothing fits, the search says %v", err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := res.Counts
-		if res.Best.Plan != want || n.Space != space || n.Infeasible+n.Bounded+n.Priced != space || n.Priced > fit {
-			t.Errorf("search found %v with %+v, brute force %v of %d, %d of them fit", res.Best.Plan.Text(), n, want.Text(), space, fit)
-		}
-		bounded += n.Bounded
-		checkAlternatives(t, p, res)
-	}
-	if bounded == 0 || none == 0 {
-		t.Errorf("%d plans were bounded and %d jobs had no plan: the test draws too tamely", bounded, none)
-	}
-}
-
-// An alternative is what the search finds with its choice pinned; no alternative beats the chosen plan.
-func checkAlternatives(t *testing.T, p *Problem, res *Result) {
-	t.Helper()
-	for _, c := range res.Choices {
-		if c.RunnerUp == "" {
-			continue
-		}
-		q := *p
-		q.Pins = Pins{c.Name: {c.RunnerUp}}
-		want, _, fit := brute(t, &q)
-		if fits := c.Verdict == Slower; fits != (fit > 0) {
-			t.Errorf("choice %+v: %d plans fit", c, fit)
-		} else if a, err := WhyNot(p, res.Best, q.Pins); err != nil || fits && (a.Plan != want || a.SlowerBy != c.SlowerBy || a.SlowerBy < 0) {
-			t.Errorf("choice %+v: brute force %v, why-not %+v, %v", c, want, a, err)
-		}
-	}
-	for i, a := range res.Alternatives {
-		if a.Plan == res.Best.Plan || a.NoFit == nil && a.SlowerBy < 0 || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
-			t.Errorf("alternative %d: %+v", i, a)
-		}
-	}
-}
 
 func TestSearchIsDeterministic(t *testing.T) {
 	p := gpt3(t, 16)
