@@ -42,6 +42,7 @@ func TestPins(t *testing.T) {
 		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks; 96 blocks with embedding and head fill 98 at most [BadPlan]"},
 		{Pins{"pp": {"4"}, "schedule": {"none"}}, "no plan with plan.pp=4 plan.schedule=none is legal: schedule none is of pp 1; pp 4 has gpipe, 1f1b, interleaved, zb-h1 or zb-v [BadPlan]"},
 		{Pins{"pp": {"1"}, "schedule": {"1f1b"}}, "no plan with plan.pp=1 plan.schedule=1f1b is legal: schedule 1f1b needs pp above 1 (none does not) [BadPlan]"},
+		{Pins{"pp": {"64"}, "schedule": {"zb-v"}}, "no plan with plan.pp=64 plan.schedule=zb-v is legal: pp 64 · vpp 2 is 128 chunks; 96 blocks with embedding and head fill 98 at most [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"3"}, "schedule": {"1f1b"}}, "no plan with plan.pp=4 plan.schedule=1f1b plan.vpp=3 is legal: schedule 1f1b has vpp 1, not 3 [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batch": {"8"}, "schedule": {"interleaved"}}, "no plan with plan.dp=32 plan.micro_batch=8 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) [BadPlan]"},
 		{Pins{"pp": {"2"}, "stage_layers": {"40,40"}}, "no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40: 2 counts that add up to 96 are wanted, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
