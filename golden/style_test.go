@@ -125,6 +125,7 @@ var generatedFiles = map[string]string{
 	"docs/job.schema.json":    "ir/spec.TestSchemaIsCurrent",
 	"docs/ops.md":             "golden.TestOpsPage",
 	"runtime/cpu/z*_amd64.go": "golden.TestAssemblyIsCurrent",
+	"runtime/vec/z*_amd64.go": "golden.TestAssemblyIsCurrent",
 	"bench/gemm/z*_amd64.go":  "golden.TestAssemblyIsCurrent",
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/vec"
 )
 
 // ISA is a set of instructions that kernels are written for. Each includes those before it, so that a kernel which has
@@ -12,7 +14,7 @@ type ISA int
 
 const (
 	Portable ISA = iota // plain Go
-	AVX2                // FMA and BMI2 too
+	AVX2                // and FMA, F16C, BMI2
 	AVX512              // F, BW, DQ and VL
 	numISAs
 )
@@ -58,6 +60,7 @@ func Use(isa ISA) {
 	inUse = isa
 	table32, table64 = portable[float32](), portable[float64]()
 	engine32, engine64 = nil, nil
+	vec.Use(nil)
 	for i := AVX2; i <= isa; i++ {
 		faster[i](&table32, &table64)
 	}

@@ -1,16 +1,18 @@
 package cpu
 
+import "github.com/planc-dev/planc/runtime/vec"
+
 // detect asks the processor for its best ISA, and whether it multiplies bfloat16 (AVX512-BF16).
 func detect() (isa ISA, bf16 bool) {
 	const (
-		fma, osxsave                     = 1 << 12, 1 << 27 // leaf 1, ecx
+		fma, osxsave, f16c               = 1 << 12, 1 << 27, 1 << 29 // leaf 1, ecx
 		avx2, bmi2, f, dq, bw, vl        = 1 << 5, 1 << 8, 1 << 16, 1 << 17, 1 << 30, 1 << 31
 		saved256, saved512        uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
 	)
 	if most, _, _, _ := cpuid(0, 0); most < 7 {
 		return Portable, false
 	}
-	if _, _, c, _ := cpuid(1, 0); c&fma == 0 || c&osxsave == 0 {
+	if _, _, c, _ := cpuid(1, 0); c&fma == 0 || c&osxsave == 0 || c&f16c == 0 {
 		return Portable, false
 	}
 	saved, _ := xgetbv()
@@ -35,12 +37,14 @@ var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 }
 
 func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
+	useVectors(t32, vec.AVX2)
 	engine32 = &engine[float32]{rows: 6, cols: 16, multiply: gemmF32AVX2}
 	engine64 = &engine[float64]{rows: 6, cols: 8, multiply: gemmF64AVX2}
 	t32.MatMul, t64.MatMul = matMulFast[float32], matMulFast[float64]
 }
 
-func useAVX512(*Kernels[float32], *Kernels[float64]) {
+func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
+	useVectors(t, vec.AVX512)
 	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packCols: pack16ColumnsAVX512, packColsA: pack12ColumnsAVX512}
 	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512}
 }
