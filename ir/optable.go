@@ -41,8 +41,12 @@ const (
 	OpPick
 	OpPickGrad
 	OpInvCount
+	OpRoute
+	OpRouteGrad
 	OpDispatch
 	OpCombine
+	OpDeal
+	OpCollect
 	OpFused
 	OpAccumulate
 	OpAllReduce
@@ -62,8 +66,6 @@ const (
 const laterMoves = "values are partitioned so that dims trade axes; the kernel comes with context and expert parallelism"
 
 const betweenStages = "no block has it: the runtime's pipes do it before and after a chunk's blocks"
-
-const laterExperts = "experts are planned and partitioned; their kernels come with the experts issue"
 
 // ops is the table: one row an op. In linear, 1 is operand 0, 2 operand 1, 3 both together.
 var ops = [NumOps]opInfo{
@@ -159,11 +161,21 @@ var ops = [NumOps]opInfo{
 	OpInvCount: {name: "inv_count", stats: 1, text: "-> m*",
 		doc: "the loss scale, 1 unless there is one, over the unmasked tokens of the global batch"},
 
-	// experts: the one rule of its own kind, since the permutation is data
-	OpDispatch: {name: "dispatch", text: "s* h*, s* -> x c(s) h*", linear: []uint16{1}, grad: true, noKernel: laterExperts,
-		attrs: []string{"dim"}, doc: "sorts tokens by expert; the places, dim, stay with the ranks that had the tokens"},
-	OpCombine: {name: "combine", text: "x c(s) h*, s* -> s* h*", linear: []uint16{1}, grad: true, noKernel: laterExperts,
-		attrs: []string{"dim"}, doc: "puts the experts' results back to their tokens"},
+	// experts: the one rule of its own kind, since the permutation is data. The places of a round, dim, stay with the ranks
+	// that had the tokens; what finds no place waits for the next round.
+	OpRoute: {name: "route", text: "m* !e, e -> m* k, m* k", optional: 1, grad: true, flops: 8,
+		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"},
+		doc:   "weights and indices of the k experts with the largest scores; gate makes scores of x, a bias counts in the choice alone"},
+	OpRouteGrad: {name: "route_grad", ints: 8, text: "m* k, m* !e, m* k, m* k -> m* e", linear: []uint16{1}, flops: 8,
+		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"}, doc: "gradient of route's x from dw, x, w, indices"},
+	OpDispatch: {name: "dispatch", ints: 2, text: "s* h*, s* k* -> x c(s) h*", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "sorts tokens by expert, as many of each as there are places"},
+	OpCombine: {name: "combine", ints: 2, text: "x c(s) h*, s* k* -> s* h*", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "sums the experts' results at their tokens"},
+	OpDeal: {name: "deal", ints: 2, text: "s*, s* -> x c(s)", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "puts the weight of each choice at its token's place"},
+	OpCollect: {name: "collect", ints: 2, text: "x c(s), s* -> s*", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "takes what is at the place of each choice's token"},
 
 	// fused element-wise chains: uses and flops are the body's
 	OpFused: {name: "fused", text: "->", element: true,

@@ -160,7 +160,11 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 			return Mesh{}, fmt.Errorf("axis order %q lacks %s", p.AxisOrder, a)
 		}
 	}
-	return NewMesh(fine, view)
+	experts, err := p.expertView(view)
+	if err != nil {
+		return Mesh{}, err
+	}
+	return NewMesh(fine, experts, view)
 }
 
 // Layouts is each region's map: where the plan splits which dim. split is what the plan's axes are called on
@@ -188,5 +192,6 @@ func (p Plan) Layouts(m Mesh) map[Region]Layout {
 		Norm: stream, Attention: heads,
 		MLP:    {Batch: batch, FFN: tp},
 		VocabR: {Batch: batch, Vocab: tp},
+		Dispatch: p.dispatchLayout(m), Experts: {Expert: keep("ep"), SlotDim: keep("edp"), ExpertFFN: keep("etp")},
 	}
 }
