@@ -60,6 +60,7 @@ func Use(isa ISA) {
 	inUse = isa
 	table32, table64 = portable[float32](), portable[float64]()
 	vec.Use(nil)
+	useElements(nil)
 	for i := AVX2; i <= isa; i++ {
 		faster[i](&table32, &table64)
 	}
