@@ -133,30 +133,30 @@ func (r *chainRun[F]) call() {
 }
 
 func (r *chainRun[F]) part(i int) {
-	w := stripsOf[F]()
+	w := bandsOf[F]()
 	for s := i * r.per; s < min((i+1)*r.per, r.rows*r.across); s++ {
 		row, from := s/r.across, s%r.across*stripLen
 		r.strip(w, row, from, min(stripLen, r.cols-from))
 	}
 	var z F
-	stripPools[unsafe.Sizeof(z)/8].Put(w)
+	bandPools[unsafe.Sizeof(z)/8].Put(w)
 }
 
-// strips are what a part works in: a strip for each operand that is not read and written where it lies.
-type strips[F Float] struct {
+// bands are what a part works in: a strip for each operand that is not read and written where it lies.
+type bands[F Float] struct {
 	own [maxOperands][stripLen]F
 	now [maxOperands][]F // the present strip of each operand; nil: not read yet
 }
 
-var stripPools = [2]sync.Pool{{New: func() any { return new(strips[float32]) }}, {New: func() any { return new(strips[float64]) }}}
+var bandPools = [2]sync.Pool{{New: func() any { return new(bands[float32]) }}, {New: func() any { return new(bands[float64]) }}}
 
-func stripsOf[F Float]() *strips[F] {
+func bandsOf[F Float]() *bands[F] {
 	var z F
-	return stripPools[unsafe.Sizeof(z)/8].Get().(*strips[F])
+	return bandPools[unsafe.Sizeof(z)/8].Get().(*bands[F])
 }
 
 // strip does the links for n elements of a row.
-func (r *chainRun[F]) strip(w *strips[F], row, from, n int) {
+func (r *chainRun[F]) strip(w *bands[F], row, from, n int) {
 	for i, o := range r.c.Operands {
 		w.now[i] = nil
 		switch at := r.offset(o.At, row, from); {
@@ -217,7 +217,7 @@ func (r *chainRun[F]) value(i, row int) F {
 }
 
 // read is an operand's strip as the kernels compute.
-func (r *chainRun[F]) read(w *strips[F], i, row, from, n int) []F {
+func (r *chainRun[F]) read(w *bands[F], i, row, from, n int) []F {
 	if w.now[i] != nil {
 		return w.now[i]
 	}
