@@ -90,7 +90,7 @@ func (r *result) read(path string, start time.Time) (took []float64, err error) 
 	}
 	for line := range bytes.Lines(text) {
 		var s struct {
-			T    time.Time
+			T    float64 // seconds since 1970
 			Step int
 			Took float64 `json:"step_s"`
 		}
@@ -98,7 +98,7 @@ func (r *result) read(path string, start time.Time) (took []float64, err error) 
 			continue
 		}
 		if s.Step == 1 {
-			if first := s.T.Sub(start).Seconds(); r.first == 0 || first < r.first {
+			if first := s.T - float64(start.UnixNano())/1e9; r.first == 0 || first < r.first {
 				r.first = first
 			}
 		}
