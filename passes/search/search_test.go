@@ -35,8 +35,10 @@ func brute(t *testing.T, p *Problem) (best ir.Plan, space, fit int) {
 			for _, m := range s.grow(p, b) {
 				any := false
 				for n := b.again.least; n <= b.again.most; n++ {
-					if c := s.price(m.plan(n)); c.memory.Fits() {
-						fits = append(fits, one{m.plan(n), c.time})
+					q := m.point
+					q.n = n
+					if c := s.price(&q); c.memory.Fits() {
+						fits = append(fits, one{q.plan(), c.time})
 						fastest, any = min(fastest, c.time), true
 					}
 				}
