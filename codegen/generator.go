@@ -34,7 +34,6 @@ func (g *generator) precision(d jen.Dict) {
 		jen.Id("Compute"): name(p.Compute), jen.Id("Params"): name(p.Params), jen.Id("Grads"): name(p.Grads),
 		jen.Id("Reduce"): name(p.Reduce), jen.Id("Master"): name(p.Master), jen.Id("Moments"): name(p.Moments),
 	})
-	d[jen.Id("Scratch")] = jen.Lit(g.p.Scratch())
 }
 
 // group is the index of the group over axes, -1 if they split nothing.

@@ -112,7 +112,7 @@ func (g *generator) stageTable() jen.Code {
 			v.Values(jen.Dict{
 				jen.Id("Gather"): jen.Lit(s.Gather), jen.Id("Scatter"): jen.Lit(s.Scatter),
 				jen.Id("Schedule"): jen.Lit(ir.ScheduleText(s.Schedule)), jen.Id("Chunks"): g.chunkTable(s),
-				jen.Id("Buckets"): g.bucketTable(s), jen.Id("Arena"): arenaTable(s), jen.Id("Inputs"): g.inputs(s),
+				jen.Id("Buckets"): g.bucketTable(s), jen.Id("Arena"): g.arenaTable(s), jen.Id("Inputs"): g.inputs(s),
 			})
 		}
 	})
@@ -133,9 +133,15 @@ func (g *generator) chunkTable(s *ir.Stage) jen.Code {
 	})
 }
 
-func arenaTable(s *ir.Stage) jen.Code {
-	d := jen.Dict{jen.Id("Size"): jen.Lit(s.ArenaBytes())}
-	for _, r := range s.Arena {
+// arenaTable is a stage's arena with the scratch of a CPU's rank behind it.
+func (g *generator) arenaTable(s *ir.Stage) jen.Code {
+	regions, size := slices.Clone(s.Arena), s.ArenaBytes()
+	if n := g.p.Scratch(); n > 0 {
+		regions = append(regions, ir.ArenaRegion{Name: ir.RegionScratch, Offset: size, Size: n})
+		size += n
+	}
+	d := jen.Dict{jen.Id("Size"): jen.Lit(size)}
+	for _, r := range regions {
 		d[jen.Id(strings.ToUpper(r.Name[:1])+r.Name[1:])] = rt("Region").Add(inline("Offset", r.Offset, "Size", r.Size))
 	}
 	return rt("Arena").Values(d)

@@ -68,7 +68,8 @@ func (m Memory) Probability(device Bytes) float64 {
 	return math.Round(p*1000) / 1000
 }
 
-// MemoryOf adds the engine's overhead to an arena's regions, by name (ir.Region...), on a program of ranks ranks.
+// MemoryOf adds the engine's overhead to an arena's regions, by name (ir.Region...), on a program of ranks ranks. The
+// kernels of a CPU compute in f32: what they widen 16 bits in is workspace.
 func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom float64) Memory {
 	size := func(names ...string) int64 {
 		sum := int64(0)
@@ -86,6 +87,9 @@ func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom flo
 		Workspace:   size(ir.RegionWorkspace, ir.RegionBatch, ir.RegionLogits),
 		Comm:        size(ir.RegionComm),
 		Overhead:    c.overhead(ranks),
+	}
+	if c.IsCPU() {
+		m.Workspace += size(ir.RegionScratch)
 	}
 	for _, p := range MemoryParts {
 		m.Total += m.Part(p)

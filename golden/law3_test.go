@@ -25,73 +25,109 @@ import (
 //go:embed testdata/law3main.go.txt
 var law3Main []byte
 
-// law3Source is a program of some 150 MB a rank.
-func law3Source(t *testing.T, id string, dp, tp, zero int) (src []byte, arena int) {
+// law3Case is a program of some 150 MB a rank.
+type law3Case struct {
+	id           string
+	dp, tp, zero int
+	precision    ir.Precision
+}
+
+var law3Cases = []law3Case{
+	{"serial", 1, 1, 0, ir.FullPrecision(ir.F32)},
+	{"zero", 2, 1, 1, ir.FullPrecision(ir.F32)},
+	{"tensor", 1, 2, 0, ir.FullPrecision(ir.F32)},
+	{"bf16", 1, 1, 0, lawNarrow[0]},
+	{"bf16zero", 2, 1, 2, lawNarrow[0]},
+	{"fp16tensor", 1, 2, 0, lawNarrow[1]},
+}
+
+// source generates the program and returns its arena with the scratch of 16 bits.
+func (l *law3Case) source(t *testing.T) (src []byte, arena, scratch int) {
 	t.Helper()
 	c := spec.Config{Family: "gpt2", Vocab: 4096, Hidden: 256, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 64, FFN: 1024, MaxPositions: 256,
 		Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02, Tied: true, AttentionBias: true, MLPBias: true}
-	plan := ir.SerialPlan(c.Layers, 4/dp, ir.FullPrecision(ir.F32))
-	plan.DP, plan.TP, plan.SP, plan.Zero = dp, tp, tp > 1, zero
-	model := zoo.Build(id, c, zoo.Options{SeqLen: 256, Batch: 1, Elem: ir.F32})
+	plan := ir.SerialPlan(c.Layers, 4/l.dp, l.precision)
+	plan.DP, plan.TP, plan.SP, plan.Zero, plan.ZeroGroup = l.dp, l.tp, l.tp > 1, l.zero, max(1, min(l.zero, 1)*l.dp)
+	model := zoo.Build(l.id, c, zoo.Options{SeqLen: 256, Batch: 1, Elem: l.precision.Compute})
 	prog, err := passes.Compile(model, plan, ir.Recipe{Optimizer: "adamw"}, passes.Options{Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings := rt.Settings{Train: rt.TrainSettings{Steps: 1, Seed: 1, OnNonfinite: "stop", Optimizer: rt.OptimizerSettings{LR: 1e-3, Betas: [2]float64{0.9, 0.95}, Eps: 1e-8},
 		Schedule: rt.ScheduleSettings{Kind: "constant"}, Eval: rt.EvalSettings{Batches: 1}}}
-	src, err = codegen.Go(codegen.Input{Program: prog, Package: id, Job: id, Hash: id, Settings: settings,
-		Model: rt.Model{Name: id, Vocab: c.Vocab, SeqLen: 256, Layers: 2}, Plan: rt.Plan{Text: plan.String()}, Predict: rt.Predict{}})
+	src, err = codegen.Go(codegen.Input{Program: prog, Package: l.id, Job: l.id, Hash: l.id, Settings: settings,
+		Model: rt.Model{Name: l.id, Vocab: c.Vocab, SeqLen: 256, Layers: 2}, Plan: rt.Plan{Text: plan.String()}, Predict: rt.Predict{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src, prog.ArenaBytes()
+	return src, prog.ArenaBytes() + prog.Scratch(), prog.Scratch()
 }
+
+// smaller is a program whose text has another number in one place, as package name.
+func smaller(t *testing.T, src []byte, from, name, pattern string, old, now int) []byte {
+	t.Helper()
+	at := regexp.MustCompile(fmt.Sprintf(pattern, old))
+	out := at.ReplaceAll(src, fmt.Appendf(nil, "${1}%d${2}", now))
+	if bytes.Equal(out, src) {
+		t.Fatalf("the generated code does not say %v", at)
+	}
+	return bytes.Replace(out, []byte("package "+from), []byte("package "+name), 1)
+}
+
+// law3Refused are programs with too little memory, and what the run says of it.
+var law3Refused = map[string]string{"small": "arena", "narrow": "slice bounds out of range"}
 
 func TestLawMemory(t *testing.T) {
 	files := map[string][]byte{"main.go": law3Main}
-	var arena [3]int
-	files["serial/train.go"], arena[0] = law3Source(t, "serial", 1, 1, 0)
-	files["zero/train.go"], arena[1] = law3Source(t, "zero", 2, 1, 1)
-	files["tensor/train.go"], arena[2] = law3Source(t, "tensor", 1, 2, 0)
-	// The same program with an arena one byte smaller.
-	size := regexp.MustCompile(fmt.Sprintf(`Size:( +)%d,`, arena[0]))
-	small := size.ReplaceAll(files["serial/train.go"], fmt.Appendf(nil, "Size:${1}%d,", arena[0]-1))
-	if bytes.Equal(small, files["serial/train.go"]) {
-		t.Fatalf("the generated code does not say %v", size)
+	arenas := map[string]int{}
+	var imports, table strings.Builder
+	add := func(id string, src []byte) {
+		files[id+"/train.go"] = src
+		fmt.Fprintf(&imports, "\t%q\n", "planc.generated/law3/"+id)
+		fmt.Fprintf(&table, "\t{%q, %s.Run},\n", id, id)
 	}
-	files["small/train.go"] = bytes.Replace(small, []byte("package serial"), []byte("package small"), 1)
-	files["programs.go"] = []byte(`package main
-
-import (
-	"planc.generated/law3/serial"
-	"planc.generated/law3/small"
-	"planc.generated/law3/tensor"
-	"planc.generated/law3/zero"
-)
-
-var programs = []program{{"serial", serial.Run}, {"zero", zero.Run}, {"tensor", tensor.Run}, {"small", small.Run}}
-`)
-	for i, line := range runModule(t, "law3", files) {
-		var got struct {
-			ID, Err           string
-			Idle, Peak, Arena int64
-			Ranks             int
+	for _, l := range law3Cases {
+		src, arena, scratch := l.source(t)
+		add(l.id, src)
+		arenas[l.id] = arena
+		switch l.id {
+		case "serial": // an arena one byte smaller
+			add("small", smaller(t, src, l.id, "small", `(Size:\s+)%d(,)`, arena, arena-1))
+		case "bf16": // a scratch one line smaller
+			add("narrow", smaller(t, src, l.id, "narrow", `(Scratch:\s+rt\.Region\{Offset: \d+, Size: )%d(\})`, scratch, scratch-64))
 		}
+	}
+	files["programs.go"] = []byte("package main\n\nimport (\n" + imports.String() + ")\n\nvar programs = []program{\n" + table.String() + "}\n")
+	for _, line := range runModule(t, "law3", files) {
+		var got law3Taken
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}
-		if got.ID == "small" {
-			if !strings.Contains(got.Err, "arena") {
-				t.Errorf("an arena one byte smaller gave error %q", got.Err)
+		if want, ok := law3Refused[got.ID]; ok {
+			if !strings.Contains(got.Err, want) {
+				t.Errorf("%s, with too little memory, gave error %q", got.ID, got.Err)
 			}
 			continue
 		}
-		predicted, measured := int64(arena[i]*got.Ranks), got.Peak-got.Idle
-		off := math.Abs(float64(measured - predicted))
-		t.Logf("%-7s %d ranks: arenas %.1f MiB, resident %.1f MiB above idle (%+.1f %%)", got.ID, got.Ranks,
-			float64(predicted)/(1<<20), float64(measured)/(1<<20), 100*float64(measured-predicted)/float64(predicted))
-		if got.Err != "" || off > 0.03*float64(predicted)+16<<20 {
-			t.Errorf("%s: arenas are %d bytes, the process took %d more than idle: %s", got.ID, predicted, measured, got.Err)
-		}
+		got.judge(t, int64(arenas[got.ID]))
+	}
+}
+
+// law3Taken is what a program took, in bytes.
+type law3Taken struct {
+	ID, Err           string
+	Idle, Peak, Arena int64
+	Ranks             int
+}
+
+// judge holds what was resident above the idle process to the arenas.
+func (got *law3Taken) judge(t *testing.T, arena int64) {
+	t.Helper()
+	predicted, measured := arena*int64(got.Ranks), got.Peak-got.Idle
+	off := math.Abs(float64(measured - predicted))
+	t.Logf("%-10s %d ranks: arenas %.1f MiB, resident %.1f MiB above idle (%+.1f %%)", got.ID, got.Ranks,
+		float64(predicted)/(1<<20), float64(measured)/(1<<20), 100*float64(measured-predicted)/float64(predicted))
+	if got.Err != "" || got.Arena != arena || off > 0.03*float64(predicted)+16<<20 {
+		t.Errorf("%s: arenas are %d bytes, the process took %d more than idle: %s", got.ID, predicted, measured, got.Err)
 	}
 }

@@ -98,7 +98,7 @@ func (c *lawCase) paramBound() float64 {
 	return math.Inf(1)
 }
 
-// source generates the case's package and returns the arena that the compiler laid out.
+// source generates the case's package and returns the arena that the compiler laid out, with a CPU rank's scratch.
 func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 	t.Helper()
 	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute})
@@ -115,7 +115,7 @@ func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 	if c.spoil != nil {
 		src = c.spoil(src)
 	}
-	return src, prog.ArenaBytes()
+	return src, prog.ArenaBytes() + prog.Scratch()
 }
 
 func lawSettings(optimizer string, elem ir.Elem) rt.Settings {

@@ -122,8 +122,9 @@ func TestGofmt(t *testing.T) {
 // generatedFiles names, for each generated file of the repository (a pattern of path.Match), the test that makes the
 // file again and compares: "folder.TestName".
 var generatedFiles = map[string]string{
-	"docs/job.schema.json": "ir/spec.TestSchemaIsCurrent",
-	"docs/ops.md":          "golden.TestOpsPage",
+	"docs/job.schema.json":    "ir/spec.TestSchemaIsCurrent",
+	"docs/ops.md":             "golden.TestOpsPage",
+	"runtime/cpu/z*_amd64.go": "golden.TestAssemblyIsCurrent",
 }
 
 // A generated file says so in the words that tools look for, and a test holds it up to date.

@@ -20,7 +20,11 @@ func (n *Node) Widened() []*Value {
 	return out
 }
 
-// Scratch is the bytes that a CPU rank needs to widen the 16-bit values of any one node.
+// RegionScratch is the name of what [Program.Scratch] sizes. A program's arena has no such region, since devices that
+// compute in 16 bits do without: it is behind the arena of a CPU rank.
+const RegionScratch = "scratch"
+
+// Scratch is the bytes that a CPU rank needs to widen the 16-bit values of any one node, in whole cache lines.
 func (p *Program) Scratch() int {
 	most := 0
 	for _, s := range p.Model.Segments {
@@ -34,5 +38,8 @@ func (p *Program) Scratch() int {
 			}
 		}
 	}
-	return most
+	return (most + scratchAlign - 1) / scratchAlign * scratchAlign
 }
+
+// scratchAlign is a cache line, which every region of an arena starts on.
+const scratchAlign = 64

@@ -136,9 +136,9 @@ func stageFuncs(p *ir.Program, s *ir.Stage) {
 		}
 		if c := p.Classes[b.Class]; c.Each {
 			g, dim := resolve.gradient(i)
-			g = resolve.cast(g, ".cast", p.Plan.Precision.Reduce)
+			g = resolve.cast(i, g, ".cast", p.Plan.Precision.Reduce)
 			g = resolve.comm(g, ir.OpReduceScatter, ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum, Bucket: i})
-			resolve.cast(g, ".back", p.Plan.Precision.Grads)
+			resolve.cast(i, g, ".back", p.Plan.Precision.Grads)
 		}
 	}
 	if len(fetch.f.Nodes) > 0 {
@@ -238,7 +238,7 @@ func (u *updater) reduce(i int) *ir.Value {
 		v.Type = ir.Moved(v.Type, ir.OpReduceScatter, scatter)
 	}
 	if v.Type.Monoid != ir.NoMonoid {
-		v = u.cast(v, ".cast", u.p.Plan.Precision.Reduce)
+		v = u.cast(i, v, ".cast", u.p.Plan.Precision.Reduce)
 	}
 	v = u.comm(v, ir.OpAllReduce, ir.Attr{Axes: c.Reduce, Monoid: ir.Sum})
 	if c.Ends {
@@ -248,15 +248,15 @@ func (u *updater) reduce(i int) *ir.Value {
 		v = u.comm(v, ir.OpReduceScatter, scatter)
 	}
 	v = u.comm(v, ir.OpAllReduce, ir.Attr{Axes: c.Copies(), Monoid: ir.Sum})
-	return u.cast(v, ".back", u.p.Plan.Precision.Grads)
+	return u.cast(i, v, ".back", u.p.Plan.Precision.Grads)
 }
 
-// cast is v in another type, v itself if it has it.
-func (u *updater) cast(v *ir.Value, suffix string, elem ir.Elem) *ir.Value {
+// cast is v, which is of bucket i, in another type, v itself if it has it.
+func (u *updater) cast(i int, v *ir.Value, suffix string, elem ir.Elem) *ir.Value {
 	if v.Type.Elem == elem {
 		return v
 	}
-	n := &ir.Node{Op: ir.OpCast, Args: []*ir.Value{v}, Region: ir.Update}
+	n := &ir.Node{Op: ir.OpCast, Args: []*ir.Value{v}, Attr: ir.Attr{Bucket: i}, Region: ir.Update}
 	out := &ir.Value{Name: v.Name + suffix, Type: v.Type.Clone(), Def: n}
 	out.Type.Elem, n.Outs = elem, []*ir.Value{out}
 	u.f.Nodes = append(u.f.Nodes, n)

@@ -61,6 +61,32 @@ func TestMixedPrecision(t *testing.T) {
 	}
 }
 
+// What changes the type of a bucket's gradients names the bucket: after a micro-batch each is resolved by itself.
+func TestCastsNameTheirBucket(t *testing.T) {
+	for zero := range 4 {
+		plan := planOf(gpt2, 2, 1, false)
+		plan.Precision, plan.Zero, plan.ZeroGroup = mixed, zero, min(2, zero+1)
+		plan.Precision.Reduce = ir.BF16
+		p := compile(t, buildIn(gpt2, ir.BF16), plan, Options{})
+		st := &p.Stages[0]
+		f, want := st.Update, 2
+		if zero >= 2 {
+			f = st.Resolve
+		}
+		casts := make([]int, len(st.Buckets))
+		for _, n := range f.Nodes {
+			if n.Op == ir.OpCast {
+				casts[n.Attr.Bucket]++
+			}
+		}
+		for i, got := range casts {
+			if got != want || zero >= 2 && len(casts) < 3 {
+				t.Errorf("zero %d: bucket %d of %d has %d casts, want %d", zero, i, len(casts), got, want)
+			}
+		}
+	}
+}
+
 // Where the plan keeps parameters in another type than it computes in, products read a cast, tables are read as they are.
 func TestCastParameters(t *testing.T) {
 	plan := planOf(gpt2, 1, 1, false)

@@ -89,12 +89,13 @@ func rankError(rank int, x any) error {
 }
 
 func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, error) {
-	r := &Rank{Program: p, ID: id, Coord: map[string]int{}, world: world, Scale: 1, scratch: make([]float32, p.Scratch/4)}
+	r := &Rank{Program: p, ID: id, Coord: map[string]int{}, world: world, Scale: 1}
 	for i, c := range mesh.Coord(id) {
 		r.Coord[mesh[i].Name] = c
 	}
 	r.Stage = &p.Stages[r.Coord[stageAxis]]
 	r.Arena = alignedBytes(r.Stage.Arena.Size)
+	r.scratch = View[float32](r, r.Stage.Arena.Scratch.Offset, r.Stage.Arena.Scratch.Size/F32.Size())
 	for _, g := range p.Groups {
 		joined, err := world.Join(id, g.Axes, comm.Main)
 		if err != nil {

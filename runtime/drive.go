@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/data"
 )
 
@@ -104,6 +106,7 @@ func (r *run) prepare() error {
 	if err := r.lock(); err != nil {
 		return err
 	}
+	cpu.Threads(r.res.Ranks, goruntime.GOMAXPROCS(0)/r.res.Ranks)
 	var err error
 	if r.crew, err = newCrew(r.p, r.o.timeout); err != nil {
 		return err
@@ -143,8 +146,8 @@ func (r *run) settle() error {
 	if r.s.Train.Eval.Sample != "" && !r.p.samples() {
 		return exitf(ExitInput, "train.eval.sample: the model does not predict what comes next, so it cannot continue a text; leave the key out")
 	}
-	if isa := r.o.isa; isa != "" && isa != "auto" && isa != "portable" {
-		return exitf(ExitCannot, "--cpu-isa %s: this binary has no kernels for it; auto and portable work", isa)
+	if err := r.settleCPU(); err != nil {
+		return err
 	}
 	if r.o.dir == "" {
 		r.o.dir = filepath.Join(defaultRunsDir, r.p.Name)
@@ -157,6 +160,21 @@ func (r *run) settle() error {
 		r.ckptDir = filepath.Join(r.o.dir, "checkpoints")
 	}
 	r.res.Dir, r.res.Ranks, r.res.ArenaBytes = r.o.dir, r.p.mesh().Size(), r.p.arenaBytes()
+	return nil
+}
+
+// settleCPU puts the kernels into the tables that are asked for. When a process starts, those of the best ISA are there.
+func (r *run) settleCPU() error {
+	if r.o.isa == "" {
+		return nil
+	}
+	isa, err := cpu.FindISA(r.o.isa)
+	if err != nil {
+		return exitf(ExitCannot, "--cpu-isa %s: %w", r.o.isa, err)
+	}
+	if isa != cpu.InUse() {
+		cpu.Use(isa)
+	}
 	return nil
 }
 
@@ -300,6 +318,7 @@ func (r *run) close() {
 	}
 	if r.crew != nil {
 		r.crew.close()
+		cpu.Threads(0, 0)
 	}
 	if r.files != nil {
 		r.files.Close()

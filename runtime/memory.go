@@ -55,10 +55,10 @@ func readInt(path string) (int64, bool) {
 
 // fits refuses a run whose arenas this machine cannot hold.
 func (r *run) fits() error {
-	need, free := (r.res.ArenaBytes+int64(r.p.Scratch))*int64(r.res.Ranks), freeMemory()
+	need, free := r.res.ArenaBytes*int64(r.res.Ranks), freeMemory()
 	if need <= free {
 		return nil
 	}
 	return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, %s free: %s short; compile for fewer ranks, a smaller micro_batch or with recompute",
-		r.res.Ranks, size(r.res.ArenaBytes+int64(r.p.Scratch)), size(free), size(need-free))
+		r.res.Ranks, size(r.res.ArenaBytes), size(free), size(need-free))
 }

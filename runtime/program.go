@@ -28,7 +28,6 @@ type Program struct {
 	Elem Elem
 	// Types is set where tensors are kept in several types.
 	Types    Types
-	Scratch  int // bytes in which a rank widens the 16-bit numbers of an op
 	Plan     Plan
 	Predict  Predict
 	Model    Model
@@ -148,6 +147,7 @@ type Arena struct {
 	Comm        Region
 	Batch       Region
 	Logits      Region // [micro-batch rows of one rank, vocab], filled by Program.Logits
+	Scratch     Region // where a rank widens the 16-bit numbers of an op
 }
 
 // regions lists the parts of the arena in their order.
@@ -155,7 +155,7 @@ func (a *Arena) regions() iter.Seq2[string, Region] {
 	return func(yield func(string, Region) bool) {
 		_ = yield("params", a.Params) && yield("grads", a.Grads) && yield("master", a.Master) && yield("moment1", a.Moment1) && yield("moment2", a.Moment2) &&
 			yield("activations", a.Activations) && yield("workspace", a.Workspace) && yield("comm", a.Comm) &&
-			yield("batch", a.Batch) && yield("logits", a.Logits)
+			yield("batch", a.Batch) && yield("logits", a.Logits) && yield("scratch", a.Scratch)
 	}
 }
 

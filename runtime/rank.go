@@ -37,7 +37,7 @@ type Rank struct {
 	jobs      chan job      // for the communication line; nil where no bucket needs it
 	world     *comm.World
 	pair      [2]float64 // for reductions of a few numbers
-	scratch   []float32  // of Program.Scratch; see Wide
+	scratch   []float32  // the arena's Scratch; see Wide
 	scratched int        // of it, what is in use
 	reduced   bool       // LossSum is of all replicas: ReduceLoss ran since it was cleared
 }

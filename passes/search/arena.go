@@ -7,11 +7,11 @@ import (
 
 // arena is the regions of a stage's arena, in bytes: closed forms of the plan's numbers, equal to what pass memory lays out.
 type arena struct {
-	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits int
+	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
 }
 
 func (a *arena) total() int {
-	return a.params + a.grads + a.master + a.moment1 + a.moment2 + a.activations + a.workspace + a.comm + a.batch + a.logits
+	return a.params + a.grads + a.master + a.moment1 + a.moment2 + a.activations + a.workspace + a.comm + a.batch + a.logits + a.scratch
 }
 
 // region is a region by its name.
@@ -37,6 +37,8 @@ func (a *arena) region(name string) int {
 		return a.batch
 	case ir.RegionLogits:
 		return a.logits
+	case ir.RegionScratch:
+		return a.scratch
 	}
 	return 0
 }
@@ -47,6 +49,7 @@ type kept struct {
 	work   int // temporaries of the functions that are used
 	stream int
 	logits int
+	wide   int
 }
 
 // kindNeed is what a buffer of a kind of chunk takes, and the spare memory of its runs.
@@ -86,7 +89,7 @@ func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
 func (s *searcher) keep(k *kept, f *family, a *again, n int, each bool) {
 	b, fr := s.blocksOf(f, a, each), s.frame(f)
 	layers, every := a.numbers(n)
-	k.kinds, k.work, k.stream, k.logits = k.kinds[:0], 0, b.stream, b.logits
+	k.kinds, k.work, k.stream, k.logits, k.wide = k.kinds[:0], 0, b.stream, b.logits, b.wide
 	for i := range fr.kinds {
 		k.kinds = append(k.kinds, b.chunk(k, &fr.kinds[i], layers, every, a.split, s.ends))
 	}
@@ -176,6 +179,9 @@ func (s *searcher) arena(f *family, k *kept, n *stateNeed, h *hold) arena {
 		workspace: roundUp(k.work + 2*k.stream), batch: f.batch(s), logits: roundUp(k.logits)}
 	if s.problem.Recipe.Moments() > 1 {
 		out.moment2 = n.moment
+	}
+	if s.problem.Cluster.IsCPU() {
+		out.scratch = k.wide
 	}
 	spare := 0
 	for _, b := range h.buffers {

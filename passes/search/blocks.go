@@ -11,6 +11,7 @@ type blocks struct {
 	micro  int
 	stream int // bytes of a block's input
 	logits int
+	wide   int         // a CPU rank's scratch
 	layers []blockNeed // of each segment of the model
 }
 
@@ -69,6 +70,26 @@ func measure(p *ir.Program, before []variantLines) []variantLines {
 	return out
 }
 
+// wides notes what each node of a program widens of 16-bit values, see [ir.Program.Scratch]; as measure does.
+func wides(p *ir.Program, before []line) (out []line) {
+	for _, seg := range p.Model.Segments {
+		for _, f := range seg.Funcs() {
+			for _, n := range f.Nodes {
+				sum := 0
+				for _, v := range n.Widened() {
+					sum += v.Type.LocalElems(p.Mesh) * ir.F32.Size()
+				}
+				l := line{one: sum}
+				if before != nil {
+					l = line{before[len(out)].one, sum - before[len(out)].one}
+				}
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
 // at is what the base's layers need at a micro-batch.
 func (b *base) at(micro int) *blocks {
 	if t := b.byMicro[micro]; t != nil {
@@ -76,6 +97,9 @@ func (b *base) at(micro int) *blocks {
 	}
 	t := &blocks{base: b, micro: micro, stream: roundUp(b.stream * micro), logits: b.logits * micro}
 	b.byMicro[micro] = t
+	for _, l := range b.wides {
+		t.wide = max(t.wide, roundUp(l.at(micro)))
+	}
 	at := 0
 	need := func(seg *ir.Segment) (saved, work int) {
 		v := &b.lines[at]

@@ -1,7 +1,6 @@
 package search
 
 import (
-
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -25,6 +24,7 @@ type base struct {
 	saved   map[*ir.Segment]int // bytes that grow with the micro-batch, of a layer of each variant of a segment
 	stream  int                 // bytes of a block's input
 	lines   []variantLines
+	wides   []line
 	byMicro map[int]*blocks
 	elems   []int // parameters of a layer of each segment of the model, on one rank
 	tied    int   // those of the last segment that the first one owns
@@ -56,9 +56,9 @@ func (s *searcher) base(plan ir.Plan) *base {
 func (s *searcher) slopes(b *base) {
 	m := b.prog.Mesh
 	dp := b.prog.Plan.DP
-	b.lines = measure(b.prog, nil)
+	b.lines, b.wides = measure(b.prog, nil), wides(b.prog, nil)
 	resize(b.prog, 2*dp)
-	b.lines = measure(b.prog, b.lines)
+	b.lines, b.wides = measure(b.prog, b.lines), wides(b.prog, b.wides)
 	for i, seg := range b.prog.Model.Variants() {
 		sp := &b.segs[i]
 		for _, f := range []struct {

@@ -4,17 +4,31 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes"
 )
 
+// precisions are what may be drawn: full, the presets of 16 bits, and each field apart from them.
+var precisions = []ir.Precision{
+	ir.FullPrecision(ir.F32), ir.FullPrecision(ir.F64), ir.FullPrecision(ir.BF16),
+	{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
+	{Compute: ir.F16, Params: ir.F16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
+	{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.BF16, Master: ir.F32, Moments: ir.BF16},
+	{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.F32, Moments: ir.F32},
+	{Compute: ir.BF16, Params: ir.F32, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
+	{Compute: ir.F16, Params: ir.F32, Grads: ir.F32, Reduce: ir.F16, Master: ir.F32, Moments: ir.F32},
+	{Compute: ir.F32, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.BF16, Moments: ir.BF16},
+}
+
 // randomProblem draws a small model and a small CPU cluster.
 func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 	pick := func(vs ...int) int { return vs[r.IntN(len(vs))] }
-	devices, heads, seq := pick(1, 2, 4, 8), pick(2, 4, 8), pick(8, 16, 24)
+	devices, heads, seq := pick(1, 2, 4, 8, 8, 16), pick(2, 4, 8), pick(8, 16, 24)
 	var cfg spec.Config
 	if r.IntN(2) == 0 {
 		cfg = gpt2Config(pick(1, 3, 5), heads*pick(4, 8), heads, pick(61, 64, 257), seq)
@@ -31,9 +45,13 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 			f.change(&cfg)
 		}
 	}
-	p := problem(cluster(t, "cpu", 1, devices), cfg, seq, pick(8, 12, 16, 24), ir.FullPrecision(ir.F32))
+	p := problem(cluster(t, "cpu", 1, devices), cfg, seq, pick(8, 12, 16, 24), precisions[r.IntN(len(precisions))])
 	if r.IntN(3) == 0 {
 		p.Recipe.Optimizer = "sgd"
+	}
+	if devices > 1 && r.IntN(3) == 0 { // bytes count where the network is slow, rounds where it is far
+		p.Cluster.Nodes, p.Cluster.Node.Devices = 2, devices/2
+		p.Cluster.Network = []costmodel.Tier{[]costmodel.Tier{{Name: "far", Bandwidth: 1e9, LatencyUS: 20}, {Name: "slow", Bandwidth: 1e6, LatencyUS: 1}}[r.IntN(2)]}
 	}
 	return p
 }
@@ -52,16 +70,30 @@ func drawRecompute(r *rand.Rand, p *ir.Plan) {
 	p.RecomputeSplit = p.TP > 1 && !p.SP && p.RecomputeEvery == 1 && r.IntN(2) == 0
 }
 
-// plansOf draws plans of a space, with what the search solves and what it tries on request drawn too.
+// plansOf draws plans of a space, the degrees and the schedule first, so that what has many plans is not all there is; with
+// what the search solves and what it tries on request drawn too.
 func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 	t.Helper()
 	sp, err := s.space(s.problem)
 	if err != nil {
 		t.Fatal(err)
 	}
+	type kind struct {
+		dp, tp, pp int
+		schedule   string
+	}
+	of := map[kind][]*family{}
+	var kinds []kind
+	for _, f := range sp.families {
+		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.Schedule}
+		if of[k] = append(of[k], f); len(of[k]) == 1 {
+			kinds = append(kinds, k)
+		}
+	}
 	var out []ir.Plan
 	for range n {
-		bs := s.open(s.problem, sp.families[r.IntN(len(sp.families))])
+		fs := of[kinds[r.IntN(len(kinds))]]
+		bs := s.open(s.problem, fs[r.IntN(len(fs))])
 		ms := s.grow(s.problem, bs[r.IntN(len(bs))])
 		m := ms[r.IntN(len(ms))]
 		plan := m.plan()
@@ -168,8 +200,12 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 	}
 	priced := s.priced(s.member(plan))
 	p := priced.Predict
-	if m := p.MemoryBytes; m.Total-m.Overhead != int64(prog.ArenaBytes()) || priced.Stage != prog.Fullest() {
-		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead, priced.Stage, prog.Fullest(), prog.ArenaBytes())
+	arena := prog.ArenaBytes()
+	if s.problem.Cluster.IsCPU() {
+		arena += prog.Scratch()
+	}
+	if m := p.MemoryBytes; m.Total-m.Overhead != int64(arena) || priced.Stage != prog.Fullest() {
+		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead, priced.Stage, prog.Fullest(), arena)
 	}
 	if p.FlopsFormula != s.formula {
 		t.Errorf("%v: the formula is %q", plan, p.FlopsFormula)
@@ -231,5 +267,40 @@ func TestMasterCopy(t *testing.T) {
 	}
 	if m, _ := s.member(plan).memory(s); m.Optimizer != int64(3*got[ir.RegionMoment1]) {
 		t.Errorf("optimizer %d of %v", m.Optimizer, got)
+	}
+}
+
+// Gradients that are reduced in a narrower type than they are kept in are rounded before and widened after, which takes
+// time at the step's end and, where they are scattered, after each micro-batch.
+func TestCastsTakeTime(t *testing.T) {
+	narrow := mixed
+	narrow.Reduce = ir.BF16
+	p := problem(cluster(t, "dgx-h100", 1, 0), gpt2Config(3, 64, 4, 64, 16), 16, 16, narrow)
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for zero := range 4 {
+		plan := ir.SerialPlan(3, 2, narrow)
+		plan.DP, plan.Zero, plan.ZeroGroup = 8, zero, []int{1, 8}[min(1, zero)]
+		tab := s.tables(plan)
+		st, f := &tab.Stages[0], tab.Stages[0].Update
+		got := costmodel.Seconds(0)
+		for _, b := range tab.states[0].buckets {
+			got += b.Reduce
+		}
+		if zero >= 2 {
+			f, got = st.Resolve, tab.states[0].moves["block"].scatter
+		}
+		want := costmodel.Seconds(0)
+		for _, n := range f.Nodes {
+			moves := n.Op == ir.OpCast || n.Op == ir.OpAllReduce || n.Op == ir.OpReduceScatter
+			if moves && (zero < 2 || slices.Contains(tab.LayerBuckets(st, "block", 0), n.Attr.Bucket)) {
+				want += s.commTime(tab, n) + s.device.OpTime(n, tab.Mesh)
+			}
+		}
+		if d := float64(got/want) - 1; want == 0 || d > 1e-12 || d < -1e-12 {
+			t.Errorf("zero %d: gradients take %v to resolve, want %v", zero, got, want)
+		}
 	}
 }

@@ -160,7 +160,7 @@ func (s *searcher) least(p *Problem, f *family) int {
 			}
 		}
 	}
-	k.work = 0
+	k.work, k.wide = 0, 0
 	for _, of := range shardings {
 		if of.zero > 0 && of.group < f.plan.DP && p.Pins["zero_group"] == nil {
 			continue // a smaller group needs no less

@@ -113,10 +113,18 @@ func (s *searcher) bucketTime(t *tables, f *ir.Func, bucket int) costmodel.Secon
 	}
 	for _, n := range f.Nodes {
 		if n.Attr.Bucket == bucket {
-			sum += s.commTime(t, n)
+			sum += s.commTime(t, n) + s.castTime(t, n)
 		}
 	}
 	return sum
+}
+
+// castTime is what it takes to give a bucket's gradients the type in which they are reduced, or to give that up again.
+func (s *searcher) castTime(t *tables, n *ir.Node) costmodel.Seconds {
+	if n.Op != ir.OpCast {
+		return 0
+	}
+	return s.device.OpTime(n, t.Mesh)
 }
 
 // commTime is the time of a node's collective, 0 if it has none.
@@ -163,6 +171,8 @@ func (s *searcher) stageState(t *tables, stage int) (to stageState) {
 		switch {
 		case len(n.Args) == 0:
 			to.other += cost
+		case n.Op == ir.OpCast:
+			to.buckets[n.Attr.Bucket].Reduce += s.castTime(t, n)
 		case n.Op == ir.OpAllGather:
 			to.buckets[at[n.Args[0].Type.Dims[0].Dim]].Gather += cost
 		case n.Op.Comm():

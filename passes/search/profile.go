@@ -36,6 +36,7 @@ type profile struct {
 	segs   []segmentProfile // and recomputed variants
 	rows   []rowBytes       // the batch inputs
 	logits int              // bytes of the logits entry's result
+	wide   int              // bytes of a CPU rank's scratch
 }
 
 // segmentProfile is one layer of a variant of a segment.
@@ -113,7 +114,7 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan does not compile: %v: %v", plan, err))
 	}
-	p := &profile{prog: prog}
+	p := &profile{prog: prog, wide: prog.Scratch()}
 	for _, seg := range prog.Model.Variants() {
 		p.segs = append(p.segs, segmentProfile{variant: seg, forward: scan(seg.Forward, prog.Mesh), backward: scan(seg.Backward, prog.Mesh),
 			weights: scan(seg.Weights, prog.Mesh), work: temporaries(prog, seg)})

@@ -76,9 +76,9 @@ const align = 64
 
 func roundUp(n int) int { return passes.RoundUp(n, align) }
 
-// regions are a stage's regions by name, with the master copy where there is one.
+// regions are a stage's regions by name, with the master copy where there is one, and the scratch of a CPU rank.
 func (s *searcher) regions(t *tables, stage int) map[string]int {
-	r := map[string]int{}
+	r := map[string]int{ir.RegionScratch: t.prof.wide}
 	for _, a := range t.Stages[stage].Arena {
 		r[a.Name] = a.Size
 	}

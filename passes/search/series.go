@@ -1,6 +1,9 @@
 package search
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
 
 // Series answers questions about one model on several clusters, as a sweep asks them. Layers are the same on each, so
 // that what one question found out serves the next. The zero value is ready.
@@ -30,4 +33,20 @@ func (r *Series) Best(p *Problem) (Priced, Counts, error) {
 		return Priced{}, counts, &NoPlan{Nearest: near, NoFit: lacks(near), Counts: counts}
 	}
 	return best, counts, nil
+}
+
+// Price is [Price] of a plan, beside others of the same model.
+func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
+	s, err := newSearcher(p)
+	if err != nil {
+		return costmodel.Predict{}, err
+	}
+	if r.model == p.Model {
+		s.caches = r.caches
+	}
+	r.model, r.caches = p.Model, s.caches
+	if rs := Legal(plan, s.dims, p.Cluster, p.GlobalBatch); len(rs) > 0 {
+		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
+	}
+	return s.priced(s.member(plan)).Predict, nil
 }

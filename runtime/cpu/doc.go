@@ -3,8 +3,9 @@
 //
 // Begin with Kernels in table.go: one field a kernel, each documented by its loop. Generated code fetches
 // the table of its element type once, with Table, and calls kernels through it alone, so that a faster
-// kernel replaces a field and nothing else. The kernels here are plain Go: they are the reference and the
-// path of machines without a faster one. Functions of one element (Gelu, Keep, ...) are exported as they
+// kernel replaces a field and nothing else. Kernels in plain Go are the reference and the path of machines
+// without a faster one; those in assembly, which tools/avo writes (z*_amd64.s), are put into the tables by
+// Use, for the ISA that the machine has or the one asked for (isa.go, isa_amd64.go). Functions of one element (Gelu, Keep, ...) are exported as they
 // are, for the element-wise loops that generated code writes out.
 //
 // Legend. Outputs come first, then inputs, then sizes; d before a name is the gradient of the loss by it.
@@ -12,7 +13,10 @@
 // overlap inputs, except where a kernel says so. cols, rows, m, n, k, dim are numbers of elements; lo and n
 // of a table or a row of logits say which part of the vocabulary is here: the ids lo to lo+n-1.
 //
-// Same input, same bits: every sum has one fixed order, nothing runs in parallel, and every product that is
+// Threads: a kernel may cut its work into parts that a team's threads do (team.go). The parts follow from the
+// sizes alone, so that no bit of a result depends on the number of threads.
+//
+// Same input, same ISA, same bits: every sum has one fixed order, and in plain Go every product that is
 // then added is converted first (F(a*b) + c), which forbids the compiler to fuse the two where the machine
 // could. Exp, its relatives and the logarithm are our own for the same reason. What remains of package math
 // is exact (Sqrt), or seldom matters (Pow, Sin, Cos in RoPE; Erfc in GeluErf: there the last bit may differ

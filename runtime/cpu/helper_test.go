@@ -7,11 +7,13 @@ import (
 	"testing"
 )
 
-// both runs a test for each element type; tol is what its results may differ from float64 loops by,
-// relative to 1 + |want|.
+// both runs a test for each element type and each ISA of this machine; tol is what its results may differ from float64
+// loops by, relative to 1 + |want|.
 func both(t *testing.T, f32 func(*testing.T, float64), f64 func(*testing.T, float64)) {
-	t.Run("f32", func(t *testing.T) { f32(t, 2e-5) })
-	t.Run("f64", func(t *testing.T) { f64(t, 1e-12) })
+	each(t, func(t *testing.T) {
+		t.Run("f32", func(t *testing.T) { f32(t, 2e-5) })
+		t.Run("f64", func(t *testing.T) { f64(t, 1e-12) })
+	})
 }
 
 // draw is n numbers from the normal distribution, the same for each seed.

@@ -124,12 +124,13 @@ type Kernels[F Float] struct {
 	SGD func(p, g, m []F, o SGDStep)
 }
 
+// What Use fills.
 var (
-	table32 = portable[float32]()
-	table64 = portable[float64]()
+	table32 Kernels[float32]
+	table64 Kernels[float64]
 )
 
-// Table is the table of an element type, always the same one. F is float32 or float64 itself.
+// Table is the table of an element type, always the same one; Use fills it. F is float32 or float64 itself.
 func Table[F Float]() *Kernels[F] {
 	switch t := any((*Kernels[F])(nil)).(type) {
 	case *Kernels[float32]:

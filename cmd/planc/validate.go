@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/validate"
+)
+
+// NothingPriced is reported where no row of the tables can be priced.
+//
+// Example:
+//
+//	planc validate testdata/unpriced.csv
+const NothingPriced ir.Code = "NothingPriced"
+
+func (a *app) validateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "validate ROWS.csv...",
+		Short: "predicted against measured rows",
+		Long: "validate prices the plan of each row of the tables and holds the prediction against what was measured:\n" +
+			"seconds a step or tokens a second, memory of a GPU, whether it fits. Columns are found by name, in any order;\n" +
+			"empty cells take documented defaults. Rows that cannot be priced are listed with the reason.",
+		Example: "planc validate runs.csv --json",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    func(_ *cobra.Command, args []string) error { return a.validate(args) },
+	}
+	a.jsonFlag(c)
+	return c
+}
+
+func (a *app) validate(files []string) error {
+	if len(files) == 0 {
+		return mistake(spec.NoFile, "", "planc validate needs a table of measured runs: planc validate ROWS.csv")
+	}
+	var rows []validate.Row
+	for _, file := range files {
+		data, err := a.read(file)
+		if err != nil {
+			return ir.Diags{{Pos: ir.Pos{File: file}, Code: spec.NoFile, Msg: fmt.Sprintf("the table cannot be read: %v", ir.FileReason(err))}}.Err()
+		}
+		more, err := validate.Parse(file, data)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
+	}
+	var r *validate.Report
+	err := a.during("pricing rows", func() error { r = validate.Run(rows); return nil })
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printJSON(r)
+	} else {
+		err = a.print(validateScreen(r))
+	}
+	if err == nil && len(r.Rows) == 0 {
+		return mistake(NothingPriced, "", "none of %d %s can be priced%s", len(rows), plural(len(rows), "row"), firstReason(r))
+	}
+	return err
+}
+
+func firstReason(r *validate.Report) string {
+	if len(r.Skipped) == 0 {
+		return ""
+	}
+	s := r.Skipped[0]
+	return fmt.Sprintf("; row %d of %s: %s", s.Row, s.File, s.Reason)
+}
+
+// validateScreen is the report in 80 columns: all rows, each source, what was skipped, the worst rows.
+func validateScreen(r *validate.Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d rows priced, %d skipped\n\n", len(r.Rows), len(r.Skipped))
+	if r.Summary.N > 0 {
+		rows := [][]string{summaryCells("all", r.Summary)}
+		for _, name := range slices.Sorted(maps.Keys(r.BySource)) {
+			rows = append(rows, summaryCells(cut(name, 30), r.BySource[name]))
+		}
+		b.WriteString(table([]column{{"STEP TIME", false}, {"N", true}, {"MEDIAN", true}, {"MEAN", true}, {"BIAS", true}, {"ORDER", true}, {"REGRET", true}}, rows))
+	}
+	if m := r.Memory; m.N > 0 {
+		fmt.Fprintf(&b, "\nmemory   %d rows: median %s, mean %s, bias %s\n", m.N, percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
+	}
+	if f := r.Fit; f.N > 0 {
+		fmt.Fprintf(&b, "fits     %d rows: %s told right (mean of those that fit and those that do not)\n", f.N, percent(f.BalancedAccuracy))
+	}
+	b.WriteString(worstRows(r.Rows))
+	b.WriteString(skippedRows(r.Skipped))
+	return b.String()
+}
+
+func summaryCells(name string, s validate.Summary) []string {
+	return []string{name, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signedPercent(s.Bias), percent(s.PairOrder), percent(s.Regret)}
+}
+
+func signedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
+
+// cut is a text of at most n characters.
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// worstRows are those whose step is furthest off.
+func worstRows(all []validate.Priced) string {
+	const shown = 5
+	var rows []*validate.Priced
+	for i := range all {
+		if all[i].Error != nil {
+			rows = append(rows, &all[i])
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *validate.Priced) int {
+		return cmp.Compare(math.Abs(*b.Error), math.Abs(*a.Error))
+	})
+	var cells [][]string
+	for _, p := range rows[:min(shown, len(rows))] {
+		cells = append(cells, []string{fmt.Sprint(p.Row), cut(p.Model, 18), digits(p.Predicted, 4) + " s", digits(*p.Measured, 4) + " s", signedPercent(*p.Error), cut(p.Plan, 34)})
+	}
+	if len(cells) == 0 {
+		return ""
+	}
+	return "\n" + table([]column{{"WORST ROW", true}, {"MODEL", false}, {"PREDICTED", true}, {"MEASURED", true}, {"ERROR", true}, {"PLAN", false}}, cells)
+}
+
+// skippedRows counts them by reason, with the first row of each.
+func skippedRows(all []validate.Skipped) string {
+	n, first := map[string]int{}, map[string]int{}
+	var order []string
+	for _, s := range all {
+		if n[s.Reason]++; n[s.Reason] == 1 {
+			order, first[s.Reason] = append(order, s.Reason), s.Row
+		}
+	}
+	if len(order) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return n[b] - n[a] })
+	const shown = 8
+	var cells [][]string
+	for _, why := range order[:min(shown, len(order))] {
+		cells = append(cells, []string{fmt.Sprint(n[why]), fmt.Sprint(first[why]), why})
+	}
+	text := "\n" + table([]column{{"SKIPPED", true}, {"AS ROW", true}, {"REASON", false}}, cells)
+	if more := len(order) - shown; more > 0 {
+		text += fmt.Sprintf("and %d further %s; --json lists every row\n", more, plural(more, "reason"))
+	}
+	return text
+}

@@ -1,0 +1,72 @@
+package validate
+
+import (
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// What empty cells mean where no engine says otherwise.
+const (
+	defaultVocab    = 51200 // GPT-2's 50257, padded as Megatron pads it for tp 8
+	headWidth       = 128
+	defaultPerNode  = 8
+	defaultMicro    = 1
+	defaultMicroRaw = 8 // of fsdp, whose users fill the device: at most so many sequences
+)
+
+// defaults are what an engine's empty cells mean.
+type defaults struct {
+	zero  int // without dist_optimizer
+	micro int
+	doc   string
+}
+
+// defaultsOf has a row for each engine.
+var defaultsOf = map[string]defaults{
+	"planc":     {0, defaultMicro, "zero 0, micro_batch 1"},
+	"megatron":  {0, defaultMicro, "zero 0 (1 with dist_optimizer), micro_batch 1"},
+	"deepspeed": {1, defaultMicro, "zero 1, micro_batch 1"},
+	"fsdp":      {3, defaultMicroRaw, "zero 3, micro_batch the largest up to 8 that divides a replica's share"},
+}
+
+// engine is whose runtime ran the row. An empty cell means fsdp where a shape without tp and pp states zero 0, 2, 3 or
+// hsdp in anything but fp16; deepspeed where fp16 goes with zero 1 or more; megatron otherwise.
+func (r *Row) engine() string {
+	if e := r.lower("engine"); e != "" {
+		return engineNames[e]
+	}
+	zero, stated := r.zeroStage()
+	half := strings.Contains(r.lower("precision"), "16") && !strings.Contains(r.lower("precision"), "bf16")
+	plain := r.count("tp", 1)*r.count("pp", 1) == 1
+	switch {
+	case half && stated && zero > 0:
+		return "deepspeed"
+	case stated && zero != 1 && (plain || zero > 1) && !half && !r.truth("dist_optimizer", false):
+		return "fsdp"
+	}
+	return "megatron"
+}
+
+// engineNames are the engines as people write them.
+var engineNames = map[string]string{"planc": "planc", "megatron": "megatron", "megatron-lm": "megatron", "megatron-core": "megatron", "nemo": "megatron",
+	"fsdp": "fsdp", "fsdp2": "fsdp", "ddp": "fsdp", "torchtitan": "fsdp", "pytorch": "fsdp", "deepspeed": "deepspeed", "megatron-deepspeed": "deepspeed"}
+
+// zeroStage is zero_or_fsdp; stated is false where the cell is empty or "none".
+func (r *Row) zeroStage() (stage int, stated bool) {
+	text := r.lower("zero_or_fsdp")
+	if strings.Contains(text, "hsdp") || strings.Contains(text, "fsdp") {
+		return 3, true
+	}
+	v, ok := r.float("zero_or_fsdp")
+	if !ok || v < 0 || v > 3 {
+		return 0, false
+	}
+	return int(v), true
+}
+
+// flash tells whether attention is fused: as the row says, else on devices of sm_90 and later, and where the MLP is gated.
+func (r *Row) flash(c *costmodel.Cluster) bool {
+	modern := r.truth("gated_mlp", false) || c.GPU.Arch >= "sm_90" && c.GPU.Arch != "cpu"
+	return r.truth("flash_attention", modern || strings.HasPrefix(c.GPU.Arch, "sm_1"))
+}

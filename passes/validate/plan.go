@@ -1,0 +1,132 @@
+package validate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// plan is the row's plan with all its keys, and the batch of a step, which it works out where the row does not say.
+func (r *Row) plan(layers int, prec ir.Precision, engine string) (p ir.Plan, batch int, err error) {
+	if n := r.count("cp", 1); n > 1 {
+		return p, 0, fmt.Errorf("cp is %d; context parallelism is not planned yet", n)
+	}
+	p = ir.SerialPlan(layers, 1, prec)
+	d := defaultsOf[engine]
+	p.TP, p.PP, p.VPP = max(1, r.count("tp", 1)), max(1, r.count("pp", 1)), max(1, r.count("vpp", 1))
+	gpus := r.count("num_gpus", 0)
+	if gpus < 1 {
+		return p, 0, fmt.Errorf("num_gpus is missing")
+	}
+	if gpus%(p.TP*p.PP) != 0 {
+		return p, 0, fmt.Errorf("tp %d · pp %d does not divide %d GPUs", p.TP, p.PP, gpus)
+	}
+	if p.DP = r.count("dp", gpus/(p.TP*p.PP)); p.DP*p.TP*p.PP != gpus {
+		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d is not %d GPUs", p.DP, p.TP, p.PP, gpus)
+	}
+	p.SP = p.TP > 1 && r.truth("sp", true)
+	r.shard(&p, d)
+	if batch, err = r.batches(&p, d); err != nil {
+		return p, 0, err
+	}
+	if err := r.stages(&p, layers); err != nil {
+		return p, 0, err
+	}
+	return p, batch, r.again(&p)
+}
+
+// shard sets zero and the ranks that share a copy of the state: with hsdp those of a node.
+func (r *Row) shard(p *ir.Plan, d defaults) {
+	zero, stated := r.zeroStage()
+	if !stated {
+		zero = d.zero
+		if r.lower("zero_or_fsdp") != "" {
+			zero = 0
+		}
+	}
+	if r.truth("dist_optimizer", false) {
+		zero = max(zero, 1)
+	}
+	if p.DP == 1 || zero == 0 {
+		return
+	}
+	p.Zero, p.ZeroGroup = zero, p.DP
+	if node := r.count("gpus_per_node", defaultPerNode); strings.Contains(r.lower("zero_or_fsdp"), "hsdp") && p.DP > node && p.DP%node == 0 {
+		p.ZeroGroup = node
+	}
+}
+
+// batches sets the micro-batch and how many there are. A row without a batch is taken to run one micro-batch a stage.
+func (r *Row) batches(p *ir.Plan, d defaults) (batch int, err error) {
+	batch = r.count("global_batch", 0)
+	micro := r.count("micro_batch", 0)
+	if batch < 1 {
+		batch = p.DP * p.PP * max(1, micro)
+	}
+	if batch%p.DP != 0 {
+		return 0, fmt.Errorf("dp %d does not divide the batch of %d", p.DP, batch)
+	}
+	each := batch / p.DP
+	if micro < 1 {
+		for micro = min(d.micro, each); each%micro != 0; {
+			micro--
+		}
+	}
+	if each%micro != 0 {
+		return 0, fmt.Errorf("micro_batch %d does not divide a replica's share of %d sequences", micro, each)
+	}
+	p.MicroBatch, p.MicroBatches = micro, each/micro
+	return batch, nil
+}
+
+// stages cuts the layers: as the row says, else evenly, where they do not divide with the larger chunks in the middle, since
+// the ends have the embedding and the head.
+func (r *Row) stages(p *ir.Plan, layers int) error {
+	if p.PP == 1 {
+		p.VPP = 1
+		return nil
+	}
+	chunks := p.PP * p.VPP
+	if layers < chunks {
+		return fmt.Errorf("%d layers are fewer than pp %d · vpp %d chunks", layers, p.PP, p.VPP)
+	}
+	p.AxisOrder = "tp,dp,pp"
+	if p.Schedule = "1f1b"; p.VPP > 1 {
+		p.Schedule = "interleaved"
+	} else if strings.Contains(r.lower("schedule"), "gpipe") {
+		p.Schedule = "gpipe"
+	}
+	words := make([]string, chunks)
+	extra := layers % chunks
+	first := (chunks - extra) / 2
+	for i := range words {
+		n := layers / chunks
+		if i >= first && i < first+extra {
+			n++
+		}
+		words[i] = strconv.Itoa(n)
+	}
+	if given := r.Text("stage_layers"); given != "" {
+		words = strings.FieldsFunc(given, func(c rune) bool { return c < '0' || c > '9' })
+	}
+	p.StageLayers = strings.Join(words, ",")
+	return nil
+}
+
+// again sets what is recomputed, of all blocks.
+func (r *Row) again(p *ir.Plan) error {
+	switch text := r.lower("recompute"); {
+	case text == "", strings.HasPrefix(text, "none"), text == "0", text == "no", text == "false":
+		return nil
+	case strings.HasPrefix(text, "selective"):
+		p.Recompute = "selective"
+	case strings.HasPrefix(text, "full"), text == "1", text == "yes", text == "true":
+		p.Recompute = "full"
+	default:
+		return fmt.Errorf("recompute is %q; none, selective or full is wanted", r.Text("recompute"))
+	}
+	p.RecomputeLayers = p.LargestChunk()
+	return nil
+}

@@ -1,0 +1,100 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/zoo"
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// Question is a row as the planner is asked.
+type Question struct {
+	Engine  string
+	Problem *search.Problem
+	Plan    ir.Plan
+}
+
+// precisions are how rows name what GEMMs compute in.
+var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32", "tf32": "f32", "fp8": "fp8", "mxfp8": "fp8"}
+
+// modelKey is what models are shared by.
+type modelKey struct {
+	name string
+	seq  int
+	elem ir.Elem
+}
+
+// Asker makes questions of rows, and shares what they share.
+type Asker struct {
+	models map[modelKey]*ir.Model
+	series map[*ir.Model]*search.Series
+}
+
+// NewAsker is one that knows no model yet.
+func NewAsker() *Asker {
+	return &Asker{models: map[modelKey]*ir.Model{}, series: map[*ir.Model]*search.Series{}}
+}
+
+// Question is what a row asks, or why it cannot be asked.
+func (a *Asker) Question(r *Row) (*Question, error) {
+	c, err := r.config()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := r.cluster()
+	if err != nil {
+		return nil, err
+	}
+	engine := r.engine()
+	if _, ok := defaultsOf[engine]; !ok {
+		return nil, fmt.Errorf("engine %q is none of planc, megatron, fsdp, deepspeed", r.Text("engine"))
+	}
+	text := r.lower("precision")
+	if text == "" {
+		text = spec.DefaultPrecision(cluster.GPU.Arch)
+	}
+	name, ok := precisions[text]
+	if !ok {
+		return nil, fmt.Errorf("precision %s is not priced", r.Text("precision"))
+	}
+	prec := spec.Presets[name].IR()
+	plan, batch, err := r.plan(c.Layers, prec, engine)
+	if err != nil {
+		return nil, err
+	}
+	p := &search.Problem{Model: a.model(c, r.count("seq_len", 0), prec.Compute), Cluster: cluster, GlobalBatch: batch, Precision: prec,
+		Recipe: ir.Recipe{Optimizer: "adamw"}}
+	if broken := search.Legal(plan, search.DimsOf(p.Model), cluster, batch); len(broken) > 0 {
+		var why []string
+		for _, b := range broken {
+			why = append(why, b.Message)
+		}
+		return nil, fmt.Errorf("the plan is not legal: %s", strings.Join(why, "; "))
+	}
+	return &Question{Engine: engine, Problem: p, Plan: plan}, nil
+}
+
+// model is a configuration's graph, one for all rows with the same.
+func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
+	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads, c.FFN, c.Vocab, c.Tied, c.DropResid), seq, elem}
+	if m := a.models[k]; m != nil {
+		return m
+	}
+	m := zoo.Build(c.Name, *c, zoo.Options{SeqLen: seq, Batch: 1, Elem: elem})
+	a.models[k] = m
+	return m
+}
+
+// price asks the planner, whose analyses of a model serve all rows with it.
+func (a *Asker) price(q *Question) (costmodel.Predict, error) {
+	series := a.series[q.Problem.Model]
+	if series == nil {
+		series = &search.Series{}
+		a.series[q.Problem.Model] = series
+	}
+	return series.Price(q.Problem, q.Plan)
+}

@@ -1,0 +1,143 @@
+package validate
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Row is a line of a table of measurements, by the names of its columns in lower case.
+type Row struct {
+	File   string
+	Number int // of the lines below the header, from 1
+	cells  map[string]string
+}
+
+// Parse reads a table. Columns are found by the names in its first line, in any order.
+func Parse(file string, data []byte) ([]Row, error) {
+	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	r.FieldsPerRecord, r.LazyQuotes, r.TrimLeadingSpace = -1, true, true
+	lines, err := r.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("%s:1:1: the table is empty; its first line names the columns, such as model,gpu,num_gpus", file)
+	}
+	head := lines[0]
+	for i := range head {
+		head[i] = strings.ToLower(strings.TrimSpace(head[i]))
+	}
+	var rows []Row
+	for n, line := range lines[1:] {
+		row := Row{File: file, Number: n + 1, cells: map[string]string{}}
+		for i, cell := range line {
+			if cell = strings.TrimSpace(cell); i < len(head) && cell != "" {
+				row.cells[head[i]] = cell
+			}
+		}
+		if len(row.cells) > 0 {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// Text is a cell, "" if it is empty.
+func (r *Row) Text(column string) string { return r.cells[column] }
+
+// lower is a cell in lower case.
+func (r *Row) lower(column string) string { return strings.ToLower(r.cells[column]) }
+
+// Source is who measured.
+func (r *Row) Source() string {
+	if s := r.Text("source"); s != "" {
+		return s
+	}
+	return r.File
+}
+
+// number finds a number at the start of a cell, with a suffix K, M, B or T and a unit behind it.
+var number = regexp.MustCompile(`^([-+]?[0-9][0-9,_]*\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*([kmbt]?)(?:[^a-z0-9.]|$|[a-z/])`)
+
+var suffixes = map[string]float64{"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+// float is a cell's number; ok is false if it has none.
+func (r *Row) float(column string) (v float64, ok bool) {
+	m := number.FindStringSubmatch(r.lower(column))
+	if m == nil {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(m[1]), 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		return 0, false
+	}
+	return v * suffixes[m[2]], true
+}
+
+// measure is a positive quantity whose unit may follow it: "12.5 s", "80 GB"; letters behind it are no multiples.
+func (r *Row) measure(column string) float64 {
+	text := strings.TrimRight(r.lower(column), "abcdefghijklmnopqrstuvwxyz/ ")
+	v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+// count is a whole number of at least 0; otherwise where the cell has none.
+func (r *Row) count(column string, otherwise int) int {
+	v, ok := r.float(column)
+	if !ok || v < 0 || v > 1e12 || v != math.Trunc(v) {
+		return otherwise
+	}
+	return int(v)
+}
+
+// truth is a cell that says yes or no.
+func (r *Row) truth(column string, otherwise bool) bool {
+	switch r.lower(column) {
+	case "1", "true", "yes", "y", "on", "1.0":
+		return true
+	case "0", "false", "no", "n", "off", "none", "0.0":
+		return false
+	}
+	return otherwise
+}
+
+// StepS is the measured step in seconds, 0 if no time was measured; from tokens a second where the step is not given.
+func (r *Row) StepS() float64 {
+	if v := r.measure("measured_step_s"); v > 0 {
+		return v
+	}
+	rate, seq := r.measure("measured_tokens_per_s_per_gpu"), float64(r.count("seq_len", 0))
+	gpus, batch := float64(r.count("num_gpus", 0)), float64(r.count("global_batch", 0))
+	if rate == 0 || gpus == 0 {
+		return 0
+	}
+	return batch * seq / rate / gpus
+}
+
+// MemoryBytes is the measured memory of a device, 0 if none was. A GB of these tables is 2^30 bytes, as the tools that
+// print them count.
+func (r *Row) MemoryBytes() float64 { return r.measure("measured_mem_gb_per_gpu") * (1 << 30) }
+
+// outOfMemory finds a note that says so.
+var outOfMemory = regexp.MustCompile(`(?i)\bOOM\b|out of memory`)
+
+// Fitted says whether the run fitted the devices; known is false if the row does not say.
+func (r *Row) Fitted() (fits, known bool) {
+	switch {
+	case r.Text("measured_fits") != "":
+		return r.truth("measured_fits", false), true
+	case r.StepS() > 0:
+		return true, true
+	case outOfMemory.MatchString(r.Text("note")):
+		return false, true
+	}
+	return false, false
+}

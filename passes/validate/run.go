@@ -1,0 +1,109 @@
+package validate
+
+import (
+	"errors"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// Report is what contract.md's validate --json says. Errors are fractions of what was measured.
+type Report struct {
+	Rows     []Priced           `json:"rows"`
+	Skipped  []Skipped          `json:"skipped"`
+	Summary  Summary            `json:"summary"`
+	Memory   MemorySummary      `json:"memory"`
+	Fit      FitSummary         `json:"fit"`
+	BySource map[string]Summary `json:"by_source"`
+}
+
+// Priced is a row with its prediction. What was not measured is nil.
+type Priced struct {
+	Row          int      `json:"row"` // of the lines below its file's header, from 1
+	File         string   `json:"file"`
+	Source       string   `json:"source"`
+	Model        string   `json:"model"`
+	Engine       string   `json:"engine"`
+	Plan         string   `json:"plan"`
+	Predicted    float64  `json:"predicted"` // seconds a step
+	Measured     *float64 `json:"measured"`
+	Error        *float64 `json:"error"`
+	Memory       int64    `json:"predicted_memory_bytes"`
+	MemoryError  *float64 `json:"memory_error"`
+	Fits         bool     `json:"fits"`
+	MeasuredFits *bool    `json:"measured_fits"`
+
+	group   group
+	Cluster *costmodel.Cluster `json:"-"`
+	Predict costmodel.Predict  `json:"-"`
+	Asked   *Question          `json:"-"`
+}
+
+// Skipped is a row that cannot be priced.
+type Skipped struct {
+	Row    int    `json:"row"`
+	File   string `json:"file"`
+	Source string `json:"source"`
+	Reason string `json:"reason"`
+}
+
+// group is what plans are compared within.
+type group struct{ source, model, gpu, gpus, batch string }
+
+// Run prices rows.
+func Run(rows []Row) *Report {
+	asker := NewAsker()
+	out := &Report{Rows: []Priced{}, Skipped: []Skipped{}, BySource: map[string]Summary{}}
+	for i := range rows {
+		r := &rows[i]
+		p, err := asker.Price(r)
+		if err != nil {
+			out.Skipped = append(out.Skipped, Skipped{r.Number, r.File, r.Source(), err.Error()})
+			continue
+		}
+		out.Rows = append(out.Rows, *p)
+	}
+	out.sum()
+	return out
+}
+
+// Price prices one row's plan.
+func (a *Asker) Price(r *Row) (*Priced, error) {
+	q, err := a.Question(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, known := r.Fitted(); r.StepS() == 0 && r.MemoryBytes() == 0 && !known {
+		return nil, errUnmeasured
+	}
+	predict, err := a.price(q)
+	if err != nil {
+		return nil, err
+	}
+	return r.compare(q, predict), nil
+}
+
+// compare is a row beside its prediction. A device's own memory is what has to hold it; headroom is for plans.
+func (r *Row) compare(q *Question, predict costmodel.Predict) *Priced {
+	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine, Plan: q.Plan.String(),
+		Predicted: float64(predict.StepS), Memory: predict.MemoryBytes.Total, Fits: predict.MemoryBytes.Fits(),
+		group:   group{r.Source(), r.Text("model"), r.Text("gpu"), r.Text("num_gpus"), r.Text("global_batch")},
+		Cluster: q.Problem.Cluster, Predict: predict, Asked: q}
+	if v := r.StepS(); v > 0 {
+		e := p.Predicted/v - 1
+		p.Measured, p.Error = &v, &e
+	}
+	if v := r.MemoryBytes(); v > 0 {
+		e := r.held(predict.MemoryBytes)/v - 1
+		p.MemoryError = &e
+	}
+	if fits, known := r.Fitted(); known {
+		p.MeasuredFits = &fits
+	}
+	return p
+}
+
+// held is the part of a prediction that the row's measurement counts.
+func (r *Row) held(m costmodel.Memory) float64 { return float64(m.Total) }
+
+// errUnmeasured is why a row without any figure to compare is skipped.
+var errUnmeasured = errors.New("nothing was measured: neither a time nor memory, nor is it said whether it fits")

@@ -1,0 +1,232 @@
+package validate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Summary is how step times compare.
+type Summary struct {
+	N         int     `json:"n"`
+	MedianAPE float64 `json:"median_ape"`
+	MeanAPE   float64 `json:"mean_ape"`
+	Bias      float64 `json:"bias"`
+	Spearman  float64 `json:"spearman"`
+	PairOrder float64 `json:"pair_order"`
+	Regret    float64 `json:"regret"`
+}
+
+// MemorySummary is how memory compares.
+type MemorySummary struct {
+	N         int     `json:"n"`
+	MedianAPE float64 `json:"median_ape"`
+	MeanAPE   float64 `json:"mean_ape"`
+	Bias      float64 `json:"bias"`
+}
+
+// FitSummary is how often "fits" and "does not fit" were told right: the mean of both rates.
+type FitSummary struct {
+	N                int     `json:"n"`
+	BalancedAccuracy float64 `json:"balanced_accuracy"`
+}
+
+// distinct is how far two measured times must be apart, as a fraction, for their order to count.
+const distinct = 0.03
+
+// sum fills the summaries in.
+func (r *Report) sum() {
+	var timed []*Priced
+	bySource := map[string][]*Priced{}
+	var memory []float64
+	for i := range r.Rows {
+		p := &r.Rows[i]
+		if p.Error != nil {
+			timed = append(timed, p)
+			bySource[p.Source] = append(bySource[p.Source], p)
+		}
+		if p.MemoryError != nil {
+			memory = append(memory, *p.MemoryError)
+		}
+	}
+	r.Summary = Summarise(timed)
+	for name, rows := range bySource {
+		r.BySource[name] = Summarise(rows)
+	}
+	r.Memory.N = len(memory)
+	r.Memory.MedianAPE, r.Memory.MeanAPE, r.Memory.Bias = errorsOf(memory)
+	r.Fit = fitOf(r.Rows)
+}
+
+// Summarise compares rows with measured times.
+func Summarise(rows []*Priced) Summary {
+	s := Summary{N: len(rows)}
+	var errs []float64
+	groups := map[group][]*Priced{}
+	for _, p := range rows {
+		errs = append(errs, *p.Error)
+		groups[p.group] = append(groups[p.group], p)
+	}
+	s.MedianAPE, s.MeanAPE, s.Bias = errorsOf(errs)
+	s.Spearman, s.PairOrder, s.Regret = ordersOf(groups)
+	return s
+}
+
+// errorsOf are the median and mean of absolute errors, and the mean of the errors.
+func errorsOf(errs []float64) (median, mean, bias float64) {
+	if len(errs) == 0 {
+		return 0, 0, 0
+	}
+	abs := make([]float64, len(errs))
+	for i, e := range errs {
+		abs[i] = math.Abs(e)
+		mean += abs[i]
+		bias += e
+	}
+	n := float64(len(errs))
+	return Quantile(abs, 0.5), mean / n, bias / n
+}
+
+// Quantile is the q-quantile of values, between neighbours by a line; 0 of none.
+func Quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	v := slices.Sorted(slices.Values(values))
+	at := q * float64(len(v)-1)
+	low := int(at)
+	high := min(low+1, len(v)-1)
+	return v[low] + (at-float64(low))*(v[high]-v[low])
+}
+
+// ordersOf says how well plans of one question are ordered: the mean rank correlation of groups of three and more rows,
+// the part of distinct pairs in their order, the mean regret.
+func ordersOf(groups map[group][]*Priced) (spearman, order, regret float64) {
+	ranked, pairs, right, many := 0, 0, 0, 0
+	for _, key := range sortedGroups(groups) {
+		rows := groups[key]
+		if len(rows) < 2 {
+			continue
+		}
+		many++
+		regret += regretOf(rows)
+		n, ok := pairsOf(rows)
+		pairs, right = pairs+n, right+ok
+		if len(rows) > 2 {
+			ranked++
+			spearman += spearmanOf(rows)
+		}
+	}
+	return ratio(spearman, ranked), ratio(float64(right), pairs), ratio(regret, many)
+}
+
+func ratio(a float64, n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return a / float64(n)
+}
+
+func sortedGroups(groups map[group][]*Priced) []group {
+	var keys []group
+	for k := range groups {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b group) int {
+		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.model, b.model), cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.batch, b.batch))
+	})
+	return keys
+}
+
+// pairsOf counts pairs whose measured times differ enough, and those predicted in their order.
+func pairsOf(rows []*Priced) (pairs, right int) {
+	for i, a := range rows {
+		for _, b := range rows[:i] {
+			if math.Abs(*a.Measured-*b.Measured) <= distinct*min(*a.Measured, *b.Measured) {
+				continue
+			}
+			pairs++
+			if (*a.Measured < *b.Measured) == (a.Predicted < b.Predicted) && a.Predicted != b.Predicted {
+				right++
+			}
+		}
+	}
+	return pairs, right
+}
+
+// regretOf is how much longer than the best measured plan the one takes that is predicted to be the fastest; the first of
+// equals.
+func regretOf(rows []*Priced) float64 {
+	chosen, best := rows[0], rows[0]
+	for _, p := range rows {
+		if p.Predicted < chosen.Predicted {
+			chosen = p
+		}
+		if *p.Measured < *best.Measured {
+			best = p
+		}
+	}
+	return *chosen.Measured / *best.Measured - 1
+}
+
+// spearmanOf is the correlation of ranks, equals sharing the mean of theirs.
+func spearmanOf(rows []*Priced) float64 {
+	a := ranks(rows, func(p *Priced) float64 { return p.Predicted })
+	b := ranks(rows, func(p *Priced) float64 { return *p.Measured })
+	mean := float64(len(rows)-1) / 2
+	top, va, vb := 0.0, 0.0, 0.0
+	for i := range a {
+		x, y := a[i]-mean, b[i]-mean
+		top, va, vb = top+x*y, va+x*x, vb+y*y
+	}
+	if va == 0 || vb == 0 {
+		return 0
+	}
+	return top / math.Sqrt(va*vb)
+}
+
+func ranks(rows []*Priced, of func(*Priced) float64) []float64 {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(of(rows[i]), of(rows[j])) })
+	out := make([]float64, len(rows))
+	for i := 0; i < len(order); {
+		j := i
+		for j < len(order) && of(rows[order[j]]) == of(rows[order[i]]) {
+			j++
+		}
+		for k := i; k < j; k++ {
+			out[order[k]] = float64(i+j-1) / 2
+		}
+		i = j
+	}
+	return out
+}
+
+// fitOf is the mean of the rates at which rows that fitted, and rows that did not, are told right. With one kind alone it is
+// that kind's rate.
+func fitOf(rows []Priced) FitSummary {
+	var n, right [2]int
+	for i := range rows {
+		if m := rows[i].MeasuredFits; m != nil {
+			k := 0
+			if *m {
+				k = 1
+			}
+			n[k]++
+			if rows[i].Fits == *m {
+				right[k]++
+			}
+		}
+	}
+	kinds, sum := 0, 0.0
+	for k := range n {
+		if n[k] > 0 {
+			kinds++
+			sum += float64(right[k]) / float64(n[k])
+		}
+	}
+	return FitSummary{N: n[0] + n[1], BalancedAccuracy: ratio(sum, kinds)}
+}

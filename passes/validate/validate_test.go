@@ -1,0 +1,137 @@
+package validate
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// row is a table's only row.
+func row(t *testing.T, head, line string) *Row {
+	t.Helper()
+	rows, err := Parse("t.csv", []byte(head+"\n"+line+"\n"))
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	return &rows[0]
+}
+
+// Cells are read with units, in any case, with thousands apart.
+func TestCells(t *testing.T) {
+	r := row(t, " Measured_Step_S ,num_gpus,global_batch,zero_or_fsdp,sp,precision,measured_mem_gb_per_gpu", `12.5 s,"1,024",4K,None (FSDP),Yes,BF16,74.5 GiB`)
+	if got := r.StepS(); got != 12.5 {
+		t.Errorf("step %v", got)
+	}
+	if n := r.count("num_gpus", 0); n != 1024 {
+		t.Errorf("GPUs %d", n)
+	}
+	if n := r.count("global_batch", 0); n != 4000 {
+		t.Errorf("batch %d", n)
+	}
+	if z, stated := r.zeroStage(); z != 3 || !stated {
+		t.Errorf("zero %d %v", z, stated)
+	}
+	if got := r.MemoryBytes(); got != 74.5*(1<<30) {
+		t.Errorf("memory %v", got)
+	}
+	if !r.truth("sp", false) {
+		t.Error("sp is not read")
+	}
+}
+
+// A rate becomes a step time: batch · seq_len tokens over all GPUs.
+func TestStepOfTokens(t *testing.T) {
+	r := row(t, "measured_tokens_per_s_per_gpu,num_gpus,global_batch,seq_len", "1000,8,16,2048")
+	if got, want := r.StepS(), 16*2048.0/8000; math.Abs(got-want) > 1e-12 {
+		t.Errorf("step %v, want %v", got, want)
+	}
+}
+
+// An empty engine follows the documented rule.
+func TestEngineOfRow(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"1,1,3,,bf16,", "fsdp"}, {"1,1,hsdp,,bf16,", "fsdp"}, {"1,1,0,,bf16,", "fsdp"}, {"1,1,None (FSDP),,bf16,", "fsdp"},
+		{"8,4,1,1,bf16,", "megatron"}, {"8,4,none,0,fp16,", "megatron"}, {"1,1,,,fp16,", "megatron"}, {"8,1,,1,fp8,", "megatron"},
+		{"4,2,1,,fp16,", "deepspeed"}, {"1,1,3,,fp16,", "deepspeed"}, {"1,1,3,,bf16,Megatron-LM", "megatron"}, {"1,1,3,,bf16,planc", "planc"},
+	} {
+		if got := row(t, "tp,pp,zero_or_fsdp,dist_optimizer,precision,engine", c.line).engine(); got != c.want {
+			t.Errorf("%s: engine %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// Layers that do not divide leave the ends the smaller chunks.
+func TestStagesOfRow(t *testing.T) {
+	r := row(t, "layers,hidden,heads,seq_len,gpu,num_gpus,pp,tp,global_batch,precision,stage_layers", "70,14336,112,2048,A100,384,12,4,2048,bf16,")
+	q, err := NewAsker().Question(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.Plan.StageLayers != "5,6,6,6,6,6,6,6,6,6,6,5" || q.Plan.Schedule != "1f1b" || q.Plan.DP != 8 {
+		t.Errorf("%v, stages %s", q.Plan, q.Plan.StageLayers)
+	}
+	r = row(t, "layers,hidden,heads,seq_len,gpu,num_gpus,pp,global_batch,stage_layers", "24,1024,16,1024,T4,4,4,32,7-6-6-5")
+	if q, err = NewAsker().Question(r); err != nil || q.Plan.StageLayers != "7,6,6,5" {
+		t.Errorf("stages %v, %v", q, err)
+	}
+}
+
+// Networks are read from words.
+func TestNetworkOfRow(t *testing.T) {
+	for _, c := range []struct {
+		note string
+		nics int
+		gbs  float64
+	}{{"8x400Gb/s", 8, 50}, {"4x Omni-Path 100Gb/s per node (memory)", 4, 12.5}, {"1600 Gbps node-node RoCE", 1, 200},
+		{"400 Gb/s RDMA per GPU", 8, 50}, {"InfiniBand 8x50 GB/s", 8, 50}, {"AWS g4dn.12xlarge 50 Gbps", 1, 6.25}} {
+		got, err := row(t, "gpu,num_gpus,inter_bw_note", "A100,16,"+c.note).cluster()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := got.Network[0]; n.NICs != c.nics || math.Abs(float64(n.Bandwidth)/1e9-c.gbs) > 1e-9 {
+			t.Errorf("%s: %d NICs of %v", c.note, n.NICs, n.Bandwidth)
+		}
+	}
+}
+
+// Summaries of known errors: pairs, regret and ranks are counted within a group alone.
+func TestSummaries(t *testing.T) {
+	make := func(model string, predicted, measured float64) *Priced {
+		e := predicted/measured - 1
+		return &Priced{Predicted: predicted, Measured: &measured, Error: &e, group: group{model: model}}
+	}
+	s := Summarise([]*Priced{make("a", 1.0, 1.0), make("a", 1.2, 2.0), make("a", 1.1, 4.0), make("b", 9, 10), make("b", 8, 10.1)})
+	near := func(name string, got, want float64) {
+		if math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s %v, want %v", name, got, want)
+		}
+	}
+	near("order", s.PairOrder, 2.0/3) // of three distinct pairs of a one is wrong; those of b are too close
+	near("regret", s.Regret, (0+0.01)/2)
+	near("rank correlation", s.Spearman, 0.5)
+	near("mean", s.MeanAPE, (0+0.4+0.725+0.1+(1-8/10.1))/5)
+	near("median", s.MedianAPE, 1-8/10.1)
+}
+
+// What a row that cannot be priced is told.
+func TestReasons(t *testing.T) {
+	head := "model,layers,hidden,heads,seq_len,experts,cp,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s"
+	for line, want := range map[string]string{
+		"m,4,512,8,128,8,,A100,8,1,1,8,bf16,1":      "8 experts",
+		"m,4,512,8,128,,2,A100,8,1,1,8,bf16,1":      "cp is 2",
+		"m,4,512,8,128,,,A100,8,16,1,8,bf16,1":      "does not divide 8 GPUs",
+		"m,4,512,8,128,,,A100,8,1,1,7,bf16,1":       "does not divide the batch of 7",
+		"m,4,512,8,128,,,A100,8,1,1,8,int3,1":       "precision int3",
+		"m,4,512,8,128,,,A100,8,1,8,8,bf16,1":       "fewer than pp 8",
+		"m,4,512,8,128,,,A100,8,1,1,8,bf16,":        "nothing was measured",
+		"nobody-7b,,,,128,,,A100,8,1,1,8,bf16,1":    "not in the catalogue",
+		"m,4,512,8,128,,,Abacus,8,1,1,8,bf16,1":     "GPU Abacus",
+		"m,4,512,8,128,,,A100,,1,1,8,bf16,1":        "num_gpus is missing",
+		"m,4,512,8,128,,,A100-SXM,12,1,1,12,bf16,1": "no whole number of nodes",
+	} {
+		r := row(t, head, line)
+		if _, err := NewAsker().Price(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package cpu
+
+// detect asks the processor for its best ISA, and whether it multiplies bfloat16 (AVX512-BF16).
+func detect() (isa ISA, bf16 bool) {
+	const (
+		fma, osxsave               = 1 << 12, 1 << 27 // leaf 1, ecx
+		avx2, f, dq, bw, vl        = 1 << 5, 1 << 16, 1 << 17, 1 << 30, 1 << 31
+		saved256, saved512  uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
+	)
+	if most, _, _, _ := cpuid(0, 0); most < 7 {
+		return Portable, false
+	}
+	if _, _, c, _ := cpuid(1, 0); c&fma == 0 || c&osxsave == 0 {
+		return Portable, false
+	}
+	saved, _ := xgetbv()
+	more, b, _, _ := cpuid(7, 0)
+	if saved&saved256 != saved256 || b&avx2 == 0 {
+		return Portable, false
+	}
+	if all := uint32(f | dq | bw | vl); saved&saved512 != saved512 || b&all != all {
+		return AVX2, false
+	}
+	if more >= 1 {
+		a, _, _, _ := cpuid(7, 1)
+		bf16 = a&(1<<5) != 0
+	}
+	return AVX512, bf16
+}
+
+// faster has, for each ISA, what puts its kernels into tables that hold those of the ISA before.
+var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
+	AVX2:   useAVX2,
+	AVX512: useAVX512,
+}
+
+func useAVX2(*Kernels[float32], *Kernels[float64]) {}
+
+func useAVX512(*Kernels[float32], *Kernels[float64]) {}

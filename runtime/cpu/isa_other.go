@@ -1,0 +1,14 @@
+//go:build !amd64
+
+package cpu
+
+func detect() (isa ISA, bf16 bool) { return Portable, false }
+
+// faster is empty: there is only plain Go.
+var faster [numISAs]func(*Kernels[float32], *Kernels[float64])
+
+// pause lets a little time pass, for a thread that waits in a loop.
+func pause(n uint32) {
+	for range n {
+	}
+}

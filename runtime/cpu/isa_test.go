@@ -1,0 +1,65 @@
+package cpu
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// each runs a test with the kernels of each ISA that this machine has.
+func each(t *testing.T, f func(*testing.T)) {
+	for isa := Portable; isa <= Best(); isa++ {
+		t.Run(isa.String(), func(t *testing.T) {
+			Use(isa)
+			defer Use(Best())
+			f(t)
+		})
+	}
+}
+
+func TestFindISA(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		best ISA
+		want ISA
+		err  string
+	}{
+		{"auto", AVX2, AVX2, ""}, {"", Portable, Portable, ""}, {"portable", AVX512, Portable, ""}, {"avx2", AVX512, AVX2, ""},
+		{"avx512", AVX2, 0, "this machine does not have avx512; auto, which is avx2 here, and portable, avx2 work"},
+		{"sse", AVX2, 0, "there are no instructions named sse; there are auto and portable, avx2, avx512"},
+	} {
+		got, err := findISA(test.name, test.best)
+		if got != test.want || err == nil != (test.err == "") || err != nil && err.Error() != test.err {
+			t.Errorf("findISA(%q, %v) = %v, %v; want %v, %q", test.name, test.best, got, err, test.want, test.err)
+		}
+	}
+}
+
+// Linux tells the same about the processor.
+func TestDetectAgreesWithTheSystem(t *testing.T) {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("no /proc/cpuinfo of an amd64")
+	}
+	_, flags, _ := strings.Cut(string(text), "flags\t")
+	flags, _, _ = strings.Cut(flags, "\n")
+	has := func(names ...string) bool {
+		for _, n := range names {
+			if !strings.Contains(flags+" ", " "+n+" ") {
+				return false
+			}
+		}
+		return true
+	}
+	want := Portable
+	switch {
+	case has("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"):
+		want = AVX512
+	case has("avx2", "fma"):
+		want = AVX2
+	}
+	if best != want || hasBF16 != has("avx512_bf16") {
+		t.Errorf("detected %v, bf16 %v; the flags say %v, %v", best, hasBF16, want, has("avx512_bf16"))
+	}
+}

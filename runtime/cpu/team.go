@@ -1,0 +1,199 @@
+package cpu
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// A job is work whose parts may run at the same time, in any order, each by one thread. What the parts are follows from
+// the work alone, never from the number of threads: so its results do not depend on that.
+type job interface{ part(i int) }
+
+// maxParts bounds the parts of a job.
+const maxParts = 1<<16 - 1
+
+// run does parts 0 to parts-1 of a job and returns when all are done: on the threads of a team that is free, or on the
+// caller's alone if none is. j must not be on the stack (keep jobs in a pool), and its parts must not panic where the
+// caller counts on recovering.
+func run(j job, parts int) {
+	if parts > 1 {
+		if t := teams.get(); t != nil {
+			t.run(j, parts)
+			teams.put(t)
+			return
+		}
+	}
+	for i := range parts {
+		j.part(i)
+	}
+}
+
+// Threads sets how many teams there are, and how many threads of each: one team a rank that calls kernels, its thread
+// among the team's. The teams' other threads are goroutines that live until the next call of Threads and sleep, but
+// for a moment after each job. No kernel may run meanwhile.
+func Threads(ranks, each int) {
+	teams.mu.Lock()
+	defer teams.mu.Unlock()
+	for _, t := range teams.all {
+		t.close()
+	}
+	teams.all, teams.free = nil, nil
+	if each <= 1 {
+		return
+	}
+	for range ranks {
+		t := newTeam(each - 1)
+		teams.all, teams.free = append(teams.all, t), append(teams.free, t)
+	}
+}
+
+// teams are those that Threads made.
+var teams teamList
+
+type teamList struct {
+	mu        sync.Mutex
+	all, free []*team
+}
+
+func (ts *teamList) get() (t *team) {
+	ts.mu.Lock()
+	if n := len(ts.free); n > 0 {
+		t, ts.free = ts.free[n-1], ts.free[:n-1]
+	}
+	ts.mu.Unlock()
+	return t
+}
+
+// put gives a team back; not one that Threads has closed meanwhile.
+func (ts *teamList) put(t *team) {
+	ts.mu.Lock()
+	if !t.closed.Load() {
+		ts.free = append(ts.free, t)
+	}
+	ts.mu.Unlock()
+}
+
+// A team is helpers that do parts of one job at a time with the thread that brings it. Whoever is free takes the next
+// part: a thread that the system holds up delays one part, not all.
+type team struct {
+	state   atomic.Uint64 // of the job: its number (32 bits), its parts (16), the next part (16)
+	done    atomic.Uint32 // parts
+	waiting atomic.Bool   // the caller sleeps until all parts are done
+	closed  atomic.Bool
+	job     job // written between jobs
+	wake    chan struct{}
+	helpers []*helper
+}
+
+type helper struct {
+	asleep atomic.Bool
+	wake   chan struct{}
+}
+
+// A thread that has nothing to do looks for something spins times, each time after some pauses of the processor: tens
+// of microseconds, which is less than waking it would take. Then it sleeps, so that others have its core.
+const (
+	spins  = 100
+	pauses = 8
+)
+
+func newTeam(helpers int) *team {
+	t := &team{wake: make(chan struct{}, 1)}
+	for range helpers {
+		h := &helper{wake: make(chan struct{}, 1)}
+		t.helpers = append(t.helpers, h)
+		go h.serve(t)
+	}
+	return t
+}
+
+func (t *team) close() {
+	t.closed.Store(true)
+	t.rouse()
+}
+
+// run does a job's parts with the helpers.
+func (t *team) run(j job, parts int) {
+	t.job = j
+	t.done.Store(0)
+	number := uint32(t.state.Load()>>32) + 1
+	t.state.Store(uint64(number)<<32 | uint64(parts)<<16)
+	t.rouse()
+	t.work()
+	for i := 0; t.done.Load() != uint32(parts); i++ {
+		if i < spins {
+			pause(pauses)
+			continue
+		}
+		t.waiting.Store(true)
+		if t.done.Load() == uint32(parts) {
+			t.waiting.Store(false)
+			return
+		}
+		<-t.wake // or an earlier job's, which came late
+	}
+}
+
+// rouse wakes the helpers that sleep.
+func (t *team) rouse() {
+	for _, h := range t.helpers {
+		if h.asleep.Swap(false) {
+			signal(h.wake)
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// work does parts of the team's job until none is left to take.
+func (t *team) work() {
+	for {
+		s := t.state.Load()
+		next, parts := s&0xffff, s>>16&0xffff
+		if next >= parts {
+			return
+		}
+		if !t.state.CompareAndSwap(s, s+1) {
+			continue
+		}
+		// The caller waits for this part, so the job stays what it is.
+		t.job.part(int(next))
+		if uint64(t.done.Add(1)) == parts && t.waiting.Swap(false) {
+			signal(t.wake)
+		}
+	}
+}
+
+// left tells whether there are parts to take, or the team has ended.
+func (t *team) left() bool {
+	s := t.state.Load()
+	return s&0xffff < s>>16&0xffff || t.closed.Load()
+}
+
+// serve is a helper's life.
+func (h *helper) serve(t *team) {
+	for !t.closed.Load() {
+		t.work()
+		for i := 0; i < spins && !t.left(); i++ {
+			pause(pauses)
+			if i%16 == 15 {
+				runtime.Gosched() // to goroutines that wait for this thread
+			}
+		}
+		if t.left() {
+			continue
+		}
+		h.asleep.Store(true)
+		if t.left() {
+			h.asleep.Store(false)
+			continue
+		}
+		<-h.wake
+	}
+}

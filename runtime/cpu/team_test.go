@@ -1,0 +1,120 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// counter is a job that counts how often each part was done.
+type counter struct {
+	times [64]atomic.Int32
+	slow  time.Duration
+	inner *counter // done inside each part
+}
+
+func (c *counter) part(i int) {
+	if c.slow > 0 {
+		time.Sleep(c.slow)
+	}
+	if c.inner != nil {
+		run(c.inner, 1)
+	}
+	c.times[i].Add(1)
+}
+
+// withThreads runs a test with one team of so many threads.
+func withThreads(t *testing.T, each int, f func(*testing.T)) {
+	Threads(1, each)
+	defer Threads(0, 0)
+	f(t)
+}
+
+func TestEachPartIsDoneOnce(t *testing.T) {
+	for _, each := range []int{1, 2, 3, 5} {
+		withThreads(t, each, func(t *testing.T) {
+			for round := range 300 {
+				c := &counter{}
+				parts := round % 65
+				if round%100 == 99 {
+					time.Sleep(3 * time.Millisecond) // the helpers sleep
+				}
+				if round%50 == 49 {
+					c.slow = 100 * time.Microsecond // the caller sleeps
+				}
+				run(c, parts)
+				for i := range c.times {
+					if n, want := c.times[i].Load(), int32(1); i < parts && n != want || i >= parts && n != 0 {
+						t.Fatalf("%d threads, round %d: part %d of %d was done %d times", each, round, i, parts, n)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Callers without a team work alone: here those that come from inside a part, and those of other goroutines.
+func TestCallersWithoutATeam(t *testing.T) {
+	withThreads(t, 3, func(t *testing.T) {
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 50 {
+					c := &counter{inner: &counter{}}
+					run(c, 40)
+					if n := c.inner.times[0].Load(); n != 40 {
+						t.Errorf("the inner job was done %d times, want 40", n)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestThreadsDuringAJob(t *testing.T) {
+	defer Threads(0, 0)
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	all.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				c := &counter{}
+				if run(c, 64); c.times[63].Load() != 1 {
+					t.Error("the last part was not done once")
+				}
+			}
+		}
+	})
+	for i := range 50 {
+		Threads(1, 1+i%4)
+		time.Sleep(200 * time.Microsecond)
+	}
+	close(stop)
+	all.Wait()
+	if Threads(2, 3); len(teams.all) != 2 || len(teams.all[0].helpers) != 2 {
+		t.Errorf("2 ranks of 3 threads have %d teams of %d helpers", len(teams.all), len(teams.all[0].helpers))
+	}
+}
+
+func TestRunDoesNotAllocate(t *testing.T) {
+	withThreads(t, 2, func(t *testing.T) {
+		c := &counter{}
+		if n := testing.AllocsPerRun(200, func() { run(c, 64) }); n != 0 {
+			t.Errorf("run allocates %v times", n)
+		}
+	})
+}
+
+func BenchmarkRun(b *testing.B) {
+	Threads(1, 2)
+	defer Threads(0, 0)
+	c := &counter{}
+	for b.Loop() {
+		run(c, 2)
+	}
+}

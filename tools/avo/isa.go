@@ -1,0 +1,43 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// isa is what package cpu asks the processor directly.
+func isa(c *build.Context) {
+	function(c, "cpuid", "func(leaf, sub uint32) (a, b, c, d uint32)", "cpuid is what the processor says of itself.")
+	c.Load(c.Param("leaf"), reg.EAX)
+	c.Load(c.Param("sub"), reg.ECX)
+	c.CPUID()
+	for i, r := range []reg.Register{reg.EAX, reg.EBX, reg.ECX, reg.EDX} {
+		c.Store(r, c.ReturnIndex(i))
+	}
+	c.RET()
+
+	function(c, "xgetbv", "func() (lo, hi uint32)", "xgetbv is which registers the operating system keeps: XCR0.")
+	c.XORL(reg.ECX, reg.ECX)
+	c.XGETBV()
+	c.Store(reg.EAX, c.ReturnIndex(0))
+	c.Store(reg.EDX, c.ReturnIndex(1))
+	c.RET()
+
+	function(c, "pause", "func(n uint32)", "pause is", "", "\tfor range n { PAUSE }", "", "It tells the processor that the thread waits in a loop. n > 0.")
+	n := c.Load(c.Param("n"), c.GP32())
+	c.Label("again")
+	c.PAUSE()
+	c.DECL(n)
+	c.JNZ(operand.LabelRef("again"))
+	c.RET()
+}
+
+// function begins a function that has no frame and calls nothing.
+func function(c *build.Context, name, signature string, doc ...string) {
+	c.Function(name)
+	c.Attributes(attr.NOSPLIT)
+	c.SignatureExpr(signature)
+	c.Doc(doc...)
+}

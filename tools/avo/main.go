@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+)
+
+// folder is where the files belong, from the folder of this module.
+const folder = "../runtime/cpu"
+
+// files are the generated files: NAME_amd64.s and its Go declarations NAME_amd64.go.
+var files = []struct {
+	name string
+	emit func(c *build.Context)
+}{
+	{"zisa", isa},
+}
+
+func main() {
+	for _, f := range files {
+		asm, stubs, err := generate(f.emit)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, f.name+"_amd64.s"), asm, 0o644)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, f.name+"_amd64.go"), stubs, 0o644)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "avo: %s: %v\n", f.name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// generate is the assembly of a file and the Go declarations of its functions.
+func generate(emit func(c *build.Context)) (asm, stubs []byte, err error) {
+	c := build.NewContext()
+	emit(c)
+	file, err := c.Result()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pass.Compile.Execute(file); err != nil {
+		return nil, nil, err
+	}
+	cfg := printer.Config{Name: "tools/avo", Pkg: "cpu"}
+	if asm, err = printed(printer.NewGoAsm(cfg), file); err != nil {
+		return nil, nil, err
+	}
+	stubs, err = printed(printer.NewStubs(cfg), file)
+	return asm, stubs, err
+}
+
+// printed is a file without the constraint that its name has already.
+func printed(p printer.Printer, f *ir.File) ([]byte, error) {
+	text, err := p.Print(f)
+	return bytes.TrimLeft(text, "\n"), err
+}
