@@ -18,6 +18,7 @@ type decision struct {
 	took  time.Duration
 	goal  *goalDoc       // nil where the objective is throughput
 	unfit *search.NoPlan // nil if the plan fits
+	own   *search.Priced // what the search itself would choose, where a lock holds another plan
 	lock  *jobLock       // of those who obey and write locks
 	// expect is what a training program compares its steps with; the zero value: what planc expects now.
 	expect lock.Expect
