@@ -147,7 +147,7 @@ type stateNeed struct{ params, grads, master, moment, moving int }
 // stateNeeds are those of the stages that may be the fullest.
 func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNeed {
 	fr, prec := s.frame(f), &f.plan.Precision
-	st := s.state(&f.plan, of.zero, of.group)
+	st := s.stateOf(f, of)
 	for _, h := range s.holdsOf(f) {
 		stage := &fr.stages[h.stage]
 		elems, owned := st.held(stage.walk, of.group)
@@ -177,37 +177,63 @@ func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNe
 func (s *searcher) arena(f *family, k *kept, n *stateNeed, h *hold) arena {
 	out := arena{params: n.params, grads: n.grads, master: n.master, moment1: n.moment,
 		workspace: roundUp(k.work + 2*k.stream), batch: f.batch(s), logits: roundUp(k.logits)}
-	if s.problem.Recipe.Moments() > 1 {
+	if s.secondMoment {
 		out.moment2 = n.moment
 	}
-	if s.problem.Cluster.IsCPU() {
+	if s.cpu {
 		out.scratch = k.wide
 	}
-	spare := 0
-	for _, b := range h.buffers {
-		need := &k.kinds[b.kind]
-		out.activations += b.n * need.size
-		spare = max(spare, need.spare)
-	}
-	out.activations = roundUp(out.activations + spare)
-	comm := n.moving
-	if f.frame.stages[h.stage].hands {
-		comm += 2 * k.stream
-	}
-	out.comm = roundUp(comm)
+	out.activations, out.comm = k.stage(n, h)
 	return out
 }
 
+// stage is a stage's activations, and the buffers of what it moves.
+func (k *kept) stage(n *stateNeed, h *hold) (activations, comm int) {
+	spare := 0
+	for _, b := range h.buffers {
+		need := &k.kinds[b.kind]
+		activations += b.n * need.size
+		spare = max(spare, need.spare)
+	}
+	comm = n.moving
+	if h.hands {
+		comm += 2 * k.stream
+	}
+	return roundUp(activations + spare), roundUp(comm)
+}
+
 // fullest is the arena that needs most, and the stage that it is of.
-func (s *searcher) fullest(f *family, k *kept, state []stateNeed) (most arena, stage int) {
-	total := -1
+func (s *searcher) fullest(f *family, k *kept, state []stateNeed) (arena, int) {
+	most, at := -1, 0
 	for i := range f.held {
-		a := s.arena(f, k, &state[i], &f.held[i])
-		if t := a.total(); t > total {
-			most, total, stage = a, t, f.held[i].stage
+		if t := s.stageBytes(k, &state[i], &f.held[i]); t > most {
+			most, at = t, i
 		}
 	}
-	return most, stage
+	return s.arena(f, k, &state[at], &f.held[at]), f.held[at].stage
+}
+
+// most is the bytes of the fullest stage's arena.
+func (s *searcher) most(f *family, k *kept, state []stateNeed) int {
+	most := 0
+	for i := range f.held {
+		most = max(most, s.stageBytes(k, &state[i], &f.held[i]))
+	}
+	most += roundUp(k.work+2*k.stream) + f.batch(s) + roundUp(k.logits)
+	if s.cpu {
+		most += k.wide
+	}
+	return most
+}
+
+// stageBytes are those regions of an arena that differ between stages.
+func (s *searcher) stageBytes(k *kept, n *stateNeed, h *hold) int {
+	activations, comm := k.stage(n, h)
+	sum := n.params + n.grads + n.master + n.moment + activations + comm
+	if s.secondMoment {
+		sum += n.moment
+	}
+	return sum
 }
 
 // batch is a step's sequences of one replica.

@@ -114,8 +114,7 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n, over int) {
 	lacks := func(n int) int {
 		s.keep(&s.kept, f, a, n, each)
-		most, _ := s.fullest(f, &s.kept, state)
-		return max(0, most.total()-s.capacity)
+		return max(0, s.most(f, &s.kept, state)-s.capacity)
 	}
 	if a.groups {
 		best := 0
@@ -166,8 +165,8 @@ func (s *searcher) least(p *Problem, f *family) int {
 			continue // a smaller group needs no less
 		}
 		s.needs = s.stateNeeds(s.needs[:0], f, of)
-		if most, _ := s.fullest(f, k, s.needs); f.least == 0 || most.total() < f.least {
-			f.least = most.total()
+		if most := s.most(f, k, s.needs); f.least == 0 || most < f.least {
+			f.least = most
 		}
 	}
 	return f.least

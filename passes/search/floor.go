@@ -2,6 +2,7 @@ package search
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -10,6 +11,7 @@ import (
 // order is an order of a plan's axes, with how many ranks neighbours on each are apart.
 type order struct {
 	name       string
+	index      int // among those of three axes
 	tp, dp, pp int
 }
 
@@ -26,11 +28,39 @@ func (f *family) ordersOf() []order {
 // orderOf is an order by its name.
 func orderOf(plan ir.Plan, name string) order {
 	plan.AxisOrder = name
-	return order{name: name, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp")}
+	return order{name: name, index: orderIndex(name), tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp")}
+}
+
+// orderIndex tells orders apart by which of dp and pp come before tp, and which of them before the other.
+func orderIndex(name string) (n int) {
+	for i, pair := range [3][2]string{{"dp", "tp"}, {"pp", "tp"}, {"pp", "dp"}} {
+		if at := strings.Index(name, pair[0]); at >= 0 && at < strings.Index(name, pair[1]) {
+			n |= 1 << i
+		}
+	}
+	return n
 }
 
 // costsOf are those of layers.
 func (s *searcher) costsOf(f *family, b *blocks, o *order) []layerCost {
+	at := &f.costs[o.index]
+	for i := range *at {
+		if (*at)[i].blocks == b {
+			return (*at)[i].costs
+		}
+	}
+	c := s.newCosts(f, b, o)
+	*at = append(*at, familyCosts{b, c})
+	return c
+}
+
+// familyCosts are the costs of a family's layers where it recomputes in one way.
+type familyCosts struct {
+	blocks *blocks
+	costs  []layerCost
+}
+
+func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
 	k := blockCost{b, o.tp}
 	if c := s.blockCosts[k]; c != nil {
 		return c

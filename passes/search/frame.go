@@ -142,7 +142,7 @@ func (s *searcher) holdsOf(f *family) []hold {
 	fr, buffers := s.frame(f), s.flights(&f.plan)
 	for i := range fr.stages {
 		st := &fr.stages[i]
-		h := hold{stage: i}
+		h := hold{stage: i, hands: st.hands}
 		for _, c := range st.chunks {
 			h.buffers = add(h.buffers, fr.kindOf[c], buffers[c])
 		}
@@ -156,6 +156,7 @@ func (s *searcher) holdsOf(f *family) []hold {
 // hold is a stage with its buffers.
 type hold struct {
 	stage   int
+	hands   bool // gradients to another stage
 	buffers []share
 }
 

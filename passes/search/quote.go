@@ -171,7 +171,7 @@ func (c *chunkKind) parts(layers, every int, split bool, ends func(int) bool) (o
 // stepOf is a plan's step in times.
 func (s *searcher) stepOf(p *point) *costmodel.Step {
 	f, plan := p.family, p.plan()
-	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.state(&p.family.plan, p.of.zero, p.of.group)
+	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.stateOf(p.family, p.of)
 	costs, prices := s.costsOf(f, b, p.order), &bucketPrices{s: s, state: st, plan: plan, order: p.order}
 	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
@@ -325,4 +325,17 @@ func (fr *frame) layers(of *frameStage, do func(segment, layer int)) {
 			}
 		}
 	}
+}
+
+// quote is a plan's price in closed form: at most what its step takes, and what the arena of its fullest stage needs, to
+// the byte. The search compares plans by it and simulates the few that no other's quote rules out.
+type quote struct {
+	time  costmodel.Seconds
+	bytes int
+}
+
+func (s *searcher) quote(p *point) quote {
+	s.keep(&s.kept, p.family, p.again, p.n, p.each())
+	s.needs = s.stateNeeds(s.needs[:0], p.family, p.of)
+	return quote{s.floor(p.family, p.of, p.again, p.n, p.order), s.most(p.family, &s.kept, s.needs)}
 }

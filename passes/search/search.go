@@ -63,6 +63,9 @@ type searcher struct {
 	formula    string
 	capacity   int  // bytes of a device for the arena
 	overlap    bool // collectives run beside compute
+
+	cpu, secondMoment bool
+
 	layerCosts map[costKey][]layerCost
 	blockCosts map[blockCost][]layerCost
 	layerMoves map[moveKey][]moved
@@ -87,7 +90,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
 		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, places: map[[2]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
-	s.overlap = s.overlaps()
+	s.overlap, s.cpu, s.secondMoment = s.overlaps(), p.Cluster.IsCPU(), p.Recipe.Moments() > 1
 	return s, nil
 }
 

@@ -55,6 +55,8 @@ type family struct {
 	batchBytes int
 	mostElems  int
 	orders     []order
+	costs      [8][]familyCosts // by the order's index
+	stateOf    [4][2]*state     // by zero, and by whether groups share a copy
 	problem    *Problem
 	splits     bool // backward is two passes
 

@@ -37,7 +37,19 @@ type stateKey struct {
 	apart   bool // the first and the last chunk lie on different stages
 }
 
-// state finds where a plan's state lies. All of it but the padding is the same for any number of replicas.
+// stateOf finds where the state of a family's plans lies. All of it but the padding is the same for any number of replicas.
+func (s *searcher) stateOf(f *family, of sharding) *state {
+	groups := 0
+	if of.zero > 0 && of.group < f.plan.DP {
+		groups = 1
+	}
+	at := &f.stateOf[of.zero][groups]
+	if *at == nil {
+		*at = s.state(&f.plan, of.zero, of.group)
+	}
+	return *at
+}
+
 func (s *searcher) state(p *ir.Plan, zero, group int) *state {
 	k := stateKey{baseKey(*p), zero, zero > 0 && group < p.DP, p.PP > 1 && p.Schedule != "zb-v"}
 	k.profile.again, k.profile.split = "none", false
