@@ -34,6 +34,9 @@ func (a *app) answer(args []string, f jobFlags, as answer) error {
 		return err
 	}
 	d := newDocument(j, found)
+	if err := a.room(j, d, found); err != nil {
+		return err
+	}
 	if err := as.complete(j, d, found); err != nil {
 		return err
 	}

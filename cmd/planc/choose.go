@@ -27,7 +27,7 @@ type decision struct {
 // problem is the job as the search's question.
 func (j *loaded) problem() *search.Problem {
 	return &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: j.Train.Precision.IR(),
-		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode()}
+		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrower}
 }
 
 // search finds the job's plan. Pins that leave one plan are priced even if it does not fit.

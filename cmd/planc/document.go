@@ -27,6 +27,7 @@ type document struct {
 	Alternatives []alternativeDoc  `json:"alternatives"`
 	Training     *trainingDoc      `json:"training,omitempty"` // where the job says how long it is
 	Goal         *goalDoc          `json:"goal,omitempty"`     // where the objective is not throughput
+	Room         *roomDoc          `json:"room,omitempty"`     // where the plan may not fit after all
 	*explainDoc                    // of explain
 
 	head header // what only screens show

@@ -37,7 +37,7 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 	}
 	var f search.Further
 	err := a.during("weighing what would change it", func() error {
-		f = search.Beyond(j.problem(), j.Config.Params(), found.Best, own, j.precisionTrials()...)
+		f = search.Beyond(j.problem(), j.Config.Params(), found.Best, own, j.narrower()...)
 		return nil
 	})
 	for _, l := range f.Levers {
@@ -53,18 +53,21 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 	return err
 }
 
-// precisionTrials ask what the job would gain with numbers of 16 bits, where it has wider ones and the devices can.
-func (j *loaded) precisionTrials() []search.Trial {
-	const narrow = "bf16"
-	now := j.Train.Precision.Compute
-	if _, ok := j.cluster.GPU.Peak(narrow); !ok || now != "f32" && now != "f64" || j.cluster.IsCPU() {
-		return nil
+// narrower asks for the job in narrower numbers that its devices compute in, the widest first.
+func (j *loaded) narrower() (out []search.Trial) {
+	presets := []string{"f64", "f32", "bf16"}
+	for _, name := range presets[slices.Index(presets, j.Train.Precision.Compute)+1:] {
+		_, can := j.cluster.GPU.Peak(name)
+		if !can || slices.Index(presets, j.Train.Precision.Compute) < 0 || j.cluster.IsCPU() && name == "bf16" { // which a CPU widens
+			continue
+		}
+		job := *j.Job
+		job.Train.Precision = spec.Presets[name]
+		q := *j
+		q.Job = &job
+		out = append(out, search.Trial{Name: "precision", Set: map[string]any{"train.precision": name}, Problem: *q.problem()})
 	}
-	job := *j.Job
-	job.Train.Precision = spec.Presets[narrow]
-	q := *j
-	q.Job = &job
-	return []search.Trial{{Name: "precision", Set: map[string]any{"train.precision": narrow}, Problem: *q.problem()}}
+	return out
 }
 
 // choice is a choice as documents and screens say it.

@@ -36,6 +36,9 @@ func planScreen(d *document) string {
 	b.WriteString(flow("PLAN", 9, " · ", planWords(d.head.chosen)))
 	b.WriteString(d.rateLines())
 	b.WriteString(d.memoryLine())
+	if d.Room != nil {
+		b.WriteString(prose("tight", 9, d.roomSentence()))
+	}
 	b.WriteString(d.timeLine())
 	if d.Training != nil {
 		b.WriteString(prose("train", 9, d.Training.sentence()))

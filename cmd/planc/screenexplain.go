@@ -15,6 +15,9 @@ func explainScreen(d *document) string {
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
+	if d.Room != nil {
+		b.WriteString(prose("TIGHT", 9, d.roomSentence()))
+	}
 	if len(d.Choices) > 0 {
 		b.WriteString("\n" + d.choiceTable())
 	}

@@ -1,7 +1,5 @@
 package search
 
-import "github.com/planc-dev/planc/costmodel"
-
 // Further is what can be asked once a plan is chosen: what would change it, and what rules of thumb would have said.
 type Further struct {
 	Levers []Lever // in the order of their table, then those of more
@@ -30,11 +28,11 @@ func Beyond(p *Problem, params int64, chosen, best Priced, more ...Trial) Furthe
 	return f
 }
 
-// Roomier is the best plan that leaves so much of each device's memory free, as [Search] finds it; ok is false if there is
-// none.
-func Roomier(p *Problem, free costmodel.Bytes) (best Priced, ok bool) {
+// Roomier is the best plan that leaves such a fraction of each device's memory free, as [Search] finds it; ok is false if
+// there is none.
+func Roomier(p *Problem, headroom float64) (best Priced, ok bool) {
 	q := *p
-	q.Headroom = max(p.Headroom, float64(free/p.Cluster.GPU.Memory()))
+	q.Headroom = max(p.Headroom, headroom)
 	best, _, err := new(Series).Best(&q)
 	return best, err == nil
 }
