@@ -57,9 +57,9 @@ type kindNeed struct{ size, spare int }
 
 // blocksOf are the layers of a family's plans that recompute in one way.
 func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
-	i := 0
+	i := 0 // groups of blocks have no functions of their own
 	switch {
-	case a.groups || a.kind == "none":
+	case a.groups || a.kind == "none" || a.kind == anyKind:
 	case a.kind == "selective":
 		i = 1
 	case a.split:
@@ -67,14 +67,14 @@ func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
 	default:
 		i = 2
 	}
+	remat := i > 0
 	if each {
 		i += 4
 	}
 	if f.blocks[i] == nil {
 		plan := f.plan
-		a.set(&plan, max(1, a.least))
-		if a.kind == "none" {
-			plan.RecomputeLayers = 0
+		if remat {
+			a.set(&plan, 1)
 		}
 		plan.Zero = 0
 		if each {
@@ -98,7 +98,7 @@ func (s *searcher) keep(k *kept, f *family, a *again, n int, each bool) {
 // numbers are recompute_layers and recompute_every.
 func (a *again) numbers(n int) (layers, every int) {
 	switch {
-	case a.kind == "none":
+	case a.kind == "none" || a.kind == anyKind:
 		return 0, 1
 	case a.groups:
 		return a.most, n

@@ -19,8 +19,7 @@ type branch struct {
 	members []member // once it has grown
 }
 
-// member is a plan of a branch, with the number of recomputed blocks solved: the least with which it fits, else that which
-// lacks least.
+// member is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks least.
 type member struct {
 	point
 	branch *branch
@@ -29,8 +28,8 @@ type member struct {
 	floor  costmodel.Seconds
 }
 
-// never is the choice to recompute nothing.
-var never = again{kind: "none"}
+// never is the choice to recompute nothing, perhaps any choice of what is recomputed.
+var never, perhaps = again{kind: "none"}, again{kind: anyKind}
 
 // open lists a family's branches.
 func (s *searcher) open(p *Problem, f *family) []*branch {
@@ -139,6 +138,36 @@ func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n,
 		}
 	}
 	return low, 0
+}
+
+// solve is a member with the number with which it is fastest: the least that fits, but where blocks are faster if they are
+// recomputed, see floorCosts. Of equal numbers it is the least.
+func (s *searcher) solve(m *member) point {
+	best := m.point
+	if m.over > 0 || !s.faster(m) {
+		return best
+	}
+	time := s.price(&best).time
+	for n := m.n + 1; n <= m.again.most; n++ {
+		p := m.point
+		p.n = n
+		if q := s.price(&p); q.memory.Fits() && q.time < time*(1-tie) {
+			best, time = p, q.time
+		}
+	}
+	return best
+}
+
+// faster tells whether blocks are faster where they are recomputed.
+func (s *searcher) faster(m *member) bool {
+	if !m.family.splits || m.again.groups || m.again.kind == "none" {
+		return false
+	}
+	costs := s.costsOf(m.family, s.blocksOf(m.family, m.again, m.each()), m.order)
+	return slices.ContainsFunc(costs, func(c layerCost) bool {
+		again := c.sums.rematForward + c.sums.rematBackward
+		return again > 0 && again < c.sum()
+	})
 }
 
 // least is at most what any plan of a family needs: the most sharding, with one block's input kept of each chunk.

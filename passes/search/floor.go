@@ -45,19 +45,61 @@ func orderIndex(name string) (n int) {
 func (s *searcher) costsOf(f *family, b *blocks, o *order) []layerCost {
 	at := &f.costs[o.index]
 	for i := range *at {
-		if (*at)[i].blocks == b {
-			return (*at)[i].costs
+		if c := &(*at)[i]; c.blocks == b && c.perhaps == "" {
+			return c.costs
 		}
 	}
 	c := s.newCosts(f, b, o)
-	*at = append(*at, familyCosts{b, c})
+	*at = append(*at, familyCosts{blocks: b, costs: c})
 	return c
 }
 
 // familyCosts are the costs of a family's layers where it recomputes in one way.
 type familyCosts struct {
-	blocks *blocks
-	costs  []layerCost
+	blocks  *blocks
+	perhaps string // at most: as if some of them may be recomputed in this way
+	costs   []layerCost
+}
+
+// anyKind stands for all choices of what is recomputed.
+const anyKind = "any"
+
+// floorCosts are what layers cost at least, whether they are recomputed or not. In one piece a backward pass that makes
+// forward values again takes no less than one that does not; in two it may, since their second part gathers once more
+// what the first has gathered, and recomputed layers have no second part.
+func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []layerCost {
+	b := s.blocksOf(f, a, each)
+	plain := s.costsOf(f, b, o)
+	if !f.splits || a.kind == "none" || a.groups {
+		return plain
+	}
+	for _, c := range f.costs[o.index] {
+		if c.blocks == b && c.perhaps == a.kind {
+			return c.costs
+		}
+	}
+	out := slices.Clone(plain)
+	kinds := []string{a.kind}
+	if a.kind == anyKind {
+		kinds = []string{"selective", "full"}
+	}
+	for _, kind := range kinds {
+		costs := s.costsOf(f, s.blocksOf(f, &again{kind: kind, split: a.split, least: 1, most: 1}, each), o)
+		for i := range out {
+			if costs[i].sums.rematForward > 0 {
+				out[i].sums.perhaps(&costs[i].sums)
+			}
+		}
+	}
+	f.costs[o.index] = append(f.costs[o.index], familyCosts{b, a.kind, out})
+	return out
+}
+
+// perhaps makes the costs no more than those of the recomputed layer: each pass, and all together.
+func (c *costSums) perhaps(of *costSums) {
+	all := min(c.forward+c.backward+c.weights, of.rematForward+of.rematBackward)
+	c.forward, c.backward = min(c.forward, of.rematForward), min(c.backward, of.rematBackward)
+	c.weights = max(0, all-c.forward-c.backward)
 }
 
 func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
@@ -194,11 +236,15 @@ func (s *searcher) message(f *family, stream int, o *order) costmodel.Seconds {
 	return t
 }
 
-// floor is at most what the step of a family's plan takes, in closed form: see costmodel.Floor for the passes; beside them
-// the step's overhead, and the update of the fullest stage. still leaves out what ZeRO moves.
+// floor is at most what the step of a family's plan takes that recomputes n blocks or more. still leaves out what ZeRO moves.
 func (s *searcher) floor(f *family, of sharding, a *again, n int, o *order) costmodel.Seconds {
-	b := s.blocksOf(f, a, f.splits && of.zero >= 2)
-	costs := s.costsOf(f, b, o)
+	return s.closed(f, of, a, n, o, s.floorCosts(f, a, f.splits && of.zero >= 2, o))
+}
+
+// closed is the closed form of a step, a lower bound of its simulation: the passes as costmodel.Floor has them, with what
+// layers cost; beside them the step's overhead, and the update of the fullest stage.
+func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, costs []layerCost) costmodel.Seconds {
+	stream := s.blocksOf(f, a, f.splits && of.zero >= 2).stream
 	var move []moved
 	if !of.still {
 		move = s.movesOf(f, of, o)
@@ -214,7 +260,7 @@ func (s *searcher) floor(f *family, of sharding, a *again, n int, o *order) cost
 		kinds = append(kinds, k)
 	}
 	s.kindFloors = kinds
-	message := s.message(f, b.stream, o)
+	message := s.message(f, stream, o)
 	through += costmodel.Seconds(2*fr.sends) * message
 	micro := costmodel.Seconds(f.plan.MicroBatches)
 	best, head, tail := through, costmodel.Seconds(0), costmodel.Seconds(0)

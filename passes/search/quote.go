@@ -337,5 +337,6 @@ type quote struct {
 func (s *searcher) quote(p *point) quote {
 	s.keep(&s.kept, p.family, p.again, p.n, p.each())
 	s.needs = s.stateNeeds(s.needs[:0], p.family, p.of)
-	return quote{s.floor(p.family, p.of, p.again, p.n, p.order), s.most(p.family, &s.kept, s.needs)}
+	costs := s.costsOf(p.family, s.blocksOf(p.family, p.again, p.each()), p.order)
+	return quote{s.closed(p.family, p.of, p.again, p.n, p.order, costs), s.most(p.family, &s.kept, s.needs)}
 }

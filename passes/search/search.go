@@ -100,7 +100,8 @@ func newSearcher(p *Problem) (*searcher, error) {
 //
 // It is exact over its space, and the counts account for all of it. Three choices are solved rather than counted:
 // recompute_layers is the fewest blocks that fit, and recompute_every the least number that does, since time grows and memory
-// shrinks with either; groups of blocks (recompute_every above 1) are only tried with every block recomputed.
+// shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be, the fastest
+// number; groups of blocks (recompute_every above 1) are only tried with every block recomputed.
 // stage_layers is the split whose slowest stage is fastest, exactly, without a look at memory. recompute_split is tried
 // on request.
 func Search(p *Problem) (*Result, error) {
@@ -177,8 +178,9 @@ type hunt struct {
 
 // fit is a plan that fits, with its place in the space.
 type fit struct {
-	member *member
-	time   costmodel.Seconds
+	point point
+	place int
+	time  costmodel.Seconds
 }
 
 // best prices plans in ascending order of their bounds, until no bound is below the best time. A family is opened, and
@@ -205,14 +207,14 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	}
 	first := -1
 	for i, f := range h.fits {
-		if f.time <= h.fastest*(1+tie) && (first < 0 || f.member.place < h.fits[first].member.place) {
+		if f.time <= h.fastest*(1+tie) && (first < 0 || f.place < h.fits[first].place) {
 			first = i
 		}
 	}
 	if first < 0 {
 		return Priced{}, h.n, false
 	}
-	return s.priced(&h.fits[first].member.point), h.n, true
+	return s.priced(&h.fits[first].point), h.n, true
 }
 
 // start queues the families that may fit.
@@ -224,7 +226,7 @@ func (h *hunt) start() {
 			h.n.Infeasible += f.size
 		default:
 			if f.floor == 0 {
-				f.floor = h.s.familyFloor(f, &never, 0)
+				f.floor = h.s.familyFloor(f, &perhaps, 0)
 			}
 			h.queue = append(h.queue, entry{floor: f.floor, order: f.first, family: f})
 		}
@@ -258,13 +260,14 @@ func (h *hunt) members(b *branch) {
 }
 
 func (h *hunt) price(m *member) {
-	p := h.s.price(&m.point)
+	best := h.s.solve(m)
+	p := h.s.price(&best)
 	h.n.Simulated++
 	h.n.Priced++
 	if len(h.fits) == 0 || p.time < h.fastest {
 		h.fastest = p.time
 	}
-	h.fits = append(h.fits, fit{m, p.time})
+	h.fits = append(h.fits, fit{best, m.place, p.time})
 }
 
 // Price predicts one plan, legal or refused with the rules that it breaks. Pins are not looked at.
