@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -52,10 +51,10 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 	for i, a := range agains {
 		b := &branch{family: f, again: a, size: f.size / len(agains)}
 		b.first = f.first + i*b.size
-		for _, each := range f.eachOf(shardings) {
+		for j, each := range f.eachOf(shardings) {
 			n, over := s.fewest(f, &a, smallest, each)
-			if b.floor == 0 || over < b.over || over == b.over && n < b.n {
-				b.n, b.over, b.floor = n, over, math.MaxFloat64
+			if j == 0 || over < b.over || over == b.over && n < b.n {
+				b.n, b.over = n, over
 			}
 		}
 		if b.over == 0 {
