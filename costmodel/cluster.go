@@ -71,13 +71,6 @@ type Tier struct {
 	Oversubscription float64        `yaml:"oversubscription" min:"1" doc:"bandwidth below it over bandwidth above it; 1 if absent"`
 }
 
-// Measured names what planc calibrate wrote.
-type Measured struct {
-	By          string `yaml:"by" doc:"who or what measured, when"`
-	Collectives string `yaml:"collectives" doc:"CSV of sizes and times"`
-	GEMM        string `yaml:"gemm" doc:"CSV of shapes and times"`
-}
-
 // Devices is the number of devices of the whole cluster.
 func (c *Cluster) Devices() int { return c.Nodes * c.Node.Devices }
 
