@@ -93,6 +93,9 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		e.body.Id(e.name(n.Outs[0])).Index(jen.Lit(0)).Op("=").Id("float").Call(jen.Id("r").Dot("Scale").Op("/").Id("r").Dot("Tokens"))
 	},
 
+	ir.OpRounds: emitRounds, ir.OpRoute: emitRoute, ir.OpRouteGrad: emitRouteGrad,
+	ir.OpDispatch: emitPlaces("Dispatch"), ir.OpCombine: emitPlaces("Combine"), ir.OpDeal: emitPlaces("Deal"), ir.OpCollect: emitPlaces("Collect"),
+
 	ir.OpAccumulate: func(e *emitter, n *ir.Node) {
 		x := n.Args[0]
 		if n.Attr.Into == "loss" {

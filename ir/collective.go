@@ -15,7 +15,7 @@ func (n *Node) Collective(m Mesh) (Collective, bool) {
 		c.Bytes = n.Args[0].Type.LocalBytes(m)
 	case OpAllGather:
 		c.Bytes = n.Outs[0].Type.LocalBytes(m)
-	case OpCountTokens, OpLossReduce, OpGradNorm: // one f64
+	case OpCountTokens, OpRounds, OpLossReduce, OpGradNorm: // one f64
 		c.Op, c.Bytes = OpAllReduce, F64.Size()
 	default:
 		return c, false

@@ -10,6 +10,9 @@ import (
 // plan regroups nothing, and experts are replicated over all of them.
 func (p Plan) expertView(ranks View) (View, error) {
 	etp, ep := max(p.ETP, 1), max(p.EP, 1)
+	if etp*ep == 1 {
+		return nil, nil
+	}
 	stage := p.DP * p.CP * p.TP
 	if stage%(etp*ep) != 0 {
 		return nil, fmt.Errorf("ep %d · etp %d does not divide dp %d · cp %d · tp %d", ep, etp, p.DP, p.CP, p.TP)
@@ -82,4 +85,34 @@ func (p Plan) ExpertSlots(seq, experts, choices int) int {
 	rows := max(1, p.MicroBatch*p.DP/senders)
 	even := float64(local/rows*choices) / float64(experts)
 	return min(local, rows*int(math.Ceil(p.MoESlack*even))) * senders
+}
+
+// ExpertReplicas are the axes over which an expert has replicas, the major one first: edp, or all ranks of a stage where
+// experts do not regroup them.
+func ExpertReplicas(m Mesh) []Axis {
+	var names []Axis
+	switch {
+	case m.Has("edp"):
+		names = []Axis{"edp"}
+	case !m.Has("ep") && !m.Has("etp"):
+		names = []Axis{"dp", "cp", "tp"}
+	}
+	var out []Axis
+	for _, a := range names {
+		if m.Has(a) {
+			out = append(out, m.Expand([]Axis{a})...)
+		}
+	}
+	return m.majorFirst(out)
+}
+
+// majorFirst orders atoms as the ranks have them.
+func (m Mesh) majorFirst(atoms []Axis) []Axis {
+	var out []Axis
+	for _, x := range slices.Backward(m.Atoms) {
+		if slices.Contains(atoms, x.Name) {
+			out = append(out, x.Name)
+		}
+	}
+	return out
 }

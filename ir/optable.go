@@ -41,6 +41,7 @@ const (
 	OpPick
 	OpPickGrad
 	OpInvCount
+	OpRounds
 	OpRoute
 	OpRouteGrad
 	OpDispatch
@@ -163,6 +164,8 @@ var ops = [NumOps]opInfo{
 
 	// experts: the one rule of its own kind, since the permutation is data. The places of a round, dim, stay with the ranks
 	// that had the tokens; what finds no place waits for the next round.
+	OpRounds: {name: "rounds", ints: 1, text: "m* ->", effect: true, attrs: []string{"axes", "most"},
+		doc: "counts the rounds that the tokens need with so many places for each expert: the most of any rank of the axes"},
 	OpRoute: {name: "route", text: "m* !e, e -> m* k, m* k", optional: 1, grad: true, flops: 8,
 		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"},
 		doc:   "weights and indices of the k experts with the largest scores; gate makes scores of x, a bias counts in the choice alone"},

@@ -190,8 +190,8 @@ func (p Plan) Layouts(m Mesh) map[Region]Layout {
 	}
 	return map[Region]Layout{
 		Norm: stream, Attention: heads,
-		MLP:    {Batch: batch, FFN: tp},
-		VocabR: {Batch: batch, Vocab: tp},
-		Dispatch: p.dispatchLayout(m), Experts: {Expert: keep("ep"), SlotDim: keep("edp"), ExpertFFN: keep("etp")},
+		MLP:      {Batch: batch, FFN: tp},
+		VocabR:   {Batch: batch, Vocab: tp},
+		Dispatch: p.dispatchLayout(m), Experts: {Expert: keep("ep"), SlotDim: ExpertReplicas(m), ExpertFFN: keep("etp")},
 	}
 }

@@ -70,6 +70,7 @@ func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {
 			Resize(f, ir.Batch, plan.MicroBatch*plan.DP)
+			placesFor(f, plan)
 		}
 	}
 	return p, nil

@@ -79,7 +79,7 @@ func (sp *splitter) choose() {
 		}
 		made := map[*ir.Node]bool{}
 		ancestors(n, made)
-		goes, bound := sp.each, false
+		goes, bound := sp.each, n.Attr.Round // what rounds sum is made where they are
 		for m := range made {
 			goes = goes || !critical[m] && m.Op == ir.OpMatMul
 			bound = bound || !critical[m] && slices.ContainsFunc(m.Args, sp.bound)
