@@ -15,7 +15,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 
 	ir.OpAdd: emitLoop, ir.OpSub: emitLoop, ir.OpMul: emitLoop, ir.OpScale: emitLoop, ir.OpBroadcast: emitLoop, ir.OpCast: emitLoop,
 	ir.OpGelu: emitLoop, ir.OpGeluGrad: emitLoop, ir.OpGeluErf: emitLoop, ir.OpGeluErfGrad: emitLoop,
-	ir.OpSilu: emitLoop, ir.OpSiluGrad: emitLoop, ir.OpRelu: emitLoop, ir.OpReluGrad: emitLoop,
+	ir.OpSilu: emitLoop, ir.OpSiluGrad: emitLoop, ir.OpSigmoid: emitLoop, ir.OpSigmoidGrad: emitLoop, ir.OpRelu: emitLoop, ir.OpReluGrad: emitLoop,
 	ir.OpSoftcap: emitLoop, ir.OpSoftcapGrad: emitLoop,
 	ir.OpFused: emitLoop,
 

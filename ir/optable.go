@@ -14,6 +14,8 @@ const (
 	OpGeluErfGrad
 	OpSilu
 	OpSiluGrad
+	OpSigmoid
+	OpSigmoidGrad
 	OpRelu
 	OpReluGrad
 	OpSoftcap
@@ -95,6 +97,10 @@ var ops = [NumOps]opInfo{
 		doc: "x / (1 + exp(-x))"},
 	OpSiluGrad: {name: "silu_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 10, element: true,
 		doc: "dy times silu's derivative at x"},
+	OpSigmoid: {name: "sigmoid", text: "m* -> m*", grad: true, flops: 5, element: true,
+		doc: "1 / (1 + exp(-x))"},
+	OpSigmoidGrad: {name: "sigmoid_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 8, element: true,
+		doc: "dy times sigmoid's derivative at x"},
 	OpRelu: {name: "relu", text: "m* -> m*", grad: true, flops: 1, element: true,
 		doc: "max(x, 0)"},
 	OpReluGrad: {name: "relu_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 1, element: true,

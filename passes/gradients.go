@@ -45,6 +45,7 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpGelu:    pointwise(ir.OpGeluGrad),
 	ir.OpGeluErf: pointwise(ir.OpGeluErfGrad),
 	ir.OpSilu:    pointwise(ir.OpSiluGrad),
+	ir.OpSigmoid: pointwise(ir.OpSigmoidGrad),
 	ir.OpRelu:    pointwise(ir.OpReluGrad),
 	ir.OpSoftcap: pointwise(ir.OpSoftcapGrad),
 	ir.OpReduceSum: func(g *gradient, n *ir.Node, d []*ir.Value) {
