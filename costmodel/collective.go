@@ -57,7 +57,8 @@ func (r *Route) Time(b Bytes) Seconds {
 // CollectiveTime is the time of a collective on a buffer of b bytes: a rank's operand, or the gathered result of
 // an all_gather. It grows with the bytes, and no collective is cheaper in two parts.
 func (c *Cluster) CollectiveTime(op ir.Op, p Placement, b Bytes) Seconds {
-	r := c.Route(op, p)
+	var r Route
+	NCCL.route(&r, c, op, p)
 	return r.Time(b)
 }
 
@@ -80,33 +81,39 @@ type group struct {
 }
 
 // Route finds the ways of a collective over a group with a library's constants.
-func (k *Comm) Route(c *Cluster, op ir.Op, p Placement) Route {
+func (k *Comm) Route(c *Cluster, op ir.Op, p Placement) (r Route) {
+	k.route(&r, c, op, p)
+	return r
+}
+
+// route finds the ways into an empty Route.
+func (k *Comm) route(r *Route, c *Cluster, op ir.Op, p Placement) {
 	if rounds(op) == 0 {
 		panic("costmodel: " + op.String() + " is no collective")
 	}
-	r := Route{fill: k.Fill}
 	if p.Ranks() == 1 {
-		return Route{}
+		return
 	}
 	if c.IsCPU() {
-		return c.threads(op, p)
+		c.threads(r, op, p)
+		return
 	}
+	r.fill = k.Fill
 	g := k.group(c, op, p)
 	if op == ir.OpAllToAll {
-		g.direct(&r)
-		return r
+		g.direct(r)
+		return
 	}
-	g.rings(&r)
+	g.rings(r)
 	if op == ir.OpAllReduce && g.overNet {
-		g.trees(&r)
+		g.trees(r)
 	}
 	if op != ir.OpAllReduce && g.overNet && p.Local == 1 {
-		g.pat(&r)
+		g.pat(r)
 	}
 	if g.switches > 0 && p.Local > 1 && (op == ir.OpAllReduce || !g.overNet) {
-		g.nvls(&r)
+		g.nvls(r)
 	}
-	return r
 }
 
 func (k *Comm) group(c *Cluster, op ir.Op, p Placement) group {
