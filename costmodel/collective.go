@@ -120,15 +120,14 @@ func (k *Comm) group(c *Cluster, op ir.Op, p Placement) group {
 	g := group{k: k, op: op, local: float64(p.Local), nodes: float64(p.Nodes), ranks: float64(p.Ranks()), rounds: rounds(op),
 		hop: float64(c.Node.Link.Latency()), overNet: p.Nodes > 1}
 	rate := k.link(c)
-	g.near = float64(c.link(p.Local)) * or(c.Measured.LinkEfficiency, rate.Ring)
+	g.near = float64(c.link(p.Local)) * rate.Ring
 	if c.Node.SHARP {
 		g.switches = float64(c.Node.Link.Bandwidth) * rate.Switch
 	}
 	g.ring, g.spread = math.Inf(1), math.Inf(1)
 	if g.overNet {
 		far := c.reach(p)
-		reached := or(c.Measured.NetworkEfficiency, k.Network)
-		g.far, g.ring, g.spread = float64(far.latency), float64(far.ring)*reached, float64(far.spread)*reached
+		g.far, g.ring, g.spread = float64(far.latency), float64(far.ring)*k.Network, float64(far.spread)*k.Network
 		g.hopsUp = float64(bits.Len(uint(p.Nodes - 1)))
 		g.rails = len(c.Network) > 0 && c.Network[0].Rails
 	}
