@@ -57,9 +57,6 @@ func GeluErfGrad[F Float](x F) F {
 
 func phi(x float64) float64 { return 0.5 * math.Erfc(-x*(1/math.Sqrt2)) }
 
-// Sigmoid is 1/(1 + exp(-x)).
-func Sigmoid[F Float](x F) F { return F(sigmoid[F](float64(x))) }
-
 // SigmoidGrad is the derivative of Sigmoid.
 func SigmoidGrad[F Float](x F) F {
 	s := sigmoid[F](float64(x))
