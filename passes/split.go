@@ -74,7 +74,7 @@ func (sp *splitter) choose() {
 		sp.stays[n] = true
 	}
 	for _, n := range sp.back.Nodes {
-		if n.Op != ir.OpAccumulate {
+		if sp.stays[n] = sp.stays[n] || n.Op == ir.OpRounds || n.Attr.Round; n.Op != ir.OpAccumulate {
 			continue
 		}
 		made := map[*ir.Node]bool{}
