@@ -16,13 +16,14 @@ type hfMixtral struct {
 }
 
 var absentMixtral = hfMixtral{hfDecoder: hfDecoder{ModelType: Mixtral, Vocab: 32000, Hidden: 4096, FFN: 14336, Layers: 32, Heads: 32, KVHeads: 8,
-	Positions: 4096 * 32, InitStd: 0.02, NormEps: 1e-5, Theta: 1e6}, Activation: "silu", Experts: 8, Choices: 2, Balance: 0.001}
+	Positions: 4096 * 32, InitStd: 0.02, NormEps: 1e-5}, Activation: "silu", Experts: 8, Choices: 2, Balance: 0.001}
 
 func mixtralConfig(s *source, hf *hfMixtral) *Config {
 	c := s.decoder(Mixtral, &hf.hfDecoder, hf.Activation)
 	c.Window = hf.Window
 	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.FFN, true, 1
-	return s.turned(c, &hf.hfDecoder, hf.Parameters)
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling, parameters: hf.Parameters})
+	return c
 }
 
 // hfExperts are the keys of the experts of Qwen's models.
