@@ -13,7 +13,11 @@ func (e *emitter) where(d ir.Extent) jen.Code {
 	if isZigzag(d) {
 		return e.zigzag(d)
 	}
-	return jen.Qual(cpuPath, "Where").Values(jen.Dict{jen.Id("At"): e.offset(d)})
+	fields := jen.Dict{}
+	if len(d.Axes) > 0 {
+		fields[jen.Id("At")] = e.offset(d)
+	}
+	return jen.Qual(cpuPath, "Where").Values(fields)
 }
 
 // zigzag names the rank's part of a dim in zigzag order; it declares the name where the function first asks for it.

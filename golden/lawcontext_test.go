@@ -23,7 +23,9 @@ func contextPlan(layers, dp, cp, tp int, kind string, change func(p *ir.Plan)) i
 
 // contextPlans are those of a kind.
 func contextPlans(layers int, kind string) []ir.Plan {
-	plan := func(dp, cp, tp int, change func(p *ir.Plan)) ir.Plan { return contextPlan(layers, dp, cp, tp, kind, change) }
+	plan := func(dp, cp, tp int, change func(p *ir.Plan)) ir.Plan {
+		return contextPlan(layers, dp, cp, tp, kind, change)
+	}
 	return []ir.Plan{
 		plan(1, 2, 1, nil),
 		plan(1, 4, 1, func(p *ir.Plan) { p.Recompute, p.RecomputeLayers = "full", layers }),

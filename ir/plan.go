@@ -152,7 +152,7 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 		case a == "dp" && p.sharedReplicas() > 1 && p.sharedReplicas() < n:
 			k := p.sharedReplicas()
 			if n%k != 0 {
-				return Mesh{}, fmt.Errorf("dp %d is no multiple of %d, which zero_group %d makes of it", n, k, p.ZeroGroup)
+				return Mesh{}, fmt.Errorf("dp %d is no multiple of zero_group %d%s", n, p.ZeroGroup, map[bool]string{true: fmt.Sprintf(" / cp %d", p.CP)}[k < p.ZeroGroup])
 			}
 			fine = append(fine, Atom{"inner", k}, Atom{"outer", n / k})
 		case a == "cp" && p.CPKind == "heads" && kvHeads > 0:

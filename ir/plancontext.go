@@ -9,6 +9,14 @@ import (
 // cp_kind: gather joins K and V on each rank; heads gives each rank all positions of some heads instead, and back; ring
 // attends to the share of one rank after the other.
 
+// ContextRules say which cp_kind goes with cp.
+var ContextRules = []PlanRule{
+	{"cp_kind", "cp_kind is none where cp is 1, and only there", func(p *Plan) bool { return (p.CP == 1) == (p.CPKind == "none") }},
+	{"cp_kind", "cp_kind is none, gather or heads (ring is not there yet)", func(p *Plan) bool {
+		return slices.Contains([]string{"none", "gather", "heads"}, p.CPKind)
+	}},
+}
+
 // contexts are the axes that split seq over cp. gather and ring have it in zigzag order, so that causal ranks have equal
 // work; heads need not, since each rank has all positions of its heads.
 func (p Plan) contexts(m Mesh) []Axis {
