@@ -266,7 +266,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
-	s.m, s.k, s.acc = r1-r0, g.kb, 0
+	s.k, s.acc = g.kb, 0
 	if g.acc || g.p0 > 0 {
 		s.acc = 1
 	}
@@ -281,6 +281,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 			s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
 		}
 		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
+		s.m = r1 - r0
 		e.multiply((*byte)(unsafe.Pointer(s)))
 	}
 	s.c, s.a, s.b = nil, nil, nil

@@ -32,38 +32,43 @@ const (
 	stripCS, stripAI, stripAP         = 24, 32, 40
 	stripBP, stripPanel               = 48, 56
 	stripM, stripK, stripAcc, stripNs = 64, 72, 80, 88
-	stripMask                         = 96
+	stripMask, stripAt                = 96, 160
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
 //
 //	for r, j := range [rows, cols] { c[r,j] = (c[r,j] if acc) + sum_p a[r,p]*b[p,j] }
 //
-// with one fused multiply-add for each p in its order. So an element's bits depend on its row and its column alone.
+// with one fused multiply-add for each p in its order. It changes the strip's m and at. So an element's bits depend on its row and its column alone.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
 		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
 	c.Pragma("noescape")
 	g := &gemm{micro: m, c: c, t: operand.Mem{Base: c.Load(c.Param("s"), c.GP64())}}
-	g.a, g.b, g.crow, g.left = c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	g.b, g.crow = c.GP64(), c.GP64()
 	g.ai, g.ap, g.bp, g.cs = c.GP64(), c.GP64(), c.GP64(), c.GP64()
 	for _, x := range []struct {
 		to reg.GPVirtual
 		at int
-	}{{g.a, stripA}, {g.crow, stripC}, {g.left, stripM}, {g.ai, stripAI}, {g.ap, stripAP}, {g.bp, stripBP}, {g.cs, stripCS}} {
+	}{{g.crow, stripC}, {g.ai, stripAI}, {g.ap, stripAP}, {g.bp, stripBP}, {g.cs, stripCS}} {
 		c.MOVQ(g.t.Offset(x.at), x.to)
 	}
+	first := c.GP64()
+	c.MOVQ(g.t.Offset(stripA), first)
+	c.MOVQ(first, g.t.Offset(stripAt))
 	m.setup(c, g.t)
 	c.Label("panels")
-	c.CMPQ(g.left, operand.U8(m.rows))
+	c.CMPQ(g.t.Offset(stripM), operand.U8(m.rows))
 	c.JL(operand.LabelRef("tail"))
 	g.panel(m.rows)
-	c.ADDQ(g.t.Offset(stripPanel), g.a)
-	c.SUBQ(operand.U8(m.rows), g.left)
+	next := c.GP64()
+	c.MOVQ(g.t.Offset(stripPanel), next)
+	c.ADDQ(next, g.t.Offset(stripAt))
+	c.SUBQ(operand.U8(m.rows), g.t.Offset(stripM))
 	c.JMP(operand.LabelRef("panels"))
 	c.Label("tail")
 	for r := 1; r < m.rows; r++ {
-		c.CMPQ(g.left, operand.U8(r))
+		c.CMPQ(g.t.Offset(stripM), operand.U8(r))
 		c.JEQ(operand.LabelRef(fmt.Sprint("rows", r)))
 	}
 	c.VZEROUPPER()
@@ -81,8 +86,7 @@ type gemm struct {
 	*micro
 	c              *build.Context
 	t              operand.Mem
-	a, b           reg.GPVirtual // this panel's first element, b's row p
-	crow, left     reg.GPVirtual // c's row, rows to do
+	b, crow        reg.GPVirtual // b's row p, c's row
 	ai, ap, bp, cs reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p, c's from row to row
 }
 
@@ -106,7 +110,7 @@ func (g *gemm) panel(rows int) {
 	for i := range bases {
 		bases[i] = c.GP64()
 		if i == 0 {
-			c.MOVQ(g.a, bases[0])
+			c.MOVQ(g.t.Offset(stripAt), bases[0])
 			continue
 		}
 		c.LEAQ(operand.Mem{Base: bases[i-1], Index: g.ai, Scale: 2}, bases[i])
@@ -115,7 +119,54 @@ func (g *gemm) panel(rows int) {
 	c.MOVQ(g.t.Offset(stripB), g.b)
 	k := c.GP64()
 	c.MOVQ(g.t.Offset(stripK), k)
+	if rows == g.rows {
+		g.fours(k, bases, label)
+	}
 	c.Label(label("k"))
+	g.step(rows, bases)
+	c.DECQ(k)
+	c.JNZ(operand.LabelRef(label("k")))
+	c.Label(label("end"))
+	g.end(rows, label)
+}
+
+// fours does steps of k four at a time. Meanwhile it asks for the next panel of a, where that lies in rows: of each row
+// the line at the same k, again and again until k has passed it.
+func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
+	c := g.c
+	c.SUBQ(operand.U8(4), k)
+	c.JL(operand.LabelRef(label("few")))
+	ahead, back := c.GP64(), c.GP64()
+	c.MOVQ(bases[0], ahead)
+	c.ADDQ(g.t.Offset(stripPanel), ahead)
+	c.IMUL3Q(operand.I32(-g.rows), g.ai, back)
+	c.LEAQ(operand.Mem{Base: back, Index: g.ap, Scale: 4}, back)
+	c.Label(label("fours"))
+	for range 4 {
+		for r := range g.rows / 4 {
+			at := operand.Mem{Base: ahead}
+			if r > 0 {
+				at.Index, at.Scale = g.ai, uint8(r)
+			}
+			c.PREFETCHT1(at)
+		}
+		c.LEAQ(operand.Mem{Base: ahead, Index: g.ai, Scale: uint8(g.rows / 6)}, ahead)
+		if g.rows == 12 {
+			c.ADDQ(g.ai, ahead)
+		}
+		g.step(g.rows, bases)
+	}
+	c.ADDQ(back, ahead)
+	c.SUBQ(operand.U8(4), k)
+	c.JGE(operand.LabelRef(label("fours")))
+	c.Label(label("few"))
+	c.ADDQ(operand.U8(4), k)
+	c.JZ(operand.LabelRef(label("end")))
+}
+
+// step is one k of so many rows.
+func (g *gemm) step(rows int, bases []reg.GPVirtual) {
+	c := g.c
 	for half := range 2 {
 		g.load(c, operand.Mem{Base: g.b, Disp: half * g.lanes * g.bytes}, g.vec(g.operands+half))
 	}
@@ -134,9 +185,6 @@ func (g *gemm) panel(rows int) {
 		c.ADDQ(g.ap, base)
 	}
 	c.ADDQ(g.bp, g.b)
-	c.DECQ(k)
-	c.JNZ(operand.LabelRef(label("k")))
-	g.end(rows, label)
 }
 
 // prefetch asks for the next panel's part of c.
