@@ -280,6 +280,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 		} else {
 			s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
 		}
+		s.next = uintptr(s.b) + uintptr(g.kb)*s.bp
 		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
 		s.m = r1 - r0
 		e.multiply((*byte)(unsafe.Pointer(s)))

@@ -19,6 +19,7 @@ type strip struct {
 	cols    int
 	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
 	at      uintptr   // the assembly's: where this panel of a begins
+	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.

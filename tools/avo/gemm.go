@@ -32,25 +32,25 @@ const (
 	stripCS, stripAI, stripAP         = 24, 32, 40
 	stripBP, stripPanel               = 48, 56
 	stripM, stripK, stripAcc, stripNs = 64, 72, 80, 88
-	stripMask, stripAt                = 96, 160
+	stripMask, stripAt, stripNext     = 96, 160, 168
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
 //
 //	for r, j := range [rows, cols] { c[r,j] = (c[r,j] if acc) + sum_p a[r,p]*b[p,j] }
 //
-// with one fused multiply-add for each p in its order. It changes the strip's m and at. So an element's bits depend on its row and its column alone.
+// with one fused multiply-add for each p in its order. It changes the strip's m, at and next. So an element's bits depend on its row and its column alone.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
 		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
 	c.Pragma("noescape")
 	g := &gemm{micro: m, c: c, t: operand.Mem{Base: c.Load(c.Param("s"), c.GP64())}}
 	g.b, g.crow = c.GP64(), c.GP64()
-	g.ai, g.ap, g.bp, g.cs = c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	g.ai, g.ap, g.bp = c.GP64(), c.GP64(), c.GP64()
 	for _, x := range []struct {
 		to reg.GPVirtual
 		at int
-	}{{g.crow, stripC}, {g.ai, stripAI}, {g.ap, stripAP}, {g.bp, stripBP}, {g.cs, stripCS}} {
+	}{{g.crow, stripC}, {g.ai, stripAI}, {g.ap, stripAP}, {g.bp, stripBP}} {
 		c.MOVQ(g.t.Offset(x.at), x.to)
 	}
 	first := c.GP64()
@@ -84,14 +84,21 @@ func (m *micro) emit(c *build.Context) {
 // gemm is a micro while its function is written.
 type gemm struct {
 	*micro
-	c              *build.Context
-	t              operand.Mem
-	b, crow        reg.GPVirtual // b's row p, c's row
-	ai, ap, bp, cs reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p, c's from row to row
+	c          *build.Context
+	t          operand.Mem
+	b, crow    reg.GPVirtual // b's row p, c's row
+	ai, ap, bp reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p
 }
 
 // sum is the register of a tile's row and half.
 func (g *gemm) sum(r, half int) reg.VecPhysical { return g.vec(g.first + 2*r + half) }
+
+// cs is the bytes from a row of c to the next.
+func (g *gemm) cs() reg.GPVirtual {
+	cs := g.c.GP64()
+	g.c.MOVQ(g.t.Offset(stripCS), cs)
+	return cs
+}
 
 // cell is c at the current row.
 func (g *gemm) cell(half int) operand.Mem {
@@ -131,12 +138,14 @@ func (g *gemm) panel(rows int) {
 }
 
 // fours does steps of k four at a time. Meanwhile it asks for the next panel of a, where that lies in rows: of each row
-// the line at the same k, again and again until k has passed it.
+// the line at the same k, again and again until k has passed it. And it asks for some of what the strip says is wanted
+// next: of a packed panel of b all in two thirds of a part's panels of a.
 func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c := g.c
 	c.SUBQ(operand.U8(4), k)
 	c.JL(operand.LabelRef(label("few")))
-	ahead, back := c.GP64(), c.GP64()
+	ahead, back, want := c.GP64(), c.GP64(), c.GP64()
+	c.MOVQ(g.t.Offset(stripNext), want)
 	c.MOVQ(bases[0], ahead)
 	c.ADDQ(g.t.Offset(stripPanel), ahead)
 	c.IMUL3Q(operand.I32(-g.rows), g.ai, back)
@@ -156,9 +165,12 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 		}
 		g.step(g.rows, bases)
 	}
+	c.PREFETCHT1(operand.Mem{Base: want})
+	c.ADDQ(operand.U8(64), want)
 	c.ADDQ(back, ahead)
 	c.SUBQ(operand.U8(4), k)
 	c.JGE(operand.LabelRef(label("fours")))
+	c.MOVQ(want, g.t.Offset(stripNext))
 	c.Label(label("few"))
 	c.ADDQ(operand.U8(4), k)
 	c.JZ(operand.LabelRef(label("end")))
@@ -189,8 +201,8 @@ func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 
 // prefetch asks for the next panel's part of c.
 func (g *gemm) prefetch() {
-	row := g.c.GP64()
-	g.c.MOVQ(g.cs, row)
+	row, cs := g.c.GP64(), g.cs()
+	g.c.MOVQ(cs, row)
 	g.c.IMUL3Q(operand.U8(g.rows), row, row)
 	g.c.ADDQ(g.crow, row)
 	for r := range g.rows {
@@ -199,7 +211,7 @@ func (g *gemm) prefetch() {
 			g.c.PREFETCHT0(operand.Mem{Base: row, Disp: 64})
 		}
 		if r < g.rows-1 {
-			g.c.ADDQ(g.cs, row)
+			g.c.ADDQ(cs, row)
 		}
 	}
 }
@@ -217,7 +229,7 @@ func (g *gemm) begin(rows int, label func(string) string) {
 	c.JMP(operand.LabelRef(label("begun")))
 	c.Label(label("acc"))
 	g.masks(c, g.t)
-	row := c.GP64()
+	row, cs := c.GP64(), g.cs()
 	c.MOVQ(g.crow, row)
 	for r := range rows {
 		for half := range 2 {
@@ -225,7 +237,7 @@ func (g *gemm) begin(rows int, label func(string) string) {
 			at.Base = row
 			g.maskedLoad(c, half, at, g.sum(r, half))
 		}
-		c.ADDQ(g.cs, row)
+		c.ADDQ(cs, row)
 	}
 	c.Label(label("begun"))
 }
@@ -245,10 +257,11 @@ func (g *gemm) end(rows int, label func(string) string) {
 
 // each does something with each half of each row of c.
 func (g *gemm) each(rows int, do func(r, half int)) {
+	cs := g.cs()
 	for r := range rows {
 		for half := range 2 {
 			do(r, half)
 		}
-		g.c.ADDQ(g.cs, g.crow)
+		g.c.ADDQ(cs, g.crow)
 	}
 }
