@@ -14,53 +14,22 @@ TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-8
 	MOVQ CX, 160(AX)
 
 panels:
-	CMPQ   64(AX), $0x06
-	JL     tail
-	CMPQ   80(AX), $0x00
-	JNE    acc_6
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-	VXORPS Y14, Y14, Y14
-	VXORPS Y15, Y15, Y15
-	JMP    begun_6
-
-acc_6:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
+	CMPQ       64(AX), $0x06
+	JL         tail
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	VXORPS     Y12, Y12, Y12
+	VXORPS     Y13, Y13, Y13
+	VXORPS     Y14, Y14, Y14
+	VXORPS     Y15, Y15, Y15
 	MOVQ       24(AX), R8
 	MOVQ       DX, CX
-	VMASKMOVPS (CX), Y0, Y4
-	VMASKMOVPS 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y6
-	VMASKMOVPS 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y8
-	VMASKMOVPS 32(CX), Y1, Y9
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y10
-	VMASKMOVPS 32(CX), Y1, Y11
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y12
-	VMASKMOVPS 32(CX), Y1, Y13
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y14
-	VMASKMOVPS 32(CX), Y1, Y15
-	ADDQ       R8, CX
-
-begun_6:
-	MOVQ       24(AX), R8
-	MOVQ       R8, CX
-	IMUL3Q     $0x06, CX, CX
-	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	ADDQ       R8, CX
 	PREFETCHT0 (CX)
@@ -225,6 +194,44 @@ k_6:
 	JNZ          k_6
 
 end_6:
+	CMPQ       80(AX), $0x00
+	JE         added_6
+	MOVQ       24(AX), R8
+	MOVQ       DX, CX
+	VMOVUPS    96(AX), Y0
+	VMOVUPS    128(AX), Y1
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y4, Y4
+	VMASKMOVPS 32(CX), Y1, Y3
+	VADDPS     Y3, Y5, Y5
+	ADDQ       R8, CX
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y6, Y6
+	VMASKMOVPS 32(CX), Y1, Y3
+	VADDPS     Y3, Y7, Y7
+	ADDQ       R8, CX
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y8, Y8
+	VMASKMOVPS 32(CX), Y1, Y3
+	VADDPS     Y3, Y9, Y9
+	ADDQ       R8, CX
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y10, Y10
+	VMASKMOVPS 32(CX), Y1, Y3
+	VADDPS     Y3, Y11, Y11
+	ADDQ       R8, CX
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y12, Y12
+	VMASKMOVPS 32(CX), Y1, Y3
+	VADDPS     Y3, Y13, Y13
+	ADDQ       R8, CX
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y14, Y14
+	VMASKMOVPS 32(CX), Y1, Y3
+	VADDPS     Y3, Y15, Y15
+	ADDQ       R8, CX
+
+added_6:
 	CMPQ    88(AX), $0x10
 	JNE     narrow_6
 	MOVQ    24(AX), CX
@@ -292,25 +299,11 @@ tail:
 	RET
 
 rows1:
-	CMPQ   80(AX), $0x00
-	JNE    acc_1
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	JMP    begun_1
-
-acc_1:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), BX
-	MOVQ       DX, CX
-	VMASKMOVPS (CX), Y0, Y4
-	VMASKMOVPS 32(CX), Y1, Y5
-	ADDQ       BX, CX
-
-begun_1:
-	MOVQ 160(AX), BX
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R8
+	MOVQ   160(AX), BX
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R8
 
 k_1:
 	VMOVUPS      (CX), Y0
@@ -322,13 +315,26 @@ k_1:
 	ADDQ         DI, CX
 	DECQ         R8
 	JNZ          k_1
-	CMPQ         88(AX), $0x10
-	JNE          narrow_1
-	MOVQ         24(AX), AX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_1
+	CMPQ         80(AX), $0x00
+	JE           added_1
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y4, Y4
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y5, Y5
+	ADDQ         BX, CX
+
+added_1:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_1
+	MOVQ    24(AX), AX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_1
 
 narrow_1:
 	VMOVUPS    96(AX), Y0
@@ -343,30 +349,13 @@ stored_1:
 	RET
 
 rows2:
-	CMPQ   80(AX), $0x00
-	JNE    acc_2
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	JMP    begun_2
-
-acc_2:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPS (CX), Y0, Y4
-	VMASKMOVPS 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y6
-	VMASKMOVPS 32(CX), Y1, Y7
-	ADDQ       R8, CX
-
-begun_2:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_2:
 	VMOVUPS      (CX), Y0
@@ -381,16 +370,34 @@ k_2:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_2
-	CMPQ         88(AX), $0x10
-	JNE          narrow_2
-	MOVQ         24(AX), AX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y6, (DX)
-	VMOVUPS      Y7, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_2
+	CMPQ         80(AX), $0x00
+	JE           added_2
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y4, Y4
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y6, Y6
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y7, Y7
+	ADDQ         BX, CX
+
+added_2:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_2
+	MOVQ    24(AX), AX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y6, (DX)
+	VMOVUPS Y7, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_2
 
 narrow_2:
 	VMOVUPS    96(AX), Y0
@@ -408,35 +415,15 @@ stored_2:
 	RET
 
 rows3:
-	CMPQ   80(AX), $0x00
-	JNE    acc_3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
-	JMP    begun_3
-
-acc_3:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPS (CX), Y0, Y4
-	VMASKMOVPS 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y6
-	VMASKMOVPS 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y8
-	VMASKMOVPS 32(CX), Y1, Y9
-	ADDQ       R8, CX
-
-begun_3:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_3:
 	VMOVUPS      (CX), Y0
@@ -454,19 +441,42 @@ k_3:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_3
-	CMPQ         88(AX), $0x10
-	JNE          narrow_3
-	MOVQ         24(AX), AX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y6, (DX)
-	VMOVUPS      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y8, (DX)
-	VMOVUPS      Y9, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_3
+	CMPQ         80(AX), $0x00
+	JE           added_3
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y4, Y4
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y6, Y6
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y7, Y7
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y8, Y8
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y9, Y9
+	ADDQ         BX, CX
+
+added_3:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_3
+	MOVQ    24(AX), AX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y6, (DX)
+	VMOVUPS Y7, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y8, (DX)
+	VMOVUPS Y9, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_3
 
 narrow_3:
 	VMOVUPS    96(AX), Y0
@@ -487,8 +497,6 @@ stored_3:
 	RET
 
 rows4:
-	CMPQ   80(AX), $0x00
-	JNE    acc_4
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
@@ -497,32 +505,11 @@ rows4:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
-	JMP    begun_4
-
-acc_4:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPS (CX), Y0, Y4
-	VMASKMOVPS 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y6
-	VMASKMOVPS 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y8
-	VMASKMOVPS 32(CX), Y1, Y9
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y10
-	VMASKMOVPS 32(CX), Y1, Y11
-	ADDQ       R8, CX
-
-begun_4:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_4:
 	VMOVUPS      (CX), Y0
@@ -544,22 +531,50 @@ k_4:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_4
-	CMPQ         88(AX), $0x10
-	JNE          narrow_4
-	MOVQ         24(AX), AX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y6, (DX)
-	VMOVUPS      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y8, (DX)
-	VMOVUPS      Y9, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y10, (DX)
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_4
+	CMPQ         80(AX), $0x00
+	JE           added_4
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y4, Y4
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y6, Y6
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y7, Y7
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y8, Y8
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y9, Y9
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y10, Y10
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y11, Y11
+	ADDQ         BX, CX
+
+added_4:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_4
+	MOVQ    24(AX), AX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y6, (DX)
+	VMOVUPS Y7, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y8, (DX)
+	VMOVUPS Y9, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y10, (DX)
+	VMOVUPS Y11, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_4
 
 narrow_4:
 	VMOVUPS    96(AX), Y0
@@ -583,8 +598,6 @@ stored_4:
 	RET
 
 rows5:
-	CMPQ   80(AX), $0x00
-	JNE    acc_5
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
@@ -595,35 +608,11 @@ rows5:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
-	JMP    begun_5
-
-acc_5:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPS (CX), Y0, Y4
-	VMASKMOVPS 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y6
-	VMASKMOVPS 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y8
-	VMASKMOVPS 32(CX), Y1, Y9
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y10
-	VMASKMOVPS 32(CX), Y1, Y11
-	ADDQ       R8, CX
-	VMASKMOVPS (CX), Y0, Y12
-	VMASKMOVPS 32(CX), Y1, Y13
-	ADDQ       R8, CX
-
-begun_5:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_5:
 	VMOVUPS      (CX), Y0
@@ -648,25 +637,58 @@ k_5:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_5
-	CMPQ         88(AX), $0x10
-	JNE          narrow_5
-	MOVQ         24(AX), AX
-	VMOVUPS      Y4, (DX)
-	VMOVUPS      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y6, (DX)
-	VMOVUPS      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y8, (DX)
-	VMOVUPS      Y9, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y10, (DX)
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Y12, (DX)
-	VMOVUPS      Y13, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_5
+	CMPQ         80(AX), $0x00
+	JE           added_5
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y4, Y4
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y6, Y6
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y7, Y7
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y8, Y8
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y9, Y9
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y10, Y10
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y11, Y11
+	ADDQ         BX, CX
+	VMASKMOVPS   (CX), Y0, Y2
+	VADDPS       Y2, Y12, Y12
+	VMASKMOVPS   32(CX), Y1, Y3
+	VADDPS       Y3, Y13, Y13
+	ADDQ         BX, CX
+
+added_5:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_5
+	MOVQ    24(AX), AX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y6, (DX)
+	VMOVUPS Y7, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y8, (DX)
+	VMOVUPS Y9, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y10, (DX)
+	VMOVUPS Y11, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPS Y12, (DX)
+	VMOVUPS Y13, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_5
 
 narrow_5:
 	VMOVUPS    96(AX), Y0
@@ -704,53 +726,22 @@ TEXT ·gemmF64AVX2(SB), NOSPLIT, $0-8
 	MOVQ CX, 160(AX)
 
 panels:
-	CMPQ   64(AX), $0x06
-	JL     tail
-	CMPQ   80(AX), $0x00
-	JNE    acc_6
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-	VXORPS Y14, Y14, Y14
-	VXORPS Y15, Y15, Y15
-	JMP    begun_6
-
-acc_6:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
+	CMPQ       64(AX), $0x06
+	JL         tail
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	VXORPS     Y12, Y12, Y12
+	VXORPS     Y13, Y13, Y13
+	VXORPS     Y14, Y14, Y14
+	VXORPS     Y15, Y15, Y15
 	MOVQ       24(AX), R8
 	MOVQ       DX, CX
-	VMASKMOVPD (CX), Y0, Y4
-	VMASKMOVPD 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y6
-	VMASKMOVPD 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y8
-	VMASKMOVPD 32(CX), Y1, Y9
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y10
-	VMASKMOVPD 32(CX), Y1, Y11
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y12
-	VMASKMOVPD 32(CX), Y1, Y13
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y14
-	VMASKMOVPD 32(CX), Y1, Y15
-	ADDQ       R8, CX
-
-begun_6:
-	MOVQ       24(AX), R8
-	MOVQ       R8, CX
-	IMUL3Q     $0x06, CX, CX
-	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	ADDQ       R8, CX
 	PREFETCHT0 (CX)
@@ -915,6 +906,44 @@ k_6:
 	JNZ          k_6
 
 end_6:
+	CMPQ       80(AX), $0x00
+	JE         added_6
+	MOVQ       24(AX), R8
+	MOVQ       DX, CX
+	VMOVUPS    96(AX), Y0
+	VMOVUPS    128(AX), Y1
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y4, Y4
+	VMASKMOVPD 32(CX), Y1, Y3
+	VADDPD     Y3, Y5, Y5
+	ADDQ       R8, CX
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y6, Y6
+	VMASKMOVPD 32(CX), Y1, Y3
+	VADDPD     Y3, Y7, Y7
+	ADDQ       R8, CX
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y8, Y8
+	VMASKMOVPD 32(CX), Y1, Y3
+	VADDPD     Y3, Y9, Y9
+	ADDQ       R8, CX
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y10, Y10
+	VMASKMOVPD 32(CX), Y1, Y3
+	VADDPD     Y3, Y11, Y11
+	ADDQ       R8, CX
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y12, Y12
+	VMASKMOVPD 32(CX), Y1, Y3
+	VADDPD     Y3, Y13, Y13
+	ADDQ       R8, CX
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y14, Y14
+	VMASKMOVPD 32(CX), Y1, Y3
+	VADDPD     Y3, Y15, Y15
+	ADDQ       R8, CX
+
+added_6:
 	CMPQ    88(AX), $0x08
 	JNE     narrow_6
 	MOVQ    24(AX), CX
@@ -982,25 +1011,11 @@ tail:
 	RET
 
 rows1:
-	CMPQ   80(AX), $0x00
-	JNE    acc_1
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	JMP    begun_1
-
-acc_1:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), BX
-	MOVQ       DX, CX
-	VMASKMOVPD (CX), Y0, Y4
-	VMASKMOVPD 32(CX), Y1, Y5
-	ADDQ       BX, CX
-
-begun_1:
-	MOVQ 160(AX), BX
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R8
+	MOVQ   160(AX), BX
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R8
 
 k_1:
 	VMOVUPD      (CX), Y0
@@ -1012,13 +1027,26 @@ k_1:
 	ADDQ         DI, CX
 	DECQ         R8
 	JNZ          k_1
-	CMPQ         88(AX), $0x08
-	JNE          narrow_1
-	MOVQ         24(AX), AX
-	VMOVUPD      Y4, (DX)
-	VMOVUPD      Y5, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_1
+	CMPQ         80(AX), $0x00
+	JE           added_1
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y4, Y4
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y5, Y5
+	ADDQ         BX, CX
+
+added_1:
+	CMPQ    88(AX), $0x08
+	JNE     narrow_1
+	MOVQ    24(AX), AX
+	VMOVUPD Y4, (DX)
+	VMOVUPD Y5, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_1
 
 narrow_1:
 	VMOVUPS    96(AX), Y0
@@ -1033,30 +1061,13 @@ stored_1:
 	RET
 
 rows2:
-	CMPQ   80(AX), $0x00
-	JNE    acc_2
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	JMP    begun_2
-
-acc_2:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPD (CX), Y0, Y4
-	VMASKMOVPD 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y6
-	VMASKMOVPD 32(CX), Y1, Y7
-	ADDQ       R8, CX
-
-begun_2:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_2:
 	VMOVUPD      (CX), Y0
@@ -1071,16 +1082,34 @@ k_2:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_2
-	CMPQ         88(AX), $0x08
-	JNE          narrow_2
-	MOVQ         24(AX), AX
-	VMOVUPD      Y4, (DX)
-	VMOVUPD      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y6, (DX)
-	VMOVUPD      Y7, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_2
+	CMPQ         80(AX), $0x00
+	JE           added_2
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y4, Y4
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y6, Y6
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y7, Y7
+	ADDQ         BX, CX
+
+added_2:
+	CMPQ    88(AX), $0x08
+	JNE     narrow_2
+	MOVQ    24(AX), AX
+	VMOVUPD Y4, (DX)
+	VMOVUPD Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y6, (DX)
+	VMOVUPD Y7, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_2
 
 narrow_2:
 	VMOVUPS    96(AX), Y0
@@ -1098,35 +1127,15 @@ stored_2:
 	RET
 
 rows3:
-	CMPQ   80(AX), $0x00
-	JNE    acc_3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
-	JMP    begun_3
-
-acc_3:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPD (CX), Y0, Y4
-	VMASKMOVPD 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y6
-	VMASKMOVPD 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y8
-	VMASKMOVPD 32(CX), Y1, Y9
-	ADDQ       R8, CX
-
-begun_3:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_3:
 	VMOVUPD      (CX), Y0
@@ -1144,19 +1153,42 @@ k_3:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_3
-	CMPQ         88(AX), $0x08
-	JNE          narrow_3
-	MOVQ         24(AX), AX
-	VMOVUPD      Y4, (DX)
-	VMOVUPD      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y6, (DX)
-	VMOVUPD      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y8, (DX)
-	VMOVUPD      Y9, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_3
+	CMPQ         80(AX), $0x00
+	JE           added_3
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y4, Y4
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y6, Y6
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y7, Y7
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y8, Y8
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y9, Y9
+	ADDQ         BX, CX
+
+added_3:
+	CMPQ    88(AX), $0x08
+	JNE     narrow_3
+	MOVQ    24(AX), AX
+	VMOVUPD Y4, (DX)
+	VMOVUPD Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y6, (DX)
+	VMOVUPD Y7, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y8, (DX)
+	VMOVUPD Y9, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_3
 
 narrow_3:
 	VMOVUPS    96(AX), Y0
@@ -1177,8 +1209,6 @@ stored_3:
 	RET
 
 rows4:
-	CMPQ   80(AX), $0x00
-	JNE    acc_4
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
@@ -1187,32 +1217,11 @@ rows4:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
-	JMP    begun_4
-
-acc_4:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPD (CX), Y0, Y4
-	VMASKMOVPD 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y6
-	VMASKMOVPD 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y8
-	VMASKMOVPD 32(CX), Y1, Y9
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y10
-	VMASKMOVPD 32(CX), Y1, Y11
-	ADDQ       R8, CX
-
-begun_4:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_4:
 	VMOVUPD      (CX), Y0
@@ -1234,22 +1243,50 @@ k_4:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_4
-	CMPQ         88(AX), $0x08
-	JNE          narrow_4
-	MOVQ         24(AX), AX
-	VMOVUPD      Y4, (DX)
-	VMOVUPD      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y6, (DX)
-	VMOVUPD      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y8, (DX)
-	VMOVUPD      Y9, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y10, (DX)
-	VMOVUPD      Y11, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_4
+	CMPQ         80(AX), $0x00
+	JE           added_4
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y4, Y4
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y6, Y6
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y7, Y7
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y8, Y8
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y9, Y9
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y10, Y10
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y11, Y11
+	ADDQ         BX, CX
+
+added_4:
+	CMPQ    88(AX), $0x08
+	JNE     narrow_4
+	MOVQ    24(AX), AX
+	VMOVUPD Y4, (DX)
+	VMOVUPD Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y6, (DX)
+	VMOVUPD Y7, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y8, (DX)
+	VMOVUPD Y9, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y10, (DX)
+	VMOVUPD Y11, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_4
 
 narrow_4:
 	VMOVUPS    96(AX), Y0
@@ -1273,8 +1310,6 @@ stored_4:
 	RET
 
 rows5:
-	CMPQ   80(AX), $0x00
-	JNE    acc_5
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
@@ -1285,35 +1320,11 @@ rows5:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
-	JMP    begun_5
-
-acc_5:
-	VMOVUPS    96(AX), Y0
-	VMOVUPS    128(AX), Y1
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	VMASKMOVPD (CX), Y0, Y4
-	VMASKMOVPD 32(CX), Y1, Y5
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y6
-	VMASKMOVPD 32(CX), Y1, Y7
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y8
-	VMASKMOVPD 32(CX), Y1, Y9
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y10
-	VMASKMOVPD 32(CX), Y1, Y11
-	ADDQ       R8, CX
-	VMASKMOVPD (CX), Y0, Y12
-	VMASKMOVPD 32(CX), Y1, Y13
-	ADDQ       R8, CX
-
-begun_5:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_5:
 	VMOVUPD      (CX), Y0
@@ -1338,25 +1349,58 @@ k_5:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_5
-	CMPQ         88(AX), $0x08
-	JNE          narrow_5
-	MOVQ         24(AX), AX
-	VMOVUPD      Y4, (DX)
-	VMOVUPD      Y5, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y6, (DX)
-	VMOVUPD      Y7, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y8, (DX)
-	VMOVUPD      Y9, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y10, (DX)
-	VMOVUPD      Y11, 32(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Y12, (DX)
-	VMOVUPD      Y13, 32(DX)
-	ADDQ         AX, DX
-	JMP          stored_5
+	CMPQ         80(AX), $0x00
+	JE           added_5
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      128(AX), Y1
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y4, Y4
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y5, Y5
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y6, Y6
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y7, Y7
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y8, Y8
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y9, Y9
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y10, Y10
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y11, Y11
+	ADDQ         BX, CX
+	VMASKMOVPD   (CX), Y0, Y2
+	VADDPD       Y2, Y12, Y12
+	VMASKMOVPD   32(CX), Y1, Y3
+	VADDPD       Y3, Y13, Y13
+	ADDQ         BX, CX
+
+added_5:
+	CMPQ    88(AX), $0x08
+	JNE     narrow_5
+	MOVQ    24(AX), AX
+	VMOVUPD Y4, (DX)
+	VMOVUPD Y5, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y6, (DX)
+	VMOVUPD Y7, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y8, (DX)
+	VMOVUPD Y9, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y10, (DX)
+	VMOVUPD Y11, 32(DX)
+	ADDQ    AX, DX
+	VMOVUPD Y12, (DX)
+	VMOVUPD Y13, 32(DX)
+	ADDQ    AX, DX
+	JMP     stored_5
 
 narrow_5:
 	VMOVUPS    96(AX), Y0

@@ -20,81 +20,34 @@ TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-8
 	KMOVW CX, K2
 
 panels:
-	CMPQ   64(AX), $0x0c
-	JL     tail
-	CMPQ   80(AX), $0x00
-	JNE    acc_12
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	VPXORQ Z16, Z16, Z16
-	VPXORQ Z17, Z17, Z17
-	VPXORQ Z18, Z18, Z18
-	VPXORQ Z19, Z19, Z19
-	VPXORQ Z20, Z20, Z20
-	VPXORQ Z21, Z21, Z21
-	VPXORQ Z22, Z22, Z22
-	VPXORQ Z23, Z23, Z23
-	VPXORQ Z24, Z24, Z24
-	VPXORQ Z25, Z25, Z25
-	VPXORQ Z26, Z26, Z26
-	VPXORQ Z27, Z27, Z27
-	VPXORQ Z28, Z28, Z28
-	VPXORQ Z29, Z29, Z29
-	VPXORQ Z30, Z30, Z30
-	VPXORQ Z31, Z31, Z31
-	JMP    begun_12
-
-acc_12:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z22
-	VMOVUPS.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z24
-	VMOVUPS.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z26
-	VMOVUPS.Z 64(CX), K2, Z27
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z28
-	VMOVUPS.Z 64(CX), K2, Z29
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z30
-	VMOVUPS.Z 64(CX), K2, Z31
-	ADDQ      R8, CX
-
-begun_12:
+	CMPQ       64(AX), $0x0c
+	JL         tail
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	VPXORQ     Z16, Z16, Z16
+	VPXORQ     Z17, Z17, Z17
+	VPXORQ     Z18, Z18, Z18
+	VPXORQ     Z19, Z19, Z19
+	VPXORQ     Z20, Z20, Z20
+	VPXORQ     Z21, Z21, Z21
+	VPXORQ     Z22, Z22, Z22
+	VPXORQ     Z23, Z23, Z23
+	VPXORQ     Z24, Z24, Z24
+	VPXORQ     Z25, Z25, Z25
+	VPXORQ     Z26, Z26, Z26
+	VPXORQ     Z27, Z27, Z27
+	VPXORQ     Z28, Z28, Z28
+	VPXORQ     Z29, Z29, Z29
+	VPXORQ     Z30, Z30, Z30
+	VPXORQ     Z31, Z31, Z31
 	MOVQ       24(AX), R8
-	MOVQ       R8, CX
-	IMUL3Q     $0x0c, CX, CX
-	ADDQ       DX, CX
+	MOVQ       DX, CX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	ADDQ       R8, CX
@@ -399,6 +352,72 @@ k_12:
 	JNZ          k_12
 
 end_12:
+	CMPQ      80(AX), $0x00
+	JE        added_12
+	MOVQ      24(AX), R8
+	MOVQ      DX, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z8, Z8
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z9, Z9
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z10, Z10
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z11, Z11
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z12, Z12
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z13, Z13
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z14, Z14
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z15, Z15
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z16, Z16
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z17, Z17
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z18, Z18
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z19, Z19
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z20, Z20
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z21, Z21
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z22, Z22
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z23, Z23
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z24, Z24
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z25, Z25
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z26, Z26
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z27, Z27
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z28, Z28
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z29, Z29
+	ADDQ      R8, CX
+	VMOVUPS.Z (CX), K1, Z2
+	VADDPS    Z2, Z30, Z30
+	VMOVUPS.Z 64(CX), K2, Z3
+	VADDPS    Z3, Z31, Z31
+	ADDQ      R8, CX
+
+added_12:
 	CMPQ    88(AX), $0x20
 	JNE     narrow_12
 	MOVQ    24(AX), CX
@@ -512,23 +531,11 @@ tail:
 	RET
 
 rows1:
-	CMPQ   80(AX), $0x00
-	JNE    acc_1
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
-	JMP    begun_1
-
-acc_1:
-	MOVQ      24(AX), BX
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      BX, CX
-
-begun_1:
-	MOVQ 160(AX), BX
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R8
+	MOVQ   160(AX), BX
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R8
 
 k_1:
 	VMOVUPS      (CX), Z0
@@ -540,13 +547,24 @@ k_1:
 	ADDQ         DI, CX
 	DECQ         R8
 	JNZ          k_1
-	CMPQ         88(AX), $0x20
-	JNE          narrow_1
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_1
+	CMPQ         80(AX), $0x00
+	JE           added_1
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+
+added_1:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_1
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_1
 
 narrow_1:
 	MOVQ    24(AX), AX
@@ -559,28 +577,13 @@ stored_1:
 	RET
 
 rows2:
-	CMPQ   80(AX), $0x00
-	JNE    acc_2
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
 	VPXORQ Z11, Z11, Z11
-	JMP    begun_2
-
-acc_2:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-
-begun_2:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_2:
 	VMOVUPS      (CX), Z0
@@ -595,16 +598,32 @@ k_2:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_2
-	CMPQ         88(AX), $0x20
-	JNE          narrow_2
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_2
+	CMPQ         80(AX), $0x00
+	JE           added_2
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+
+added_2:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_2
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_2
 
 narrow_2:
 	MOVQ    24(AX), AX
@@ -620,33 +639,15 @@ stored_2:
 	RET
 
 rows3:
-	CMPQ   80(AX), $0x00
-	JNE    acc_3
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
 	VPXORQ Z11, Z11, Z11
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
-	JMP    begun_3
-
-acc_3:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-
-begun_3:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_3:
 	VMOVUPS      (CX), Z0
@@ -664,19 +665,40 @@ k_3:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_3
-	CMPQ         88(AX), $0x20
-	JNE          narrow_3
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_3
+	CMPQ         80(AX), $0x00
+	JE           added_3
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+
+added_3:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_3
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_3
 
 narrow_3:
 	MOVQ    24(AX), AX
@@ -695,8 +717,6 @@ stored_3:
 	RET
 
 rows4:
-	CMPQ   80(AX), $0x00
-	JNE    acc_4
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -705,30 +725,11 @@ rows4:
 	VPXORQ Z13, Z13, Z13
 	VPXORQ Z14, Z14, Z14
 	VPXORQ Z15, Z15, Z15
-	JMP    begun_4
-
-acc_4:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-
-begun_4:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_4:
 	VMOVUPS      (CX), Z0
@@ -750,22 +751,48 @@ k_4:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_4
-	CMPQ         88(AX), $0x20
-	JNE          narrow_4
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_4
+	CMPQ         80(AX), $0x00
+	JE           added_4
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+
+added_4:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_4
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_4
 
 narrow_4:
 	MOVQ    24(AX), AX
@@ -787,8 +814,6 @@ stored_4:
 	RET
 
 rows5:
-	CMPQ   80(AX), $0x00
-	JNE    acc_5
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -799,33 +824,11 @@ rows5:
 	VPXORQ Z15, Z15, Z15
 	VPXORQ Z16, Z16, Z16
 	VPXORQ Z17, Z17, Z17
-	JMP    begun_5
-
-acc_5:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-
-begun_5:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_5:
 	VMOVUPS      (CX), Z0
@@ -850,25 +853,56 @@ k_5:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_5
-	CMPQ         88(AX), $0x20
-	JNE          narrow_5
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z16, (DX)
-	VMOVUPS      Z17, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_5
+	CMPQ         80(AX), $0x00
+	JE           added_5
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z16, Z16
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z17, Z17
+	ADDQ         BX, CX
+
+added_5:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_5
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z16, (DX)
+	VMOVUPS Z17, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_5
 
 narrow_5:
 	MOVQ    24(AX), AX
@@ -893,8 +927,6 @@ stored_5:
 	RET
 
 rows6:
-	CMPQ   80(AX), $0x00
-	JNE    acc_6
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -907,36 +939,11 @@ rows6:
 	VPXORQ Z17, Z17, Z17
 	VPXORQ Z18, Z18, Z18
 	VPXORQ Z19, Z19, Z19
-	JMP    begun_6
-
-acc_6:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-
-begun_6:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_6:
 	VMOVUPS      (CX), Z0
@@ -964,28 +971,64 @@ k_6:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_6
-	CMPQ         88(AX), $0x20
-	JNE          narrow_6
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z16, (DX)
-	VMOVUPS      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z18, (DX)
-	VMOVUPS      Z19, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_6
+	CMPQ         80(AX), $0x00
+	JE           added_6
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z16, Z16
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z18, Z18
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z19, Z19
+	ADDQ         BX, CX
+
+added_6:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_6
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z16, (DX)
+	VMOVUPS Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z18, (DX)
+	VMOVUPS Z19, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_6
 
 narrow_6:
 	MOVQ    24(AX), AX
@@ -1013,8 +1056,6 @@ stored_6:
 	RET
 
 rows7:
-	CMPQ   80(AX), $0x00
-	JNE    acc_7
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -1029,41 +1070,13 @@ rows7:
 	VPXORQ Z19, Z19, Z19
 	VPXORQ Z20, Z20, Z20
 	VPXORQ Z21, Z21, Z21
-	JMP    begun_7
-
-acc_7:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-
-begun_7:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R11
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R11
 
 k_7:
 	VMOVUPS      (CX), Z0
@@ -1095,31 +1108,72 @@ k_7:
 	ADDQ         DI, CX
 	DECQ         R11
 	JNZ          k_7
-	CMPQ         88(AX), $0x20
-	JNE          narrow_7
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z16, (DX)
-	VMOVUPS      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z18, (DX)
-	VMOVUPS      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z20, (DX)
-	VMOVUPS      Z21, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_7
+	CMPQ         80(AX), $0x00
+	JE           added_7
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z16, Z16
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z18, Z18
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z20, Z20
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z21, Z21
+	ADDQ         BX, CX
+
+added_7:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_7
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z16, (DX)
+	VMOVUPS Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z18, (DX)
+	VMOVUPS Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z20, (DX)
+	VMOVUPS Z21, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_7
 
 narrow_7:
 	MOVQ    24(AX), AX
@@ -1150,8 +1204,6 @@ stored_7:
 	RET
 
 rows8:
-	CMPQ   80(AX), $0x00
-	JNE    acc_8
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -1168,44 +1220,13 @@ rows8:
 	VPXORQ Z21, Z21, Z21
 	VPXORQ Z22, Z22, Z22
 	VPXORQ Z23, Z23, Z23
-	JMP    begun_8
-
-acc_8:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z22
-	VMOVUPS.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-
-begun_8:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R11
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R11
 
 k_8:
 	VMOVUPS      (CX), Z0
@@ -1240,34 +1261,80 @@ k_8:
 	ADDQ         DI, CX
 	DECQ         R11
 	JNZ          k_8
-	CMPQ         88(AX), $0x20
-	JNE          narrow_8
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z16, (DX)
-	VMOVUPS      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z18, (DX)
-	VMOVUPS      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z20, (DX)
-	VMOVUPS      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z22, (DX)
-	VMOVUPS      Z23, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_8
+	CMPQ         80(AX), $0x00
+	JE           added_8
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z16, Z16
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z18, Z18
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z20, Z20
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z22, Z22
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z23, Z23
+	ADDQ         BX, CX
+
+added_8:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_8
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z16, (DX)
+	VMOVUPS Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z18, (DX)
+	VMOVUPS Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z20, (DX)
+	VMOVUPS Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z22, (DX)
+	VMOVUPS Z23, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_8
 
 narrow_8:
 	MOVQ    24(AX), AX
@@ -1301,8 +1368,6 @@ stored_8:
 	RET
 
 rows9:
-	CMPQ   80(AX), $0x00
-	JNE    acc_9
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -1321,47 +1386,13 @@ rows9:
 	VPXORQ Z23, Z23, Z23
 	VPXORQ Z24, Z24, Z24
 	VPXORQ Z25, Z25, Z25
-	JMP    begun_9
-
-acc_9:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z22
-	VMOVUPS.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z24
-	VMOVUPS.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-
-begun_9:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R11
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R11
 
 k_9:
 	VMOVUPS      (CX), Z0
@@ -1399,37 +1430,88 @@ k_9:
 	ADDQ         DI, CX
 	DECQ         R11
 	JNZ          k_9
-	CMPQ         88(AX), $0x20
-	JNE          narrow_9
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z16, (DX)
-	VMOVUPS      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z18, (DX)
-	VMOVUPS      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z20, (DX)
-	VMOVUPS      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z22, (DX)
-	VMOVUPS      Z23, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z24, (DX)
-	VMOVUPS      Z25, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_9
+	CMPQ         80(AX), $0x00
+	JE           added_9
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z16, Z16
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z18, Z18
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z20, Z20
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z22, Z22
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z23, Z23
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z24, Z24
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z25, Z25
+	ADDQ         BX, CX
+
+added_9:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_9
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z16, (DX)
+	VMOVUPS Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z18, (DX)
+	VMOVUPS Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z20, (DX)
+	VMOVUPS Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z22, (DX)
+	VMOVUPS Z23, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z24, (DX)
+	VMOVUPS Z25, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_9
 
 narrow_9:
 	MOVQ    24(AX), AX
@@ -1466,8 +1548,6 @@ stored_9:
 	RET
 
 rows10:
-	CMPQ   80(AX), $0x00
-	JNE    acc_10
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -1488,52 +1568,15 @@ rows10:
 	VPXORQ Z25, Z25, Z25
 	VPXORQ Z26, Z26, Z26
 	VPXORQ Z27, Z27, Z27
-	JMP    begun_10
-
-acc_10:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z22
-	VMOVUPS.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z24
-	VMOVUPS.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z26
-	VMOVUPS.Z 64(CX), K2, Z27
-	ADDQ      R8, CX
-
-begun_10:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	LEAQ (R10)(BX*2), R11
-	ADDQ BX, R11
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R12
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	LEAQ   (R10)(BX*2), R11
+	ADDQ   BX, R11
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R12
 
 k_10:
 	VMOVUPS      (CX), Z0
@@ -1575,40 +1618,96 @@ k_10:
 	ADDQ         DI, CX
 	DECQ         R12
 	JNZ          k_10
-	CMPQ         88(AX), $0x20
-	JNE          narrow_10
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z16, (DX)
-	VMOVUPS      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z18, (DX)
-	VMOVUPS      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z20, (DX)
-	VMOVUPS      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z22, (DX)
-	VMOVUPS      Z23, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z24, (DX)
-	VMOVUPS      Z25, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z26, (DX)
-	VMOVUPS      Z27, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_10
+	CMPQ         80(AX), $0x00
+	JE           added_10
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z16, Z16
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z18, Z18
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z20, Z20
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z22, Z22
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z23, Z23
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z24, Z24
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z25, Z25
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z26, Z26
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z27, Z27
+	ADDQ         BX, CX
+
+added_10:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_10
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z16, (DX)
+	VMOVUPS Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z18, (DX)
+	VMOVUPS Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z20, (DX)
+	VMOVUPS Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z22, (DX)
+	VMOVUPS Z23, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z24, (DX)
+	VMOVUPS Z25, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z26, (DX)
+	VMOVUPS Z27, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_10
 
 narrow_10:
 	MOVQ    24(AX), AX
@@ -1648,8 +1747,6 @@ stored_10:
 	RET
 
 rows11:
-	CMPQ   80(AX), $0x00
-	JNE    acc_11
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -1672,55 +1769,15 @@ rows11:
 	VPXORQ Z27, Z27, Z27
 	VPXORQ Z28, Z28, Z28
 	VPXORQ Z29, Z29, Z29
-	JMP    begun_11
-
-acc_11:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPS.Z (CX), K1, Z8
-	VMOVUPS.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z10
-	VMOVUPS.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z12
-	VMOVUPS.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z14
-	VMOVUPS.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z16
-	VMOVUPS.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z18
-	VMOVUPS.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z20
-	VMOVUPS.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z22
-	VMOVUPS.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z24
-	VMOVUPS.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z26
-	VMOVUPS.Z 64(CX), K2, Z27
-	ADDQ      R8, CX
-	VMOVUPS.Z (CX), K1, Z28
-	VMOVUPS.Z 64(CX), K2, Z29
-	ADDQ      R8, CX
-
-begun_11:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	LEAQ (R10)(BX*2), R11
-	ADDQ BX, R11
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R12
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	LEAQ   (R10)(BX*2), R11
+	ADDQ   BX, R11
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R12
 
 k_11:
 	VMOVUPS      (CX), Z0
@@ -1765,43 +1822,104 @@ k_11:
 	ADDQ         DI, CX
 	DECQ         R12
 	JNZ          k_11
-	CMPQ         88(AX), $0x20
-	JNE          narrow_11
-	MOVQ         24(AX), AX
-	VMOVUPS      Z8, (DX)
-	VMOVUPS      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z10, (DX)
-	VMOVUPS      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z12, (DX)
-	VMOVUPS      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z14, (DX)
-	VMOVUPS      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z16, (DX)
-	VMOVUPS      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z18, (DX)
-	VMOVUPS      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z20, (DX)
-	VMOVUPS      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z22, (DX)
-	VMOVUPS      Z23, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z24, (DX)
-	VMOVUPS      Z25, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z26, (DX)
-	VMOVUPS      Z27, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPS      Z28, (DX)
-	VMOVUPS      Z29, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_11
+	CMPQ         80(AX), $0x00
+	JE           added_11
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z8, Z8
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z10, Z10
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z12, Z12
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z14, Z14
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z16, Z16
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z18, Z18
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z20, Z20
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z22, Z22
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z23, Z23
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z24, Z24
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z25, Z25
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z26, Z26
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z27, Z27
+	ADDQ         BX, CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VADDPS       Z2, Z28, Z28
+	VMOVUPS.Z    64(CX), K2, Z3
+	VADDPS       Z3, Z29, Z29
+	ADDQ         BX, CX
+
+added_11:
+	CMPQ    88(AX), $0x20
+	JNE     narrow_11
+	MOVQ    24(AX), AX
+	VMOVUPS Z8, (DX)
+	VMOVUPS Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z10, (DX)
+	VMOVUPS Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z12, (DX)
+	VMOVUPS Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z14, (DX)
+	VMOVUPS Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z16, (DX)
+	VMOVUPS Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z18, (DX)
+	VMOVUPS Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z20, (DX)
+	VMOVUPS Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z22, (DX)
+	VMOVUPS Z23, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z24, (DX)
+	VMOVUPS Z25, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z26, (DX)
+	VMOVUPS Z27, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPS Z28, (DX)
+	VMOVUPS Z29, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_11
 
 narrow_11:
 	MOVQ    24(AX), AX
@@ -1861,81 +1979,34 @@ TEXT ·gemmF64AVX512(SB), NOSPLIT, $0-8
 	KMOVW CX, K2
 
 panels:
-	CMPQ   64(AX), $0x0c
-	JL     tail
-	CMPQ   80(AX), $0x00
-	JNE    acc_12
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	VPXORQ Z16, Z16, Z16
-	VPXORQ Z17, Z17, Z17
-	VPXORQ Z18, Z18, Z18
-	VPXORQ Z19, Z19, Z19
-	VPXORQ Z20, Z20, Z20
-	VPXORQ Z21, Z21, Z21
-	VPXORQ Z22, Z22, Z22
-	VPXORQ Z23, Z23, Z23
-	VPXORQ Z24, Z24, Z24
-	VPXORQ Z25, Z25, Z25
-	VPXORQ Z26, Z26, Z26
-	VPXORQ Z27, Z27, Z27
-	VPXORQ Z28, Z28, Z28
-	VPXORQ Z29, Z29, Z29
-	VPXORQ Z30, Z30, Z30
-	VPXORQ Z31, Z31, Z31
-	JMP    begun_12
-
-acc_12:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z18
-	VMOVUPD.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z20
-	VMOVUPD.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z22
-	VMOVUPD.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z24
-	VMOVUPD.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z26
-	VMOVUPD.Z 64(CX), K2, Z27
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z28
-	VMOVUPD.Z 64(CX), K2, Z29
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z30
-	VMOVUPD.Z 64(CX), K2, Z31
-	ADDQ      R8, CX
-
-begun_12:
+	CMPQ       64(AX), $0x0c
+	JL         tail
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	VPXORQ     Z16, Z16, Z16
+	VPXORQ     Z17, Z17, Z17
+	VPXORQ     Z18, Z18, Z18
+	VPXORQ     Z19, Z19, Z19
+	VPXORQ     Z20, Z20, Z20
+	VPXORQ     Z21, Z21, Z21
+	VPXORQ     Z22, Z22, Z22
+	VPXORQ     Z23, Z23, Z23
+	VPXORQ     Z24, Z24, Z24
+	VPXORQ     Z25, Z25, Z25
+	VPXORQ     Z26, Z26, Z26
+	VPXORQ     Z27, Z27, Z27
+	VPXORQ     Z28, Z28, Z28
+	VPXORQ     Z29, Z29, Z29
+	VPXORQ     Z30, Z30, Z30
+	VPXORQ     Z31, Z31, Z31
 	MOVQ       24(AX), R8
-	MOVQ       R8, CX
-	IMUL3Q     $0x0c, CX, CX
-	ADDQ       DX, CX
+	MOVQ       DX, CX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	ADDQ       R8, CX
@@ -2240,6 +2311,72 @@ k_12:
 	JNZ          k_12
 
 end_12:
+	CMPQ      80(AX), $0x00
+	JE        added_12
+	MOVQ      24(AX), R8
+	MOVQ      DX, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z8, Z8
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z9, Z9
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z10, Z10
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z11, Z11
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z12, Z12
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z13, Z13
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z14, Z14
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z15, Z15
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z16, Z16
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z17, Z17
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z18, Z18
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z19, Z19
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z20, Z20
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z21, Z21
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z22, Z22
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z23, Z23
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z24, Z24
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z25, Z25
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z26, Z26
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z27, Z27
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z28, Z28
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z29, Z29
+	ADDQ      R8, CX
+	VMOVUPD.Z (CX), K1, Z2
+	VADDPD    Z2, Z30, Z30
+	VMOVUPD.Z 64(CX), K2, Z3
+	VADDPD    Z3, Z31, Z31
+	ADDQ      R8, CX
+
+added_12:
 	CMPQ    88(AX), $0x10
 	JNE     narrow_12
 	MOVQ    24(AX), CX
@@ -2353,23 +2490,11 @@ tail:
 	RET
 
 rows1:
-	CMPQ   80(AX), $0x00
-	JNE    acc_1
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
-	JMP    begun_1
-
-acc_1:
-	MOVQ      24(AX), BX
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      BX, CX
-
-begun_1:
-	MOVQ 160(AX), BX
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R8
+	MOVQ   160(AX), BX
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R8
 
 k_1:
 	VMOVUPD      (CX), Z0
@@ -2381,13 +2506,24 @@ k_1:
 	ADDQ         DI, CX
 	DECQ         R8
 	JNZ          k_1
-	CMPQ         88(AX), $0x10
-	JNE          narrow_1
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_1
+	CMPQ         80(AX), $0x00
+	JE           added_1
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+
+added_1:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_1
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_1
 
 narrow_1:
 	MOVQ    24(AX), AX
@@ -2400,28 +2536,13 @@ stored_1:
 	RET
 
 rows2:
-	CMPQ   80(AX), $0x00
-	JNE    acc_2
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
 	VPXORQ Z11, Z11, Z11
-	JMP    begun_2
-
-acc_2:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-
-begun_2:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_2:
 	VMOVUPD      (CX), Z0
@@ -2436,16 +2557,32 @@ k_2:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_2
-	CMPQ         88(AX), $0x10
-	JNE          narrow_2
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_2
+	CMPQ         80(AX), $0x00
+	JE           added_2
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+
+added_2:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_2
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_2
 
 narrow_2:
 	MOVQ    24(AX), AX
@@ -2461,33 +2598,15 @@ stored_2:
 	RET
 
 rows3:
-	CMPQ   80(AX), $0x00
-	JNE    acc_3
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
 	VPXORQ Z11, Z11, Z11
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
-	JMP    begun_3
-
-acc_3:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-
-begun_3:
-	MOVQ 160(AX), R8
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R9
+	MOVQ   160(AX), R8
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R9
 
 k_3:
 	VMOVUPD      (CX), Z0
@@ -2505,19 +2624,40 @@ k_3:
 	ADDQ         DI, CX
 	DECQ         R9
 	JNZ          k_3
-	CMPQ         88(AX), $0x10
-	JNE          narrow_3
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_3
+	CMPQ         80(AX), $0x00
+	JE           added_3
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+
+added_3:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_3
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_3
 
 narrow_3:
 	MOVQ    24(AX), AX
@@ -2536,8 +2676,6 @@ stored_3:
 	RET
 
 rows4:
-	CMPQ   80(AX), $0x00
-	JNE    acc_4
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -2546,30 +2684,11 @@ rows4:
 	VPXORQ Z13, Z13, Z13
 	VPXORQ Z14, Z14, Z14
 	VPXORQ Z15, Z15, Z15
-	JMP    begun_4
-
-acc_4:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-
-begun_4:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_4:
 	VMOVUPD      (CX), Z0
@@ -2591,22 +2710,48 @@ k_4:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_4
-	CMPQ         88(AX), $0x10
-	JNE          narrow_4
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_4
+	CMPQ         80(AX), $0x00
+	JE           added_4
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+
+added_4:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_4
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_4
 
 narrow_4:
 	MOVQ    24(AX), AX
@@ -2628,8 +2773,6 @@ stored_4:
 	RET
 
 rows5:
-	CMPQ   80(AX), $0x00
-	JNE    acc_5
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -2640,33 +2783,11 @@ rows5:
 	VPXORQ Z15, Z15, Z15
 	VPXORQ Z16, Z16, Z16
 	VPXORQ Z17, Z17, Z17
-	JMP    begun_5
-
-acc_5:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-
-begun_5:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_5:
 	VMOVUPD      (CX), Z0
@@ -2691,25 +2812,56 @@ k_5:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_5
-	CMPQ         88(AX), $0x10
-	JNE          narrow_5
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z16, (DX)
-	VMOVUPD      Z17, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_5
+	CMPQ         80(AX), $0x00
+	JE           added_5
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z16, Z16
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z17, Z17
+	ADDQ         BX, CX
+
+added_5:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_5
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z16, (DX)
+	VMOVUPD Z17, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_5
 
 narrow_5:
 	MOVQ    24(AX), AX
@@ -2734,8 +2886,6 @@ stored_5:
 	RET
 
 rows6:
-	CMPQ   80(AX), $0x00
-	JNE    acc_6
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -2748,36 +2898,11 @@ rows6:
 	VPXORQ Z17, Z17, Z17
 	VPXORQ Z18, Z18, Z18
 	VPXORQ Z19, Z19, Z19
-	JMP    begun_6
-
-acc_6:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z18
-	VMOVUPD.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-
-begun_6:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R10
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
 
 k_6:
 	VMOVUPD      (CX), Z0
@@ -2805,28 +2930,64 @@ k_6:
 	ADDQ         DI, CX
 	DECQ         R10
 	JNZ          k_6
-	CMPQ         88(AX), $0x10
-	JNE          narrow_6
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z16, (DX)
-	VMOVUPD      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z18, (DX)
-	VMOVUPD      Z19, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_6
+	CMPQ         80(AX), $0x00
+	JE           added_6
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z16, Z16
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z18, Z18
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z19, Z19
+	ADDQ         BX, CX
+
+added_6:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_6
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z16, (DX)
+	VMOVUPD Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z18, (DX)
+	VMOVUPD Z19, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_6
 
 narrow_6:
 	MOVQ    24(AX), AX
@@ -2854,8 +3015,6 @@ stored_6:
 	RET
 
 rows7:
-	CMPQ   80(AX), $0x00
-	JNE    acc_7
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -2870,41 +3029,13 @@ rows7:
 	VPXORQ Z19, Z19, Z19
 	VPXORQ Z20, Z20, Z20
 	VPXORQ Z21, Z21, Z21
-	JMP    begun_7
-
-acc_7:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z18
-	VMOVUPD.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z20
-	VMOVUPD.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-
-begun_7:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R11
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R11
 
 k_7:
 	VMOVUPD      (CX), Z0
@@ -2936,31 +3067,72 @@ k_7:
 	ADDQ         DI, CX
 	DECQ         R11
 	JNZ          k_7
-	CMPQ         88(AX), $0x10
-	JNE          narrow_7
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z16, (DX)
-	VMOVUPD      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z18, (DX)
-	VMOVUPD      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z20, (DX)
-	VMOVUPD      Z21, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_7
+	CMPQ         80(AX), $0x00
+	JE           added_7
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z16, Z16
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z18, Z18
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z20, Z20
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z21, Z21
+	ADDQ         BX, CX
+
+added_7:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_7
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z16, (DX)
+	VMOVUPD Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z18, (DX)
+	VMOVUPD Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z20, (DX)
+	VMOVUPD Z21, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_7
 
 narrow_7:
 	MOVQ    24(AX), AX
@@ -2991,8 +3163,6 @@ stored_7:
 	RET
 
 rows8:
-	CMPQ   80(AX), $0x00
-	JNE    acc_8
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -3009,44 +3179,13 @@ rows8:
 	VPXORQ Z21, Z21, Z21
 	VPXORQ Z22, Z22, Z22
 	VPXORQ Z23, Z23, Z23
-	JMP    begun_8
-
-acc_8:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z18
-	VMOVUPD.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z20
-	VMOVUPD.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z22
-	VMOVUPD.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-
-begun_8:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R11
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R11
 
 k_8:
 	VMOVUPD      (CX), Z0
@@ -3081,34 +3220,80 @@ k_8:
 	ADDQ         DI, CX
 	DECQ         R11
 	JNZ          k_8
-	CMPQ         88(AX), $0x10
-	JNE          narrow_8
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z16, (DX)
-	VMOVUPD      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z18, (DX)
-	VMOVUPD      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z20, (DX)
-	VMOVUPD      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z22, (DX)
-	VMOVUPD      Z23, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_8
+	CMPQ         80(AX), $0x00
+	JE           added_8
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z16, Z16
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z18, Z18
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z20, Z20
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z22, Z22
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z23, Z23
+	ADDQ         BX, CX
+
+added_8:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_8
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z16, (DX)
+	VMOVUPD Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z18, (DX)
+	VMOVUPD Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z20, (DX)
+	VMOVUPD Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z22, (DX)
+	VMOVUPD Z23, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_8
 
 narrow_8:
 	MOVQ    24(AX), AX
@@ -3142,8 +3327,6 @@ stored_8:
 	RET
 
 rows9:
-	CMPQ   80(AX), $0x00
-	JNE    acc_9
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -3162,47 +3345,13 @@ rows9:
 	VPXORQ Z23, Z23, Z23
 	VPXORQ Z24, Z24, Z24
 	VPXORQ Z25, Z25, Z25
-	JMP    begun_9
-
-acc_9:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z18
-	VMOVUPD.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z20
-	VMOVUPD.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z22
-	VMOVUPD.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z24
-	VMOVUPD.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-
-begun_9:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R11
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R11
 
 k_9:
 	VMOVUPD      (CX), Z0
@@ -3240,37 +3389,88 @@ k_9:
 	ADDQ         DI, CX
 	DECQ         R11
 	JNZ          k_9
-	CMPQ         88(AX), $0x10
-	JNE          narrow_9
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z16, (DX)
-	VMOVUPD      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z18, (DX)
-	VMOVUPD      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z20, (DX)
-	VMOVUPD      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z22, (DX)
-	VMOVUPD      Z23, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z24, (DX)
-	VMOVUPD      Z25, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_9
+	CMPQ         80(AX), $0x00
+	JE           added_9
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z16, Z16
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z18, Z18
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z20, Z20
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z22, Z22
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z23, Z23
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z24, Z24
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z25, Z25
+	ADDQ         BX, CX
+
+added_9:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_9
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z16, (DX)
+	VMOVUPD Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z18, (DX)
+	VMOVUPD Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z20, (DX)
+	VMOVUPD Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z22, (DX)
+	VMOVUPD Z23, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z24, (DX)
+	VMOVUPD Z25, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_9
 
 narrow_9:
 	MOVQ    24(AX), AX
@@ -3307,8 +3507,6 @@ stored_9:
 	RET
 
 rows10:
-	CMPQ   80(AX), $0x00
-	JNE    acc_10
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -3329,52 +3527,15 @@ rows10:
 	VPXORQ Z25, Z25, Z25
 	VPXORQ Z26, Z26, Z26
 	VPXORQ Z27, Z27, Z27
-	JMP    begun_10
-
-acc_10:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z18
-	VMOVUPD.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z20
-	VMOVUPD.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z22
-	VMOVUPD.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z24
-	VMOVUPD.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z26
-	VMOVUPD.Z 64(CX), K2, Z27
-	ADDQ      R8, CX
-
-begun_10:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	LEAQ (R10)(BX*2), R11
-	ADDQ BX, R11
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R12
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	LEAQ   (R10)(BX*2), R11
+	ADDQ   BX, R11
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R12
 
 k_10:
 	VMOVUPD      (CX), Z0
@@ -3416,40 +3577,96 @@ k_10:
 	ADDQ         DI, CX
 	DECQ         R12
 	JNZ          k_10
-	CMPQ         88(AX), $0x10
-	JNE          narrow_10
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z16, (DX)
-	VMOVUPD      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z18, (DX)
-	VMOVUPD      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z20, (DX)
-	VMOVUPD      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z22, (DX)
-	VMOVUPD      Z23, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z24, (DX)
-	VMOVUPD      Z25, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z26, (DX)
-	VMOVUPD      Z27, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_10
+	CMPQ         80(AX), $0x00
+	JE           added_10
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z16, Z16
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z18, Z18
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z20, Z20
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z22, Z22
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z23, Z23
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z24, Z24
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z25, Z25
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z26, Z26
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z27, Z27
+	ADDQ         BX, CX
+
+added_10:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_10
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z16, (DX)
+	VMOVUPD Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z18, (DX)
+	VMOVUPD Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z20, (DX)
+	VMOVUPD Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z22, (DX)
+	VMOVUPD Z23, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z24, (DX)
+	VMOVUPD Z25, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z26, (DX)
+	VMOVUPD Z27, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_10
 
 narrow_10:
 	MOVQ    24(AX), AX
@@ -3489,8 +3706,6 @@ stored_10:
 	RET
 
 rows11:
-	CMPQ   80(AX), $0x00
-	JNE    acc_11
 	VPXORQ Z8, Z8, Z8
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
@@ -3513,55 +3728,15 @@ rows11:
 	VPXORQ Z27, Z27, Z27
 	VPXORQ Z28, Z28, Z28
 	VPXORQ Z29, Z29, Z29
-	JMP    begun_11
-
-acc_11:
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
-	VMOVUPD.Z (CX), K1, Z8
-	VMOVUPD.Z 64(CX), K2, Z9
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z10
-	VMOVUPD.Z 64(CX), K2, Z11
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z12
-	VMOVUPD.Z 64(CX), K2, Z13
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z14
-	VMOVUPD.Z 64(CX), K2, Z15
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z16
-	VMOVUPD.Z 64(CX), K2, Z17
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z18
-	VMOVUPD.Z 64(CX), K2, Z19
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z20
-	VMOVUPD.Z 64(CX), K2, Z21
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z22
-	VMOVUPD.Z 64(CX), K2, Z23
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z24
-	VMOVUPD.Z 64(CX), K2, Z25
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z26
-	VMOVUPD.Z 64(CX), K2, Z27
-	ADDQ      R8, CX
-	VMOVUPD.Z (CX), K1, Z28
-	VMOVUPD.Z 64(CX), K2, Z29
-	ADDQ      R8, CX
-
-begun_11:
-	MOVQ 160(AX), R8
-	LEAQ (R8)(BX*2), R9
-	ADDQ BX, R9
-	LEAQ (R9)(BX*2), R10
-	ADDQ BX, R10
-	LEAQ (R10)(BX*2), R11
-	ADDQ BX, R11
-	MOVQ 16(AX), CX
-	MOVQ 72(AX), R12
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	LEAQ   (R10)(BX*2), R11
+	ADDQ   BX, R11
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R12
 
 k_11:
 	VMOVUPD      (CX), Z0
@@ -3606,43 +3781,104 @@ k_11:
 	ADDQ         DI, CX
 	DECQ         R12
 	JNZ          k_11
-	CMPQ         88(AX), $0x10
-	JNE          narrow_11
-	MOVQ         24(AX), AX
-	VMOVUPD      Z8, (DX)
-	VMOVUPD      Z9, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z10, (DX)
-	VMOVUPD      Z11, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z12, (DX)
-	VMOVUPD      Z13, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z14, (DX)
-	VMOVUPD      Z15, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z16, (DX)
-	VMOVUPD      Z17, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z18, (DX)
-	VMOVUPD      Z19, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z20, (DX)
-	VMOVUPD      Z21, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z22, (DX)
-	VMOVUPD      Z23, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z24, (DX)
-	VMOVUPD      Z25, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z26, (DX)
-	VMOVUPD      Z27, 64(DX)
-	ADDQ         AX, DX
-	VMOVUPD      Z28, (DX)
-	VMOVUPD      Z29, 64(DX)
-	ADDQ         AX, DX
-	JMP          stored_11
+	CMPQ         80(AX), $0x00
+	JE           added_11
+	MOVQ         24(AX), BX
+	MOVQ         DX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z8, Z8
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z9, Z9
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z10, Z10
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z11, Z11
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z12, Z12
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z13, Z13
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z14, Z14
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z15, Z15
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z16, Z16
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z17, Z17
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z18, Z18
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z19, Z19
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z20, Z20
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z21, Z21
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z22, Z22
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z23, Z23
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z24, Z24
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z25, Z25
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z26, Z26
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z27, Z27
+	ADDQ         BX, CX
+	VMOVUPD.Z    (CX), K1, Z2
+	VADDPD       Z2, Z28, Z28
+	VMOVUPD.Z    64(CX), K2, Z3
+	VADDPD       Z3, Z29, Z29
+	ADDQ         BX, CX
+
+added_11:
+	CMPQ    88(AX), $0x10
+	JNE     narrow_11
+	MOVQ    24(AX), AX
+	VMOVUPD Z8, (DX)
+	VMOVUPD Z9, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z10, (DX)
+	VMOVUPD Z11, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z12, (DX)
+	VMOVUPD Z13, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z14, (DX)
+	VMOVUPD Z15, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z16, (DX)
+	VMOVUPD Z17, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z18, (DX)
+	VMOVUPD Z19, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z20, (DX)
+	VMOVUPD Z21, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z22, (DX)
+	VMOVUPD Z23, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z24, (DX)
+	VMOVUPD Z25, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z26, (DX)
+	VMOVUPD Z27, 64(DX)
+	ADDQ    AX, DX
+	VMOVUPD Z28, (DX)
+	VMOVUPD Z29, 64(DX)
+	ADDQ    AX, DX
+	JMP     stored_11
 
 narrow_11:
 	MOVQ    24(AX), AX

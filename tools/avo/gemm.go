@@ -19,7 +19,7 @@ type micro struct {
 
 	load, store              func(c *build.Context, from, to operand.Op)
 	broadcast                func(c *build.Context, from, to operand.Op)
-	multiplyAdd              func(c *build.Context, x, y, sum operand.Op)
+	multiplyAdd, add         func(c *build.Context, x, y, sum operand.Op)
 	zero                     func(c *build.Context, v operand.Op)
 	setup, masks             func(c *build.Context, t operand.Mem) // once; before masked loads or stores
 	maskedLoad, maskedStore  func(c *build.Context, half int, from, to operand.Op)
@@ -37,9 +37,9 @@ const (
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
 //
-//	for r, j := range [rows, cols] { c[r,j] = (c[r,j] if acc) + sum_p a[r,p]*b[p,j] }
+//	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ c[r,j] if acc) }
 //
-// with one fused multiply-add for each p in its order. It changes the strip's m, at and next. So an element's bits depend on its row and its column alone.
+// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at and next. So an element's bits depend on its row and its column alone.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
 		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
@@ -109,7 +109,11 @@ func (g *gemm) cell(half int) operand.Mem {
 func (g *gemm) panel(rows int) {
 	c := g.c
 	label := func(name string) string { return fmt.Sprint(name, "_", rows) }
-	g.begin(rows, label)
+	for r := range rows {
+		for half := range 2 {
+			g.zero(c, g.sum(r, half))
+		}
+	}
 	if rows == g.rows {
 		g.prefetch()
 	}
@@ -134,6 +138,7 @@ func (g *gemm) panel(rows int) {
 	c.DECQ(k)
 	c.JNZ(operand.LabelRef(label("k")))
 	c.Label(label("end"))
+	g.addC(rows, label)
 	g.end(rows, label)
 }
 
@@ -199,12 +204,10 @@ func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 	c.ADDQ(g.bp, g.b)
 }
 
-// prefetch asks for the next panel's part of c.
+// prefetch asks for the panel's part of c.
 func (g *gemm) prefetch() {
 	row, cs := g.c.GP64(), g.cs()
-	g.c.MOVQ(cs, row)
-	g.c.IMUL3Q(operand.U8(g.rows), row, row)
-	g.c.ADDQ(g.crow, row)
+	g.c.MOVQ(g.crow, row)
 	for r := range g.rows {
 		g.c.PREFETCHT0(operand.Mem{Base: row})
 		if g.lanes*g.bytes == 64 {
@@ -216,30 +219,24 @@ func (g *gemm) prefetch() {
 	}
 }
 
-// begin sets the sums to 0, or to c if acc.
-func (g *gemm) begin(rows int, label func(string) string) {
+// addC adds c to the sums. All its loads come before the stores, which may lie at the same place of a page.
+func (g *gemm) addC(rows int, label func(string) string) {
 	c := g.c
 	c.CMPQ(g.t.Offset(stripAcc), operand.U8(0))
-	c.JNE(operand.LabelRef(label("acc")))
-	for r := range rows {
-		for half := range 2 {
-			g.zero(c, g.sum(r, half))
-		}
-	}
-	c.JMP(operand.LabelRef(label("begun")))
-	c.Label(label("acc"))
-	g.masks(c, g.t)
+	c.JE(operand.LabelRef(label("added")))
 	row, cs := c.GP64(), g.cs()
 	c.MOVQ(g.crow, row)
+	g.masks(c, g.t)
 	for r := range rows {
 		for half := range 2 {
-			at := g.cell(half)
+			at, x := g.cell(half), g.vec(g.factors+half)
 			at.Base = row
-			g.maskedLoad(c, half, at, g.sum(r, half))
+			g.maskedLoad(c, half, at, x)
+			g.add(c, x, g.sum(r, half), g.sum(r, half))
 		}
 		c.ADDQ(cs, row)
 	}
-	c.Label(label("begun"))
+	c.Label(label("added"))
 }
 
 // end stores the sums.
