@@ -25,7 +25,7 @@ func expertModels() []lawModel {
 var expertPlans = []string{
 	"dp 2", "dp 2 slack 1", "slack 1", "slack 1.5 micro 2", "tp 2", "tp 2 sp slack 1", "tp 2 sp ep 2", "dp 2 ep 2", "dp 2 ep 2 slack 1", "dp 2 tp 2 ep 4", "dp 2 tp 2 sp ep 4 slack 1.25",
 	"dp 2 tp 2 etp 2", "dp 2 tp 2 etp 2 ep 2 slack 1", "tp 2 etp 2 sp", "dp 4 ep 2", "dp 4 ep 2 zero 1", "dp 4 ep 2 zero 2 slack 1", "dp 4 ep 2 zero 3", "dp 4 ep 4 zero 1", "dp 4 tp 2 ep 4 zero 1 sp",
-	"dp 2 pp 2 ep 2 slack 1", "dp 2 pp 3 ep 2 zb-h1", "dp 2 pp 2 ep 2 full", "dp 2 ep 2 full slack 1", "dp 2 tp 2 sp ep 4 selective", "dp 2 pp 2 ep 2 zero 2 zb-h1", "dp 2 etp 2",
+	"dp 2 pp 2 ep 2 slack 1", "dp 2 pp 3 ep 2 zb-h1", "dp 2 pp 2 ep 2 full", "dp 2 ep 2 full slack 1", "dp 2 tp 2 sp ep 4 selective", "dp 2 pp 2 ep 2 zero 2 zb-h1", "tp 4 etp 2 ep 2", "dp 2 tp 2 etp 2 ep 2 first", "dp 4 tp 2 ep 4 first slack 1.5", "dp 2 tp 2 ep 4 zero 1 between pp 2", "dp 2 tp 2 etp 2 zero 2", "cp 2 gather ep 2", "dp 2 cp 2 ring ep 4 slack 1", "cp 2 heads tp 2 etp 2 ep 2 sp", "dp 2 cp 2 gather ep 2 zero 1",
 }
 
 // expertPlan reads a row of expertPlans.
@@ -42,7 +42,9 @@ func expertPlan(text string, layers int) ir.Plan {
 			number(&p.TP)
 		case "pp":
 			number(&p.PP)
-			p.Schedule, p.AxisOrder = "1f1b", "tp,dp,pp"
+			if p.Schedule = "1f1b"; p.AxisOrder == "tp,dp" {
+				p.AxisOrder = "tp,dp,pp"
+			}
 			p.StageLayers = map[int]string{2: "2,1", 3: "1,1,1"}[p.PP]
 		case "ep":
 			number(&p.EP)
@@ -50,15 +52,22 @@ func expertPlan(text string, layers int) ir.Plan {
 			number(&p.ETP)
 		case "zero":
 			number(&p.Zero)
-			p.ZeroGroup = p.DP
+			p.ZeroGroup = p.DP * p.CP
 		case "micro":
 			number(&p.MicroBatch)
 		case "slack":
 			fmt.Sscan(words[i+1], &p.MoESlack)
+		case "cp":
+			number(&p.CP)
+			p.CPKind, p.AxisOrder = words[i+2], "tp,cp,dp"
 		case "sp":
 			p.SP = true
 		case "zb-h1":
 			p.Schedule = w
+		case "first": // dp varies fastest
+			p.AxisOrder = "dp,tp"
+		case "between":
+			p.AxisOrder = "tp,pp,dp"
 		case "full", "selective":
 			p.Recompute, p.RecomputeLayers = w, 1
 		}

@@ -67,6 +67,7 @@ type Region string
 const (
 	Norm      Region = "norm" // norms and the residual stream
 	Attention Region = "attention"
+	Core      Region = "core" // attention's softmax itself, where a plan lays that out otherwise than its projections
 	MLP       Region = "mlp"
 	Dispatch  Region = "dispatch" // the router, and tokens on their way to experts and back
 	Experts   Region = "expert"

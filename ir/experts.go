@@ -6,71 +6,102 @@ import (
 	"slices"
 )
 
-// expertView is how experts factor the ranks of a stage: etp, ep and edp, the fastest-varying first. It is nil where the
-// plan regroups nothing, and experts are replicated over all of them.
-func (p Plan) expertView(ranks View) (View, error) {
+// piece is a run of ranks in the order of the axes, and which of etp, ep, edp and pp it belongs to.
+type piece struct {
+	of   Axis
+	size int
+}
+
+// expertPieces is how experts factor the ranks: etp is the fastest part of tp, ep the fastest of what is left, edp the rest.
+// There are none where the plan regroups nothing, and experts are replicated over all ranks of a stage.
+func (p Plan) expertPieces(ranks View) ([]piece, error) {
 	etp, ep := max(p.ETP, 1), max(p.EP, 1)
 	if etp*ep == 1 {
 		return nil, nil
 	}
-	stage := p.DP * p.CP * p.TP
-	if stage%(etp*ep) != 0 {
-		return nil, fmt.Errorf("ep %d · etp %d does not divide dp %d · cp %d · tp %d", ep, etp, p.DP, p.CP, p.TP)
+	if p.TP%etp != 0 {
+		return nil, fmt.Errorf("etp %d does not divide tp %d", etp, p.TP)
 	}
-	axes := View{{"etp", etp}, {"ep", ep}, {"edp", stage / (etp * ep)}}
-	var out View
+	if stage := p.DP * p.CP * p.TP; stage%(etp*ep) != 0 {
+		return nil, fmt.Errorf("ep %d · etp %d does not divide the %d ranks of a stage", ep, etp, stage)
+	}
+	var out []piece
+	add := func(of Axis, size int) {
+		if n := len(out); n > 0 && out[n-1].of == of {
+			out[n-1].size *= size
+		} else if size > 1 {
+			out = append(out, piece{of, size})
+		}
+	}
 	for _, a := range ranks {
-		if a.Name == "pp" && a.Size > 1 {
-			out = append(out, a)
+		left := a.Size
+		switch a.Name {
+		case "pp":
+			add("pp", left)
 			continue
+		case "tp":
+			add("etp", etp)
+			left /= etp
 		}
-		for n := a.Size; n > 1; {
-			x := &axes[0]
-			if x.Size == 1 {
-				axes = axes[1:]
-				continue
-			}
-			step := min(n, x.Size)
-			if n%step != 0 || x.Size%step != 0 {
-				return nil, fmt.Errorf("ep %d · etp %d: %s and %s %d do not cut each other evenly", ep, etp, x.Name, a.Name, a.Size)
-			}
-			if last := len(out) - 1; last >= 0 && out[last].Name == x.Name {
-				out[last].Size *= step
-			} else if slices.ContainsFunc(out, func(o Atom) bool { return o.Name == x.Name }) {
-				return nil, fmt.Errorf("axis order %s: %s would have ranks on both sides of pp", p.AxisOrder, x.Name)
-			} else {
-				out = append(out, Atom{x.Name, step})
-			}
-			n, x.Size = n/step, x.Size/step
+		n := min(left, ep)
+		if left%n != 0 || ep%n != 0 {
+			return nil, fmt.Errorf("ep %d does not cut %s %d evenly", p.EP, a.Name, a.Size)
 		}
+		add("ep", n)
+		add("edp", left/n)
+		ep /= n
 	}
 	return out, nil
+}
+
+// withExperts is the mesh of the views and of how experts factor the ranks.
+func withExperts(pieces []piece, views ...View) (Mesh, error) {
+	count := map[Axis]int{}
+	for _, x := range pieces {
+		count[x.of]++
+	}
+	var view View
+	parts := map[Axis][]Axis{}
+	for _, x := range pieces {
+		name := x.of
+		if count[name] > 1 {
+			name += Axis(fmt.Sprintf("_%d", len(parts[x.of])))
+			parts[x.of] = append(parts[x.of], name)
+		}
+		view = append(view, Atom{name, x.size})
+	}
+	m, err := NewMesh(append([]View{views[0], view}, views[1:]...)...)
+	if err != nil {
+		return m, err
+	}
+	for _, x := range []Axis{"etp", "ep", "edp"} {
+		if count[x] > 1 {
+			var atoms []Axis
+			for _, part := range parts[x] {
+				atoms = append(atoms, m.expand(part)...)
+			}
+			m.Product(x, atoms...)
+		}
+	}
+	return m, nil
 }
 
 // dispatchLayout is where tokens are when they are sent to experts: the ranks of one etp group have the same tokens, all
 // others their own.
 func (p Plan) dispatchLayout(m Mesh) Layout {
-	var etp []Axis
-	if m.Has("etp") {
-		etp = m.Expand([]Axis{"etp"})
-	}
-	rest := func(names ...Axis) []Axis {
-		var out []Axis
-		for _, a := range names {
-			if !m.Has(a) {
-				continue
-			}
-			atoms := slices.Clone(m.Expand([]Axis{a}))
-			slices.Reverse(atoms)
-			for _, x := range atoms {
-				if !slices.Contains(etp, x) {
-					out = append(out, x)
-				}
+	seq := slices.Clone(p.contexts(m))
+	if m.Has("tp") {
+		var etp []Axis
+		if m.Has("etp") {
+			etp = m.expand("etp")
+		}
+		for _, x := range slices.Backward(m.expand("tp")) {
+			if !slices.Contains(etp, x) {
+				seq = append(seq, x)
 			}
 		}
-		return out
 	}
-	return Layout{Batch: rest("dp"), Seq: rest("cp", "tp")}
+	return Layout{Batch: have(m, "dp"), Seq: seq}
 }
 
 // ExpertSlots is how many places each expert has for the tokens of a micro-batch in one round, over all ranks that send
