@@ -47,11 +47,17 @@ type Run struct {
 	HardwareFlops float64 // of a step, one rank: matmuls and attention that it does, in the mean over the stages
 	Ranks         int
 	Precision     ir.Precision
+	GEMM          string  // what matmuls compute in; "": Precision.Compute
+	Engine        *Engine // whose runtime
 }
 
 // Predict puts a prediction together.
 func (c *Cluster) Predict(r Run) Predict {
-	dev, _ := c.Device(r.Precision.Compute)
+	gemm := r.GEMM
+	if gemm == "" {
+		gemm = ComputeName(r.Precision.Compute)
+	}
+	dev, _ := c.DeviceOf(PlancEngine, gemm)
 	t, step := r.Time.Rounded()
 	e := gpuError
 	if c.IsCPU() {

@@ -35,7 +35,9 @@ func (s *searcher) base(plan ir.Plan) *base {
 		return b
 	}
 	b := &base{profile: s.profile(k), saved: map[*ir.Segment]int{}}
-	s.slopes(b)
+	if s.slopes(b); !s.problem.engine().Own {
+		b.savedSlopes()
+	}
 	for i, seg := range b.prog.Model.Segments {
 		b.elems = append(b.elems, 0)
 		for _, w := range seg.Forward.Weights() {
@@ -63,9 +65,11 @@ func (s *searcher) slopes(b *base) {
 			f  *ir.Func
 		}{{&sp.forward, seg.Forward}, {&sp.backward, seg.Backward}, {&sp.weights, seg.Weights}} {
 			two := scan(f.f, m)
+			if !s.problem.engine().Own { // which come with their slopes
+				continue
+			}
 			for j := range f.at.ops {
-				f.at.ops[j].flopsSlope = two.ops[j].flops - f.at.ops[j].flops
-				f.at.ops[j].bytesSlope = two.ops[j].bytes - f.at.ops[j].bytes
+				f.at.ops[j].slope = f.at.ops[j].at.Slope(&two.ops[j].at)
 			}
 			for j := range f.at.comms {
 				f.at.comms[j].slope = float64(two.comms[j].what.Bytes - f.at.comms[j].what.Bytes)
@@ -349,7 +353,7 @@ func (s *searcher) floorTime(f *family, of sharding, a again, n int, order strin
 	if !of.still {
 		move = s.moveFloor(&plan, b)
 	}
-	overlap := s.overlaps()
+	overlap := s.overlaps(of.zero)
 	for c, runs := range s.cut(f) {
 		var w chunkWork
 		left, first := plan.RecomputeLayers, costmodel.Seconds(0)

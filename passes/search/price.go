@@ -35,7 +35,7 @@ func (s *searcher) priced(plan ir.Plan) Priced {
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
-		HardwareFlops: t.hardFlops(), Ranks: plan.Ranks(), Precision: plan.Precision,
+		HardwareFlops: t.hardFlops(), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.gemm(), Engine: s.problem.engine(),
 	}), p.stage}
 }
 
@@ -68,7 +68,7 @@ func (t *tables) hardFlops() float64 {
 
 // step is a plan's step in times.
 func (s *searcher) step(t *tables) *costmodel.Step {
-	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlaps(), Other: s.device.StepOverhead()}
+	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlaps(t.Plan.Zero), Other: s.device.StepOverhead()}
 	costs := s.costs(&t.Plan, keyOf(t.Plan), t.prof, 1)
 	index := t.index()
 	message := costmodel.Seconds(0)
@@ -108,8 +108,11 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 }
 
 // overlaps tells whether collectives run beside compute: on a CPU only where there are cores that do not compute.
-func (s *searcher) overlaps() bool {
+func (s *searcher) overlaps(zero int) bool {
 	c := s.problem.Cluster
+	if !c.IsCPU() && s.problem.engine().Overlap[min(zero, 1)] == 0 {
+		return false
+	}
 	return !c.IsCPU() || c.Node.Host.Cores > c.Node.Devices
 }
 

@@ -68,12 +68,8 @@ type funcProfile struct {
 	hard  float64 // of matmuls and attention
 }
 
-// opLine is an op's flops and bytes as lines over the micro-batch: at size k, at + (k-1)·slope.
-type opLine struct {
-	kind              costmodel.Kind
-	flops, flopsSlope float64
-	bytes, bytesSlope float64
-}
+// opLine is an op as a line over the micro-batch: at size k, at grown by (k-1)·slope.
+type opLine struct{ at, slope costmodel.Op }
 
 // commLine is a collective in line, its bytes as a line over the micro-batch.
 type commLine struct {
@@ -122,6 +118,7 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	if l := prog.Model.Segments[len(prog.Model.Segments)-1].Logits; l != nil {
 		p.logits = l.Outputs[0].Type.LocalBytes(prog.Mesh)
 	}
+	s.foreign(p, k)
 	return p
 }
 
@@ -154,14 +151,18 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 		if n.Op.View() {
 			continue
 		}
-		o := opLine{kind: costmodel.KindOf(n.Op), flops: n.Flops(m), bytes: float64(costmodel.OpBytes(n, m))}
-		p.flops += o.flops
-		if o.kind != costmodel.Vector {
-			p.hard += o.flops
-		}
-		p.ops = append(p.ops, o)
+		p.add(costmodel.OpOf(n, m))
 	}
 	return p
+}
+
+// add enters an op.
+func (p *funcProfile) add(o costmodel.Op) {
+	p.flops += o.Flops
+	if o.Kind != costmodel.Vector {
+		p.hard += o.Flops
+	}
+	p.ops = append(p.ops, opLine{at: o})
 }
 
 // of is the profile of a variant of a segment.
@@ -225,14 +226,14 @@ func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 	c := costmodel.Cost{}
 	more := float64(k - 1)
 	for i := range p.ops {
-		o := &p.ops[i]
-		flops, bytes := o.flops+float64(more*o.flopsSlope), o.bytes+float64(more*o.bytesSlope)
-		c.Compute += s.device.Launch() + s.device.Work(o.kind, flops, costmodel.Bytes(bytes))
+		o := p.ops[i].at.Grown(&p.ops[i].slope, more)
+		c.Compute += s.device.Time(&o)
 	}
 	for i := range p.comms {
 		l := &p.comms[i]
 		bytes := float64(l.what.Bytes) + float64(more*l.slope)
 		c.Comm += s.problem.Cluster.CollectiveTime(l.what.Op, s.problem.Cluster.Place(m, l.what.Axes), costmodel.Bytes(bytes))
 	}
+	c.Comm *= costmodel.Seconds(s.exposedTP)
 	return c
 }

@@ -55,6 +55,7 @@ type searcher struct {
 	problem    *Problem
 	dims       Dims
 	device     costmodel.Device
+	exposedTP  float64 // part of tensor parallel collectives that compute waits for
 	modelFlops float64
 	formula    string
 	capacity   int // bytes of a device for the arena
@@ -70,9 +71,9 @@ func newSearcher(p *Problem) (*searcher, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	dev, _ := p.Cluster.Device(p.Precision.Compute)
+	dev, _ := p.Cluster.DeviceOf(p.engine(), p.gemm())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	return &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
+	return &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, exposedTP: p.engine().ExposedTP(p.Cluster), modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{},
 		places: map[[2]int]costmodel.Placement{}, buckets: map[ir.Plan]*bucketTables{}, schedules: map[flightKey]*scheduleTables{}, prices: map[ir.Plan]*price{}}, nil
 }

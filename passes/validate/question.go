@@ -30,13 +30,27 @@ type modelKey struct {
 
 // Asker makes questions of rows, and shares what they share.
 type Asker struct {
-	models map[modelKey]*ir.Model
-	series map[*ir.Model]*search.Series
+	models  map[modelKey]*ir.Model
+	series  map[seriesKey]*search.Series
+	engines map[engineKey]*costmodel.Engine
+}
+
+// seriesKey is what questions of one series have in common.
+type seriesKey struct {
+	model  *ir.Model
+	engine *costmodel.Engine
+	prec   ir.Precision
+}
+
+// engineKey is an engine with attention fused or not.
+type engineKey struct {
+	name  string
+	flash bool
 }
 
 // NewAsker is one that knows no model yet.
 func NewAsker() *Asker {
-	return &Asker{models: map[modelKey]*ir.Model{}, series: map[*ir.Model]*search.Series{}}
+	return &Asker{models: map[modelKey]*ir.Model{}, series: map[seriesKey]*search.Series{}, engines: map[engineKey]*costmodel.Engine{}}
 }
 
 // Question is what a row asks, or why it cannot be asked.
@@ -61,13 +75,14 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if !ok {
 		return nil, fmt.Errorf("precision %s is not priced", r.Text("precision"))
 	}
-	prec := spec.Presets[name].IR()
+	e := a.engine(engine, r.flash(cluster))
+	prec := e.State(spec.Presets[name].IR())
 	plan, batch, err := r.plan(c.Layers, prec, engine)
 	if err != nil {
 		return nil, err
 	}
 	p := &search.Problem{Model: a.model(c, r.count("seq_len", 0), prec.Compute), Cluster: cluster, GlobalBatch: batch, Precision: prec,
-		Recipe: ir.Recipe{Optimizer: "adamw"}}
+		GEMM: name, Engine: e, Recipe: ir.Recipe{Optimizer: "adamw"}}
 	if broken := search.Legal(plan, search.DimsOf(p.Model), cluster, batch); len(broken) > 0 {
 		var why []string
 		for _, b := range broken {
@@ -91,10 +106,22 @@ func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
 
 // price asks the planner, whose analyses of a model serve all rows with it.
 func (a *Asker) price(q *Question) (costmodel.Predict, error) {
-	series := a.series[q.Problem.Model]
+	k := seriesKey{q.Problem.Model, q.Problem.Engine, q.Problem.Precision}
+	series := a.series[k]
 	if series == nil {
 		series = &search.Series{}
-		a.series[q.Problem.Model] = series
+		a.series[k] = series
 	}
 	return series.Price(q.Problem, q.Plan)
+}
+
+// engine is an engine as a row runs it.
+func (a *Asker) engine(name string, flash bool) *costmodel.Engine {
+	k := engineKey{name, flash}
+	if a.engines[k] == nil {
+		e := *costmodel.EngineOf(name)
+		e.Unfused = !flash
+		a.engines[k] = &e
+	}
+	return a.engines[k]
 }
