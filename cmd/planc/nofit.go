@@ -19,7 +19,7 @@ func (j *loaded) tried() string {
 		words = append(words, fmt.Sprintf("up to %d devices of a node", n))
 	}
 	if len(c.Network) > 0 {
-		words = append(words, "more nodes, up to "+grouped(16*max(c.Nodes, 64)))
+		words = append(words, "more nodes, up to "+grouped(search.MostNodes(c.Nodes)))
 	} else {
 		words = append(words, "the batch halved, the sequence halved")
 	}

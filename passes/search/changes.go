@@ -102,10 +102,17 @@ func (s *searcher) devices(from trial) (Change, bool) {
 	return Change{}, false
 }
 
-// nodes adds them one by one until a plan fits, then doubles them once to show what more of them buy. Beyond
-// moreNodes they are only doubled.
+// moreNodes are as many as are added one by one; beyond them nodes are only doubled.
+const moreNodes = 64
+
+// MostNodes is up to how many nodes are tried where a job has some on which nothing fits.
+func MostNodes(now int) int {
+	const times = 16
+	return times * max(now, moreNodes)
+}
+
+// nodes adds them one by one until a plan fits, then doubles them once to show what more of them buy.
 func (s *searcher) nodes(from trial) []Change {
-	const moreNodes, doublings = 64, 16
 	try := func(n int) (Change, bool) {
 		t, c := from.with("cluster.nodes", n), *s.problem.Cluster
 		c.Nodes = n
@@ -113,7 +120,7 @@ func (s *searcher) nodes(from trial) []Change {
 		return s.try(t)
 	}
 	now := s.problem.Cluster.Nodes
-	for n := now + 1; n <= doublings*max(now, moreNodes); n++ {
+	for n := now + 1; n <= MostNodes(now); n++ {
 		if n > now+moreNodes {
 			n = 2 * (n - 1)
 		}

@@ -75,14 +75,31 @@ var degreeRules = []rule{
 		}
 		return fmt.Sprintf("zero_group %d does not divide dp %d into groups (%s)", p.ZeroGroup, p.DP, nearby(divisors(p.DP)[1:], p.ZeroGroup))
 	}},
-	{"micro_batch", "dp · micro_batch · micro_batches is train.global_batch", func(p *ir.Plan, s *setting) bool {
-		return p.MicroBatch >= 1 && s.batch%(p.DP*p.MicroBatch) == 0 && p.MicroBatches == s.batch/(p.DP*p.MicroBatch)
-	}, func(p *ir.Plan, s *setting) string {
-		if s.batch%p.DP != 0 {
-			return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, s.batch, multiples(s.batch, p.DP))
-		}
-		return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d (%s)", p.MicroBatch, p.DP, s.batch, nearby(divisors(s.batch/p.DP), p.MicroBatch))
-	}},
+	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *setting) bool { return s.shares(p) },
+		func(p *ir.Plan, s *setting) string {
+			if s.batch%p.DP != 0 {
+				return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, s.batch, multiples(s.batch, p.DP))
+			}
+			return fmt.Sprintf("micro_batch %d × dp %d does not divide the global batch of %d (%s)", p.MicroBatch, p.DP, s.batch, nearby(divisors(s.batch/p.DP), p.MicroBatch))
+		}},
+	{"micro_batches", "dp · micro_batch · micro_batches is train.global_batch", func(p *ir.Plan, s *setting) bool {
+		return !s.shares(p) || p.MicroBatches == s.batch/(p.DP*p.MicroBatch)
+	}, func(p *ir.Plan, s *setting) string { return s.otherMicros(p, p.MicroBatches) }},
+}
+
+// shares tells whether the batch is so many micro-batches of each replica.
+func (s *setting) shares(p *ir.Plan) bool {
+	return p.MicroBatch >= 1 && s.batch%(p.DP*p.MicroBatch) == 0
+}
+
+// otherMicros says how many micro-batches a plan has, which are not n.
+func (s *setting) otherMicros(p *ir.Plan, n int) string {
+	return fmt.Sprintf("micro_batches %d: micro_batch %d × dp %d makes %d of a global batch of %d", n, p.MicroBatch, p.DP, s.batch/(p.DP*p.MicroBatch), s.batch)
+}
+
+// noMicros says why no micro_batch makes n micro-batches of a plan, and which numbers of them there could be.
+func (s *setting) noMicros(p *ir.Plan, n int) string {
+	return fmt.Sprintf("micro_batches %d × dp %d does not divide the global batch of %d (%s)", n, p.DP, s.batch, nearby(divisors(s.batch/p.DP), n))
 }
 
 // recomputeRules are what ir says of the recompute keys.

@@ -166,6 +166,9 @@ func TestPins(t *testing.T) {
 		{Pins{"cp": {"2"}}, "no plan with plan.cp=2 is legal: cp 2: with the rest pinned only 1 is possible [BadPlan]"},
 		{Pins{"zero": {"x"}}, `no plan with plan.zero=x is legal: zero: "x" is no whole number [BadPlan]`},
 		{Pins{"zeros": {"1"}}, "no plan with plan.zeros=1 is legal: a plan has no zeros [BadPlan]"},
+		{Pins{"micro_batches": {"5"}}, "no plan with plan.micro_batches=5 is legal: micro_batches 5 × dp 128 does not divide the global batch of 1536 (4 and 6 do) [BadPlan]"},
+		{Pins{"dp": {"16"}, "micro_batches": {"7"}}, "no plan with plan.dp=16 plan.micro_batches=7 is legal: micro_batches 7 × dp 16 does not divide the global batch of 1536 (6 and 8 do) [BadPlan]"},
+		{Pins{"micro_batch": {"1"}, "micro_batches": {"8"}, "tp": {"8"}}, "no plan with plan.micro_batch=1 plan.micro_batches=8 plan.tp=8 is legal: micro_batches 8: micro_batch 1 × dp 16 makes 96 of a global batch of 1536 [BadPlan]"},
 		{Pins{"micro_batch": {"7"}, "dp": {"16"}}, "no plan with plan.dp=16 plan.micro_batch=7 is legal: micro_batch 7 × dp 16 does not divide the global batch of 1536 (6 and 8 do) [BadPlan]"},
 	} {
 		q := gpt3(t, 16)

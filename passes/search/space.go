@@ -60,7 +60,7 @@ func (s *searcher) space(p *Problem) (*space, error) {
 	if err := p.pinned(s.dims); err != nil {
 		return nil, err
 	}
-	e := &enumeration{s: s, p: p, out: &space{problem: p}, fewest: len(rules) + 1,
+	e := &enumeration{s: s, p: p, out: &space{problem: p}, fewest: len(rules) + 2,
 		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch}}
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil
@@ -204,8 +204,8 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 			e.out.size += f.size
 			return
 		}
-		broken = 1
 	}
+	broken++ // a legal plan that pins of other keys forbid is nearer than any that breaks a rule
 	if broken < e.fewest && (plan.PP == 1 || e.staged) {
 		e.worst, e.fewest = plan, broken
 	}
@@ -223,7 +223,7 @@ func (e *enumeration) family(plan ir.Plan, split []int) *family {
 // reasons say why the nearest plan is not legal: the rules that it breaks, or, where it breaks none by itself, those that it
 // breaks with the pinned values of the keys that a family leaves open.
 func (e *enumeration) reasons() []Reason {
-	rs := append(legal(&e.worst, e.set, rules), e.p.unfollowed(e.worst)...)
+	rs := append(legal(&e.worst, e.set, rules), e.unfollowed()...)
 	if len(rs) > 0 {
 		return rs
 	}
@@ -242,6 +242,28 @@ func (e *enumeration) reasons() []Reason {
 		plan.RecomputeLayers = plan.LargestChunk()
 	}
 	return append(rs, legal(&plan, e.set, rules)...)
+}
+
+// unfollowed are the pins that the nearest plan does not follow. What is wrong with micro_batches there is to say only where
+// the batch is shared out at all.
+func (e *enumeration) unfollowed() []Reason {
+	var rs []Reason
+	for _, r := range e.p.unfollowed(e.worst) {
+		if r.Key != "micro_batches" {
+			rs = append(rs, r)
+			continue
+		}
+		for _, n := range e.p.ints(r.Key, nil) {
+			switch {
+			case !e.set.shares(&e.worst):
+			case e.p.Pins["micro_batch"] == nil && (n < 1 || e.set.batch/e.worst.DP%n != 0):
+				rs = append(rs, Reason{r.Key, e.set.noMicros(&e.worst, n)})
+			default:
+				rs = append(rs, Reason{r.Key, e.set.otherMicros(&e.worst, n)})
+			}
+		}
+	}
+	return rs
 }
 
 // open are the keys that a family leaves open.

@@ -1,0 +1,36 @@
+package search
+
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// Which of the batch's keys is wrong, and what would be right instead.
+func TestBatchRules(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 1, 4), gpt2Config(4, 64, 4, 64, 16), 16, 128, ir.FullPrecision(ir.F32))
+	for _, c := range []struct {
+		dp, micro, micros int
+		want              Reason // none: it is legal
+	}{
+		{4, 1, 32, Reason{}},
+		{4, 1, 5, Reason{"micro_batches", "micro_batches 5: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
+		{4, 1, 0, Reason{"micro_batches", "micro_batches 0: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
+		{4, 1, 16, Reason{"micro_batches", "micro_batches 16: micro_batch 1 × dp 4 makes 32 of a global batch of 128"}},
+		{4, 3, 10, Reason{"micro_batch", "micro_batch 3 × dp 4 does not divide the global batch of 128 (2 and 4 do)"}},
+		{4, 0, 1, Reason{"micro_batch", "micro_batch 0 × dp 4 does not divide the global batch of 128 (1 does)"}},
+		{4, 64, 1, Reason{"micro_batch", "micro_batch 64 × dp 4 does not divide the global batch of 128 (32 does)"}},
+	} {
+		plan := ir.SerialPlan(4, c.micro, p.Precision)
+		plan.DP, plan.MicroBatches = c.dp, c.micros
+		var got Reason
+		if rs := Legal(plan, DimsOf(p.Model), p.Cluster, p.GlobalBatch); len(rs) == 1 {
+			got = rs[0]
+		} else if len(rs) > 1 {
+			t.Errorf("dp %d, %d×%d: %v", c.dp, c.micro, c.micros, rs)
+		}
+		if got != c.want {
+			t.Errorf("dp %d, %d×%d: %q, want %q", c.dp, c.micro, c.micros, got, c.want)
+		}
+	}
+}
