@@ -114,6 +114,10 @@ func (b *builder) block(again string) Layer {
 	b.norms(&l)
 	switch again {
 	case "selective": // scores are made again
+		if b.e.Outputs {
+			b.outputs(&l, &core)
+			break
+		}
 		l.Saved = b.kept()
 		l.Work += core.saved
 		l.Backward.Ops = append(l.Backward.Ops, core.forward.Ops...)
@@ -125,6 +129,23 @@ func (b *builder) block(again string) Layer {
 		l.Saved = b.kept() + core.saved
 	}
 	return l
+}
+
+// outputs recomputes all but attention and every other matmul.
+func (b *builder) outputs(l *Layer, c *core) {
+	at := 0
+	for _, o := range l.Forward.Ops {
+		switch {
+		case o.Kind == Vector:
+			l.Backward.add(o)
+		case o.Kind == Matrix:
+			if at++; at%2 == 0 {
+				l.Backward.add(o)
+			}
+		}
+	}
+	l.Saved = 0.5*b.kept() + c.saved
+	l.Work += 0.5 * b.kept()
 }
 
 // core is what selective recomputation makes again.

@@ -37,8 +37,7 @@ func (d *Device) Time(o *Op) Seconds {
 	default:
 		work = max(work, Seconds(o.Flops/float64(d.rate[o.Kind])))
 	}
-	n := max(1, int(o.Kernel))
-	return max(work+times(n, d.launch), times(n, d.host))
+	return work + times(max(1, int(o.Kernel)), d.launch)
 }
 
 // narrowHeads is how much slower fused attention is with narrow heads, whose softmax weighs more beside their products
@@ -48,6 +47,11 @@ func narrowHeads(d float64) float64 {
 		return 1
 	}
 	return 1 + 0.25*(128-d)/64
+}
+
+// HostTime is how long the host takes to issue the op's kernels, or a collective.
+func (d *Device) HostTime(kernels float64) Seconds {
+	return Seconds(float64(float64(d.host) * kernels))
 }
 
 // OpOf is a node's work on one rank of the mesh.

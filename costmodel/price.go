@@ -10,7 +10,7 @@ import (
 )
 
 // CostModel is raised whenever a prediction can change; locks record it.
-const CostModel = 1
+const CostModel = 2
 
 // Errors of predicted step times, as fractions: what step_s_low and step_s_high state. Assumed until runs have been
 // compared with predictions.

@@ -49,6 +49,7 @@ type Device struct {
 	processors float64
 	launch     Seconds // a kernel, on the device
 	host       Seconds // a kernel at least, as the host issues them one after the other
+	pass       Seconds // a micro-batch
 	step       Seconds
 }
 
@@ -91,11 +92,14 @@ func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
 		matrix = g.narrow
 		half, _ = c.GPU.Peak("bf16")
 	}
-	cool := g.throttle(c.GPU.Watts)
-	d = Device{Peak: peak, Engine: engine, processors: g.processors, launch: engine.Launch, host: engine.Host, step: engine.Step,
+	cool, fused := g.sustained*g.throttle(c.GPU.Watts), g.flash
+	if engine.Vendor {
+		fused = g.vendor
+	}
+	d = Device{Peak: peak, Engine: engine, processors: g.processors, launch: engine.Launch, host: engine.Host, pass: engine.Pass, step: engine.Step,
 		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * FlopsPerSecond(matrix*engine.Matrix*cool),
-		Attention: half * FlopsPerSecond(g.attention[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(g.attention[1]*engine.Attention*cool)}
+		Attention: half * FlopsPerSecond(fused[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
 	return d, true
 }
 
@@ -158,3 +162,6 @@ func (d Device) StreamTime(b Bytes) Seconds { return d.launch + b.Over(d.bandwid
 
 // StepOverhead is what a step costs beside its ops and collectives.
 func (d Device) StepOverhead() Seconds { return d.step }
+
+// PassOverhead is what a micro-batch costs a stage beside its layers.
+func (d Device) PassOverhead() Seconds { return d.pass }

@@ -68,12 +68,16 @@ func (t *tables) hardFlops() float64 {
 
 // step is a plan's step in times.
 func (s *searcher) step(t *tables) *costmodel.Step {
-	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlaps(t.Plan.Zero), Other: s.device.StepOverhead()}
+	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlaps(t.Plan.Zero), Ahead: s.problem.engine().Ahead, Other: s.device.StepOverhead()}
 	costs := s.costs(&t.Plan, keyOf(t.Plan), t.prof, 1)
 	index := t.index()
 	message := costmodel.Seconds(0)
 	if t.Plan.PP > 1 {
-		message = s.problem.Cluster.SendTime(t.Mesh, "pp", costmodel.Bytes(t.Stream))
+		size := costmodel.Bytes(t.Stream)
+		if s.problem.engine().Scattered && !t.Plan.SP {
+			size /= costmodel.Bytes(t.Plan.TP)
+		}
+		message = s.problem.Cluster.SendTime(t.Mesh, "pp", size)
 	}
 	for i := range t.Stages {
 		st := costmodel.Stage{}
@@ -81,7 +85,7 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 		st.Buckets, st.Norm = state.buckets, state.norm
 		for j := range t.Stages[i].Chunks {
 			c := &t.Stages[i].Chunks[j]
-			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1}
+			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1, Waits: s.problem.engine().Blocking, Host: s.device.PassOverhead()}
 			for k := range c.Runs {
 				r := &c.Runs[k]
 				at := index[r.Segment]

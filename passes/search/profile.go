@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -224,16 +225,20 @@ func stride(p *ir.Plan, axis string) int {
 // cost is the function's time at k times the micro-batch of the profile.
 func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 	c := costmodel.Cost{}
-	more := float64(k - 1)
+	more, kernels := float64(k-1), 0.0
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, more)
 		c.Compute += s.device.Time(&o)
+		kernels += o.Kernel
 	}
 	for i := range p.comms {
 		l := &p.comms[i]
 		bytes := float64(l.what.Bytes) + float64(more*l.slope)
-		c.Comm += s.problem.Cluster.CollectiveTime(l.what.Op, s.problem.Cluster.Place(m, l.what.Axes), costmodel.Bytes(bytes))
+		place := s.problem.Cluster.Place(m, l.what.Axes)
+		c.Comm += s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(bytes))
+		kernels += math.Log2(float64(place.Ranks())) // hosts wait for the slowest of them
 	}
 	c.Comm *= costmodel.Seconds(s.exposedTP)
+	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }

@@ -77,7 +77,7 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	}
 	e := a.engine(engine, r.flash(cluster))
 	prec := e.State(spec.Presets[name].IR())
-	plan, batch, err := r.plan(c.Layers, prec, engine)
+	plan, batch, err := r.plan(c.Layers, prec, engine, r.flash(cluster))
 	if err != nil {
 		return nil, err
 	}
