@@ -19,6 +19,7 @@ type Split struct {
 	TP, Micro int
 	SP        bool
 	Size      int
+	Narrow    bool // matmuls are in 8 bits: operands are cast before each
 }
 
 // Function is what one rank does in a function of a layer: kernels, and collectives over tp in their order.
@@ -69,6 +70,10 @@ func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, he
 func (b *builder) product(l *Layer, m, n, k float64) {
 	one := func(x, y, z float64) Op {
 		return Op{Kind: Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y), Shape: GEMM{x, y, z, 1}, Kernel: 1}
+	}
+	if b.p.Narrow { // a copy and its transpose; weights are cast once a step
+		b.stream(&l.Forward, m, 2*k, 1)
+		b.stream(&l.Backward, m, 2*n, 1)
 	}
 	l.Forward.add(one(m, n, k))
 	l.Backward.add(one(m, k, n))

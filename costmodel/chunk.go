@@ -29,6 +29,7 @@ type Chunk struct {
 	Output Seconds // sending what it hands on, to the chunk after it
 	Grad   Seconds // sending the gradient of what it took, to the chunk before it
 	Waits  bool    // each pass ends when what it sends has gone
+	Slows  float64 // by how much compute is slower while parameters and gradients move beside it
 	Host   Seconds // the engine's own time for a pass of the micro-batch, beside its layers
 }
 
@@ -132,6 +133,9 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 		end = work + f.moved
 	}
 	p.Exposed, p.Tail = max(0, end-work), max(0, f.free-end)
+	if overlap {
+		p.Compute += Seconds(c.Slows) * min(f.moved, work)
+	}
 	if c.Waits {
 		p.Sent = map[ir.ActionKind]Seconds{ir.Forward: c.Output, ir.Backward: c.Grad}[kind]
 	}

@@ -45,19 +45,19 @@ type Engine struct {
 
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
-var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 0.97, Vendor: true, Attention: 1, Memory: 1, Elementwise: 1,
+var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 1, Memory: 1, Elementwise: 1,
 	Launch: 3e-6, Step: 200e-6, Overlap: [2]float64{1, 1}, Context: 550 << 20}
 
 // Engines are those that can be priced, planc's first.
 var Engines = []*Engine{
 	PlancEngine,
-	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo", Matrix: 0.97, Vendor: true, Attention: 1, Memory: 1, Elementwise: 1.2, FloatLogits: true,
+	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo", Matrix: 1, Vendor: true, Attention: 1, Memory: 1, Elementwise: 1.2, FloatLogits: true,
 		Launch: 2e-6, Host: 40e-6, Pass: 2e-3, Step: 5e-3, Overlap: [2]float64{0, 1}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.1,
 		Context: 3 << 30, Slack: 0.15, Bytes16: mixed(ir.F32)},
-	{Name: "deepspeed", Doc: "Megatron-DeepSpeed", Matrix: 0.97, Attention: 1, Memory: 1, Elementwise: 1.2, FloatLogits: true,
+	{Name: "deepspeed", Doc: "Megatron-DeepSpeed", Matrix: 1, Attention: 1, Memory: 1, Elementwise: 1.2, FloatLogits: true,
 		Launch: 2e-6, Host: 40e-6, Pass: 3e-3, Step: 20e-3, Blocking: true, Interfere: 0.1,
 		Context: 4 << 30, Slack: 0.3, Bytes16: mixed(ir.F16)},
-	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2", Matrix: 0.97, Attention: 0.8, Memory: 1, Elementwise: 1.8, FloatLogits: true, Outputs: true,
+	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2", Matrix: 1, Attention: 0.8, Memory: 1, Elementwise: 1.8, FloatLogits: true, Outputs: true,
 		Launch: 2e-6, Host: 25e-6, Pass: 2e-3, Step: 10e-3, Overlap: [2]float64{1, 1}, Interfere: 0.1, Context: 2 << 30, Slack: 0.1, Bytes16: mixed(ir.F16)},
 }
 

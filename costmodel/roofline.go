@@ -85,14 +85,14 @@ func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
 	}
 	g := generationOf(c.GPU.Arch)
 	if g == nil {
-		g = &generations[len(generations)-1]
+		g = &Generations[len(Generations)-1]
 	}
 	matrix, half := g.matrix, peak
 	if compute == "fp8" {
 		matrix = g.narrow
 		half, _ = c.GPU.Peak("bf16")
 	}
-	cool, fused := g.sustained*g.throttle(c.GPU.Watts), g.flash
+	cool, fused := g.Sustained*g.throttle(c.GPU.Watts), g.flash
 	if engine.Vendor {
 		fused = g.vendor
 	}

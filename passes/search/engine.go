@@ -77,7 +77,7 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 		return
 	}
 	shape := transformer(s.problem.Model, s.dims)
-	split := costmodel.Split{TP: k.tp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size()}
+	split := costmodel.Split{TP: k.tp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8"}
 	more := split
 	more.Micro++
 	plain, grown := threeLayers(e, &shape, split, "none"), threeLayers(e, &shape, more, "none")

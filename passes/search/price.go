@@ -85,7 +85,7 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 		st.Buckets, st.Norm = state.buckets, state.norm
 		for j := range t.Stages[i].Chunks {
 			c := &t.Stages[i].Chunks[j]
-			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1, Waits: s.problem.engine().Blocking, Host: s.device.PassOverhead()}
+			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1, Waits: s.problem.engine().Blocking, Slows: s.problem.engine().Interfere, Host: s.device.PassOverhead()}
 			for k := range c.Runs {
 				r := &c.Runs[k]
 				at := index[r.Segment]

@@ -81,6 +81,10 @@ type commLine struct {
 // profile finds a profile, or makes it.
 func (s *searcher) profile(k profileKey) *profile {
 	if p := s.profiles[k]; p != nil {
+		if s.stale[k] {
+			s.foreign(p, k)
+			delete(s.stale, k)
+		}
 		return p
 	}
 	p := s.newProfile(k)

@@ -43,6 +43,7 @@ type caches struct {
 	profiles map[profileKey]*profile
 	bases    map[profileKey]*base
 	inFlight map[flightKey][]int
+	stale    map[profileKey]bool // profiles whose engine's constants have moved
 }
 
 func newCaches() *caches {

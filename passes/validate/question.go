@@ -125,3 +125,14 @@ func (a *Asker) engine(name string, flash bool) *costmodel.Engine {
 	}
 	return a.engines[k]
 }
+
+// Refresh takes over constants of engines that have moved, as a fit moves them.
+func (a *Asker) Refresh() {
+	for k, e := range a.engines {
+		*e = *costmodel.EngineOf(k.name)
+		e.Unfused = !k.flash
+	}
+	for _, s := range a.series {
+		s.Refresh()
+	}
+}

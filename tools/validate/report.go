@@ -1,0 +1,3 @@
+package main
+
+func report(t *tables, root string) error { return nil }
