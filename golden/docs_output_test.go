@@ -29,7 +29,8 @@ func keysOf(section string) map[string]bool {
 }
 
 // inside are keys whose values the page describes elsewhere, or not key by key.
-var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan", "clusters[].source", "clusters[].peak_tflops", "error.nearest[].set", "error.nearest[].predict"}
+var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan", "clusters[].source", "clusters[].peak_tflops", "error.nearest[].set", "error.nearest[].predict",
+	"room.plan", "room.predict", "choices[].rest_free.plan", "levers[].set", "levers[].plan", "rules[].plan"}
 
 // paths adds the keys of a document's values, dotted; a list's are those of its elements.
 func paths(v any, at string, into map[string]bool) {
@@ -77,6 +78,7 @@ func TestOutputPage(t *testing.T) {
 	ask(plan, append([]string{"plan", "--devices", "4"}, question...)...)
 	long := append([]string{"plan", "--tokens", "1T", "--days", "100", "--objective", "devices", "--nodes", "16"}, question...)
 	ask(plan, long...)
+	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "4096", "--set", "objective.headroom=0")
 	delete(plan, "alternatives[].no_fit") // null of those that fit
 	sweep, models, clusters, doctor := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	ask(sweep, append([]string{"plan", "--sweep", "gpus=1,8,12", "--tokens", "1T"}, question...)...)
@@ -90,7 +92,9 @@ func TestOutputPage(t *testing.T) {
 	delete(models, "models[].aliases[]")
 	delete(clusters, "clusters[].aliases[]")
 	ask(explain, append([]string{"explain", "--why-not", "tp=4"}, question...)...)
-	maps.DeleteFunc(explain, func(k string, _ bool) bool { return plan[k] || k == "alternatives[].no_fit" })
+	maps.DeleteFunc(explain, func(k string, _ bool) bool {
+		return plan[k] || k == "alternatives[].no_fit" || k == "choices[].rest_free" // null of some
+	})
 	ask(failure, append([]string{"plan", "--set", "objective.headroom=0.9"}, question...)...)
 	ask(failure, append([]string{"plan", "--set", "plan.tp=3"}, question...)...)
 	delete(failure, "error.diagnostics")

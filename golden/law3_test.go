@@ -36,7 +36,6 @@ var law3Cases = []law3Case{
 	{"serial", 1, 1, 0, ir.FullPrecision(ir.F32)},
 	{"zero", 2, 1, 1, ir.FullPrecision(ir.F32)},
 	{"tensor", 1, 2, 0, ir.FullPrecision(ir.F32)},
-	{"bf16", 1, 1, 0, lawNarrow[0]},
 	{"bf16zero", 2, 1, 2, lawNarrow[0]},
 	{"fp16tensor", 1, 2, 0, lawNarrow[1]},
 }
@@ -93,7 +92,7 @@ func TestLawMemory(t *testing.T) {
 		switch l.id {
 		case "serial": // an arena one byte smaller
 			add("small", smaller(t, src, l.id, "small", `(Size:\s+)%d(,)`, arena, arena-1))
-		case "bf16": // a scratch one line smaller
+		case "bf16zero": // a scratch one line smaller
 			add("narrow", smaller(t, src, l.id, "narrow", `(Scratch:\s+rt\.Region\{Offset: \d+, Size: )%d(\})`, scratch, scratch-64))
 		}
 	}

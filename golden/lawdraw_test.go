@@ -14,13 +14,17 @@ import (
 )
 
 // Law 1 by random draws: a small model, 1 to 16 ranks, a legal plan over all choices. PLANC_DRAWS is how many,
-// PLANC_SEED where they begin; every draw is one number, which names it.
+// PLANC_SEED where they begin; every draw is one number, which names it. So many in a row have one model, so that its one-rank
+// programs are built once.
+
+// lawDrawsModel is how many.
+const lawDrawsModel = 4
 
 // lawMaxRanks bounds the ranks of a draw.
 const lawMaxRanks = 16
 
 func TestLawDraws(t *testing.T) {
-	n, seed := 120, uint64(1)
+	n, seed := 240, uint64(1)
 	if os.Getenv("PLANC_LAWS") == "long" {
 		n = 1000
 	}
@@ -39,7 +43,7 @@ func drawCases(n int, seed uint64) []lawCase {
 	refs := map[string]bool{}
 	var draws []lawCase
 	for i := range n {
-		c := drawCase(rand.New(rand.NewPCG(seed+uint64(i), 0)))
+		c := drawCase(seed + uint64(i))
 		c.id = fmt.Sprintf("d%d", seed+uint64(i))
 		if !refs[c.group] {
 			refs[c.group] = true
@@ -55,16 +59,10 @@ func drawCases(n int, seed uint64) []lawCase {
 
 func pickOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// drawCase draws a model and a plan for it.
-func drawCase(r *rand.Rand) lawCase {
-	elem := pickOf(r, ir.F64, ir.F64, ir.F64, ir.F64, ir.F32, ir.F32, ir.BF16, ir.F16)
-	broad, others := lawVariants(elem)
-	vs := append(broad, others...)
-	i := r.IntN(len(vs))
-	c := vs[i]
-	c.model.Layers = 2 + i%4
-	c.group = fmt.Sprintf("%s-%dl", c.group, c.model.Layers)
-	precision := drawPrecision(r, &c)
+// drawCase draws a plan of number n, for the model of that number.
+func drawCase(n uint64) lawCase {
+	c, precision := drawModel(rand.New(rand.NewPCG(n/lawDrawsModel, 1)))
+	r := rand.New(rand.NewPCG(n, 0))
 	for {
 		p, ok := drawPlan(r, c.model)
 		p.Precision = precision
@@ -72,6 +70,18 @@ func drawCase(r *rand.Rand) lawCase {
 			return c
 		}
 	}
+}
+
+// drawModel draws what is trained, how and in which precision.
+func drawModel(r *rand.Rand) (lawCase, ir.Precision) {
+	elem := pickOf(r, ir.F64, ir.F64, ir.F64, ir.F64, ir.F32, ir.F32, ir.BF16, ir.F16)
+	broad, others := lawVariants(elem)
+	vs := append(broad, others...)
+	i := r.IntN(len(vs))
+	c := vs[i]
+	c.model.Layers = 2 + i%4
+	c.group = fmt.Sprintf("%s-%dl", c.group, c.model.Layers)
+	return c, drawPrecision(r, &c)
 }
 
 // legal tells whether the model can follow the plan: its heads and widths divide.

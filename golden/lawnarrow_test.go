@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // Law 1 in 16 bits: a program is compared with one rank in the same precision. How far it may be is measured: one rank is
@@ -21,7 +23,7 @@ const lawNarrowFactor = 4
 // lawSplits are the yardsticks.
 var lawSplits = []int{2, 4, 8}
 
-// lawNarrow are the precisions that draws choose from; the first two are the presets.
+// lawNarrow are precisions that draws choose from, beside any that a job may write; the first two are the presets.
 var lawNarrow = []ir.Precision{
 	{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
 	{Compute: ir.F16, Params: ir.F16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
@@ -29,10 +31,16 @@ var lawNarrow = []ir.Precision{
 	{Compute: ir.BF16, Params: ir.F32, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
 }
 
-// drawPrecision draws how a case keeps its numbers, and names its group after it.
+// drawPrecision draws how a case keeps its numbers, and names its group after it. Some of f32, and a third of
+// 16 bits, have fields that a job sets one by one.
 func drawPrecision(r *rand.Rand, c *lawCase) ir.Precision {
-	if !c.elem.Narrow() {
+	switch {
+	case c.elem == ir.F64 || c.elem == ir.F32 && r.IntN(8) > 0:
 		return ir.FullPrecision(c.elem)
+	case c.elem == ir.F32 || r.IntN(3) == 0:
+		p := oddPrecision(r, c.elem)
+		c.group += fmt.Sprintf("-%v%v%v%v%v", p.Params, p.Grads, p.Reduce, p.Master, p.Moments)
+		return p
 	}
 	i := r.IntN(len(lawNarrow))
 	for lawNarrow[i].Compute != c.elem {
@@ -42,15 +50,42 @@ func drawPrecision(r *rand.Rand, c *lawCase) ir.Precision {
 	return lawNarrow[i]
 }
 
-// yardsticks are the one-rank programs beside a reference.
+// oddPrecision draws the fields of a precision block, as a job may write them.
+func oddPrecision(r *rand.Rand, compute ir.Elem) ir.Precision {
+	one := func() string { return pickOf(r, "f32", "f32", "bf16", "fp16") }
+	for {
+		p := spec.Precision{Compute: elemNames[compute], Params: one(), Grads: one(), Reduce: one(), Master: pickOf(r, "none", "f32", one()), Moments: one()}
+		if q := p.IR(); p.Refused() == "" && q != ir.FullPrecision(compute) {
+			return q
+		}
+	}
+}
+
+var elemNames = map[ir.Elem]string{ir.F32: "f32", ir.BF16: "bf16", ir.F16: "fp16"}
+
+// rounds tells whether a case keeps anything in 16 bits, so that its yardsticks judge.
+func (c *lawCase) rounds() bool {
+	p := c.plan.Precision
+	return slices.ContainsFunc([]ir.Elem{p.Compute, p.Params, p.Grads, p.Reduce, p.Master, p.Moments}, ir.Elem.Narrow)
+}
+
+// yardsticks are the one-rank programs beside a reference. Accumulators of 16 bits round what each micro-batch adds: then
+// runs of more micro-batches are yardsticks too.
 func yardsticks(ref lawCase) (out []lawCase) {
-	if !ref.elem.Narrow() {
+	if !ref.rounds() {
 		return nil
 	}
 	for _, n := range lawSplits {
 		y := ref
-		y.id, y.split = fmt.Sprintf("%ssplit%d", ref.id, n), n
+		y.id, y.yard, y.split = fmt.Sprintf("%ssplit%d", ref.id, n), true, n
 		out = append(out, y)
+	}
+	for _, m := range []int{4, 8} {
+		y := ref
+		y.id, y.yard, y.plan.MicroBatch, y.plan.MicroBatches = fmt.Sprintf("%smicro%d", ref.id, m), true, lawBatch/m, m
+		if ref.plan.Precision.Grads.Narrow() {
+			out = append(out, y)
+		}
 	}
 	return out
 }
@@ -64,7 +99,7 @@ func distanceOf(v lawVerdict) distance { return distance{max(v.Losses, v.Norms, 
 func narrowBounds(cases []lawCase, verdicts []lawVerdict) map[string]distance {
 	out := map[string]distance{}
 	for i, c := range cases {
-		if c.split > 0 {
+		if c.yard {
 			d, now := distanceOf(verdicts[i]), out[c.group]
 			out[c.group] = distance{max(now.scalars, lawNarrowFactor*d.scalars), max(now.grads, lawNarrowFactor*d.grads)}
 		}
@@ -79,7 +114,7 @@ func judgeNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	most, n := distance{}, 0
 	for i, c := range cases {
 		b, d := bounds[c.group], distanceOf(verdicts[i])
-		if !c.elem.Narrow() || c.split > 0 || c.plan.Ranks() == 1 && d == (distance{}) {
+		if !c.rounds() || c.yard || c.plan.Ranks() == 1 && d == (distance{}) {
 			continue
 		}
 		if c.spoil == nil {
@@ -92,7 +127,7 @@ func judgeNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 		}
 	}
 	if n > 0 {
-		t.Logf("%d programs of 16 bits: at most %.2f of the bound in scalars, %.2f in gradients", n, most.scalars, most.grads)
+		t.Logf("%d programs of 16 bits: at most %.2g of the bound in scalars, %.2g in gradients", n, most.scalars, most.grads)
 	}
 }
 
@@ -107,6 +142,32 @@ func replaced(t *testing.T, pattern, with string) func([]byte) []byte {
 		out := append([]byte{}, src[:at[0]]...)
 		return append(re.Expand(out, []byte(with), src, at), src[at[1]:]...)
 	}
+}
+
+// zeroBubbles are plans whose gradients of parameters are made apart from those of activations.
+var zeroBubbles = []func(*ir.Plan){staged(2, "zb-h1"), staged(4, "zb-h1"), staged(2, "zb-v"), func(p *ir.Plan) {
+	staged(2, "zb-h1")(p)
+	zeroed(2)(p)
+	p.ZeroGroup = 2
+}}
+
+// Zero-bubble schedules in 16 bits, which the draws reach by chance alone.
+func TestLawNarrowZeroBubble(t *testing.T) {
+	var cases []lawCase
+	for _, prec := range lawNarrow[:2] {
+		broad, _ := lawVariants(prec.Compute)
+		ref := broad[0]
+		ref.model.Layers = 4
+		ref.id, ref.plan = "ref"+prec.Compute.String(), ir.SerialPlan(4, lawBatch, prec)
+		cases = append(append(cases, ref), yardsticks(ref)...)
+		for i, change := range zeroBubbles {
+			c := ref
+			c.id = fmt.Sprintf("plan%v%d", prec.Compute, i)
+			change(&c.plan)
+			cases = append(cases, c)
+		}
+	}
+	runLawCases(t, "bubbles", cases)
 }
 
 // Faults are seen though rounding is large: a bias gradient that is left out, an embedding that looks up another rank's rows,

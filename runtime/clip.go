@@ -1,6 +1,10 @@
 package runtime
 
-import "math"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/cpu"
+)
 
 // clipEpsilon keeps the clip factor finite, as in PyTorch.
 const clipEpsilon = 1e-6
@@ -54,28 +58,13 @@ func ClipGradients[F Float](r *Rank, world int) {
 func gradSquares[F Float](r *Rank, at, n int) (sum float64) {
 	e := r.Program.types().Grads
 	if native[F](e) {
-		return squares(View[F](r, at, n))
+		return cpu.Table[F]().SumSquares(View[F](r, at, n))
 	}
 	b := make([]F, blockElems)
 	for done := 0; done < n; done += blockElems {
-		sum += squares(take(r, e, at+done*e.Size(), min(n-done, blockElems), b))
+		sum += cpu.Table[F]().SumSquares(take(r, e, at+done*e.Size(), min(n-done, blockElems), b))
 	}
 	return sum
-}
-
-// squares is Σ x², in four sums so that the additions overlap.
-func squares[F Float](x []F) float64 {
-	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		a += float64(float64(x[0]) * float64(x[0]))
-		b += float64(float64(x[1]) * float64(x[1]))
-		c += float64(float64(x[2]) * float64(x[2]))
-		d += float64(float64(x[3]) * float64(x[3]))
-	}
-	for _, v := range x {
-		a += float64(float64(v) * float64(v))
-	}
-	return (a + b) + (c + d)
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

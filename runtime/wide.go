@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/planc-dev/planc/runtime/num"
+import (
+	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/vec"
+)
 
 // A kernel of float32 works on 16-bit numbers by way of the rank's scratch: generated code widens its operands, has room
 // for its results, narrows these and is done.
@@ -42,7 +45,7 @@ func Accumulate[G, X num.Stored](grad []G, x []X) {
 		n := min(len(grad), blockElems)
 		num.Load(sum[:], grad[:n])
 		num.Load(more[:], x[:n])
-		for i := range n {
+		for i := vec.AddTo(sum[:n], more[:n]); i < n; i++ {
 			sum[i] += more[i]
 		}
 		num.Store(grad[:n], sum[:n])

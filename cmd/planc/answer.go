@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
-	"github.com/planc-dev/planc/passes/search"
 )
 
 // answer is how plan and explain answer: what they add to the document, and how they show it.
@@ -36,6 +34,9 @@ func (a *app) answer(args []string, f jobFlags, as answer) error {
 		return err
 	}
 	d := newDocument(j, found)
+	if err := a.room(j, d, found); err != nil {
+		return err
+	}
 	if err := as.complete(j, d, found); err != nil {
 		return err
 	}
@@ -107,51 +108,9 @@ func newDocument(j *loaded, found *decision) *document {
 		head: newHeader(j, best.Plan, found.lock.lockNote()),
 	}
 	for _, alt := range found.Alternatives {
-		row := alternativeDoc{Plan: alt.Plan.JSON(), Predict: alt.Predict, NoFit: alt.NoFit, plan: alt.Plan}
-		if alt.NoFit == nil {
-			row.SlowerBy = &alt.SlowerBy
-		}
-		d.Alternatives = append(d.Alternatives, row)
+		d.Alternatives = append(d.Alternatives, d.alternative(alt))
 	}
 	return d
-}
-
-// explained adds what explain knows beside the plan. Levers and rules come with the planner's next issue.
-func explained(d *document, found *decision) {
-	m := found.Best.Predict.MemoryBytes
-	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []any{}, Rules: []any{},
-		Binding:  bindingDoc{Resource: binding(d), SlackBytes: m.Capacity - m.Total},
-		ErrorBar: errorBarDoc{Like: "assumed; no measured run is like this one yet"}}
-	for _, c := range found.Choices {
-		row := choiceDoc{Name: c.Name, Taken: scalar(c.Taken), Verdict: string(c.Verdict), Part: c.Part, Message: c.Message}
-		if c.RunnerUp != "" {
-			row.RunnerUp = scalar(c.RunnerUp)
-		}
-		switch c.Verdict {
-		case search.Slower:
-			row.SlowerBy = &c.SlowerBy
-		case search.DoesNot:
-			row.OverBytes = &c.OverBytes
-		}
-		d.Choices = append(d.Choices, row)
-	}
-}
-
-// memoryBinds is the binding resource if a faster plan does not fit.
-const memoryBinds = "memory"
-
-// binding is what keeps the plan from being faster: memory, or what the step spends most on.
-func binding(d *document) string {
-	if !d.Fits || fasterUnfit(d.Alternatives, d.Predict) >= 0 {
-		return memoryBinds
-	}
-	t := d.Predict.Time
-	return slices.MaxFunc(costmodel.TimeParts, func(a, b string) int { return cmp.Compare(t.Part(a), t.Part(b)) })
-}
-
-// fasterUnfit is the alternative that lacks least memory of those that would be faster, -1 if there is none.
-func fasterUnfit(alternatives []alternativeDoc, than costmodel.Predict) int {
-	return slices.IndexFunc(alternatives, func(a alternativeDoc) bool { return a.NoFit != nil && a.Predict.StepS < than.StepS })
 }
 
 // guesses are what decides the plan and nobody wrote.
@@ -175,7 +134,7 @@ func guesses(j *loaded) []guessDoc {
 func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	c := j.cluster
 	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision),
-		links: links(c), memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows,
+		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows,
 		command: nextCommands(j), probable: c.IsCPU() || c.Measured.By != ""}
 	if c.IsCPU() {
 		h.device = "device"

@@ -18,6 +18,7 @@ type decision struct {
 	took  time.Duration
 	goal  *goalDoc       // nil where the objective is throughput
 	unfit *search.NoPlan // nil if the plan fits
+	own   *search.Priced // what the search itself would choose, where a lock holds another plan
 	lock  *jobLock       // of those who obey and write locks
 	// expect is what a training program compares its steps with; the zero value: what planc expects now.
 	expect lock.Expect
@@ -26,7 +27,7 @@ type decision struct {
 // problem is the job as the search's question.
 func (j *loaded) problem() *search.Problem {
 	return &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: j.Train.Precision.IR(),
-		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode()}
+		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrower}
 }
 
 // search finds the job's plan. Pins that leave one plan are priced even if it does not fit.

@@ -21,12 +21,15 @@ var planKeys = []string{"dp", "tp", "pp", "vpp", "cp", "cp_kind", "ep", "etp", "
 	"stage_layers", "axis_order", "moe_slack", "precision"}
 
 // differences are the words in which a plan differs from another: "zero 3", "no sp".
-func differences(p, from ir.Plan) string {
+func differences(p, from ir.Plan) string { return strings.Join(differenceWords(p, from, ""), " · ") }
+
+// differenceWords are those, without one key's.
+func differenceWords(p, from ir.Plan, but string) []string {
 	a, b := p.JSON(), from.JSON()
 	var words, minor []string
 	for _, key := range planKeys {
 		switch {
-		case fmt.Sprint(a[key]) == fmt.Sprint(b[key]):
+		case key == but, fmt.Sprint(a[key]) == fmt.Sprint(b[key]):
 			continue
 		case key == "sp" && p.TP == 1, key == "zero" && p.DP*p.CP == 1:
 			continue // cannot be otherwise
@@ -36,10 +39,10 @@ func differences(p, from ir.Plan) string {
 			words = append(words, word(key, a[key]))
 		}
 	}
-	if len(words) == 0 {
+	if len(words) == 0 && but == "" {
 		words = minor
 	}
-	return strings.Join(words, " · ")
+	return words
 }
 
 // named tells whether a derived key's value is one that does not follow from what else differs.
@@ -83,6 +86,15 @@ func (a alternativeDoc) because(d *document) string {
 		return overText(a.NoFit, a.plan.PP > 1)
 	}
 	return grown(a.Predict.Time, d.Predict.Time)
+}
+
+// mainly is because without what is gained in turn.
+func (a alternativeDoc) mainly(d *document) string {
+	s := a.because(d)
+	if a.NoFit == nil {
+		s, _, _ = strings.Cut(s, ", ")
+	}
+	return s
 }
 
 // overText is 14.0 GiB over, activations.

@@ -27,6 +27,7 @@ type document struct {
 	Alternatives []alternativeDoc  `json:"alternatives"`
 	Training     *trainingDoc      `json:"training,omitempty"` // where the job says how long it is
 	Goal         *goalDoc          `json:"goal,omitempty"`     // where the objective is not throughput
+	Room         *roomDoc          `json:"room,omitempty"`     // where the plan may not fit after all
 	*explainDoc                    // of explain
 
 	head header // what only screens show
@@ -70,12 +71,13 @@ type alternativeDoc struct {
 type explainDoc struct {
 	Choices  []choiceDoc `json:"choices"`
 	Binding  bindingDoc  `json:"binding"`
-	Levers   []any       `json:"levers"` // empty: not there yet
-	Rules    []any       `json:"rules"`  // empty: not there yet
+	Levers   []leverDoc  `json:"levers"`
+	Rules    []ruleDoc   `json:"rules"`
 	ErrorBar errorBarDoc `json:"error_bar"`
 	WhyNot   *whyNotDoc  `json:"why_not"`
 }
 
+// choiceDoc is a choice with its runner-up, which differs only in it where such a plan is legal.
 type choiceDoc struct {
 	Name      string   `json:"name"`
 	Taken     any      `json:"taken"`
@@ -85,11 +87,38 @@ type choiceDoc struct {
 	OverBytes *int64   `json:"over_bytes"`
 	Part      string   `json:"part"`
 	Message   string   `json:"message"`
+	Free      *freeDoc `json:"rest_free"` // null where that is the same plan
+}
+
+// freeDoc is the best plan with another value of a choice and all else free.
+type freeDoc struct {
+	Plan     map[string]any `json:"plan"`
+	SlowerBy *float64       `json:"slower_by"`
+	NoFit    *search.NoFit  `json:"no_fit"`
 }
 
 type bindingDoc struct {
 	Resource   string `json:"resource"`
 	SlackBytes int64  `json:"slack_bytes"`
+}
+
+// leverDoc is a change of the hardware or the job, and by which fraction more tokens a second would be trained on.
+type leverDoc struct {
+	Name    string         `json:"name"`
+	Set     map[string]any `json:"set"`
+	Speedup float64        `json:"speedup"`
+	Plan    map[string]any `json:"plan"` // the best under it; null where none fits
+}
+
+// ruleDoc is a rule of thumb, and what following it comes to.
+type ruleDoc struct {
+	Rule     string         `json:"rule"`
+	Verdict  string         `json:"verdict"`
+	SlowerBy *float64       `json:"slower_by"`
+	Message  string         `json:"message"`
+	Plan     map[string]any `json:"plan"` // the best that follows it; null where that is the chosen one or none
+
+	plan *ir.Plan
 }
 
 type errorBarDoc struct {

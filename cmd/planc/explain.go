@@ -17,8 +17,9 @@ func (a *app) explainCommand() *cobra.Command {
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			as := answer{lock: locks, screen: explainScreen, complete: func(j *loaded, d *document, found *decision) (err error) {
-				explained(d, found)
-				d.head.stages, err = j.stages(d)
+				if err = a.explained(j, d, found, true); err == nil {
+					d.head.stages, err = j.stages(d)
+				}
 				return err
 			}}
 			if c.Flags().Changed("why-not") {
@@ -27,7 +28,9 @@ func (a *app) explainCommand() *cobra.Command {
 					return err
 				}
 				as.screen, as.complete = whyNotScreen, func(j *loaded, d *document, found *decision) error {
-					explained(d, found)
+					if err := a.explained(j, d, found, a.json); err != nil {
+						return err
+					}
 					return a.whyNot(j, d, found, q)
 				}
 			}

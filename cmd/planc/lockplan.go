@@ -78,6 +78,7 @@ func (a *app) searchBeside(j *loaded, l *jobLock) (*decision, error) {
 	case err != nil:
 		return nil, wrongCluster(j, err)
 	}
+	d.own = &found
 	a.noteBetter(l, found, d.Best)
 	return d, nil
 }

@@ -14,6 +14,12 @@ func (j *loaded) tried() string {
 	if pins := search.PinsOf(&j.Plan); len(pins) > 0 {
 		words = append(words, "the job's pins given up")
 	}
+	if j.Objective.Headroom > search.LeastHeadroom {
+		words = append(words, fmt.Sprintf("headroom %v", search.LeastHeadroom))
+	}
+	for _, t := range j.narrower() {
+		words = append(words, fmt.Sprint(t.Set["train.precision"]))
+	}
 	c := j.cluster
 	if n := j.wholeNode(); n > c.Node.Devices {
 		words = append(words, fmt.Sprintf("up to %d devices of a node", n))

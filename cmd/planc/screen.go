@@ -19,6 +19,7 @@ type header struct {
 	precision   string // the preset's name
 	peak        string // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
 	links       []string
+	link        string // the name of the kind between devices of a node, "" if it has none
 	memory      int64  // of a device, before headroom
 	probable    bool   // memory was measured on such devices: law 3 on CPUs, or a calibrated cluster
 	device      string // the word for a device: GPU
@@ -35,6 +36,9 @@ func planScreen(d *document) string {
 	b.WriteString(flow("PLAN", 9, " · ", planWords(d.head.chosen)))
 	b.WriteString(d.rateLines())
 	b.WriteString(d.memoryLine())
+	if d.Room != nil {
+		b.WriteString(prose("tight", 9, d.roomSentence()))
+	}
 	b.WriteString(d.timeLine())
 	if d.Training != nil {
 		b.WriteString(prose("train", 9, d.Training.sentence()))

@@ -15,10 +15,14 @@ func explainScreen(d *document) string {
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
+	if d.Room != nil {
+		b.WriteString(prose("TIGHT", 9, d.roomSentence()))
+	}
 	if len(d.Choices) > 0 {
 		b.WriteString("\n" + d.choiceTable())
 	}
 	b.WriteString("\n" + d.memorySum() + d.timeSum() + d.stageLine())
+	b.WriteString(d.leverLine() + d.ruleLines())
 	b.WriteString(prose("PROOF", labelColumn, d.proofSentence()))
 	b.WriteString(prose("ERROR", labelColumn, d.errorSentence()))
 	if d.head.lock != "" {
@@ -47,47 +51,10 @@ func (d *document) moreText() string {
 // labelColumn is where the text of the lower part begins.
 const labelColumn = 16
 
-// whySentence says what made the choice: the least that fits, and what the next best costs.
-func (d *document) whySentence() string {
-	m := d.Predict.MemoryBytes
-	states := m.Params + m.Grads + m.Optimizer
-	s := fmt.Sprintf("states take %s a %s and activations %s, %s are usable.", size(states), d.head.device, size(m.Activations), size(m.Capacity))
-	for _, a := range d.Alternatives {
-		if a.NoFit != nil {
-			s += fmt.Sprintf(" %s does not fit, %s.", a.label(d), overText(a.NoFit, a.plan.PP > 1))
-			break
-		}
-	}
-	for _, a := range d.Alternatives {
-		if a.SlowerBy != nil {
-			s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
-			break
-		}
-	}
-	return s
-}
-
-// bindingSentence says what keeps the plan from being faster.
-func (d *document) bindingSentence() string {
-	free := size(d.Binding.SlackBytes) + " free"
-	if d.Binding.SlackBytes < 0 {
-		free = size(-d.Binding.SlackBytes) + " over"
-	}
-	if d.Binding.Resource != memoryBinds {
-		return fmt.Sprintf("%s; memory has %s.", d.Binding.Resource, free)
-	}
-	s := fmt.Sprintf("memory, %s.", free)
-	if i := fasterUnfit(d.Alternatives, d.Predict); i >= 0 {
-		a := d.Alternatives[i]
-		s += fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d), signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
-	}
-	return s
-}
-
 func (d *document) choiceTable() string {
 	line := func(name, taken, runner, cost, reason string) string {
-		left := pad(pad(pad(pad(name, 13)+taken, 24)+runner, 35)+cost, 44)
-		return prose(left, 44, reason)
+		left := pad(pad(pad(pad(name, 12)+taken, 24)+runner, 36)+cost, 45)
+		return prose(left, 45, reason)
 	}
 	var b strings.Builder
 	b.WriteString(line("CHOICE", "TAKEN", "RUNNER-UP", "COST", "REASON"))

@@ -62,7 +62,7 @@ func CheckCompile(j *Job) error {
 // CheckGenerate is CheckCompile for code that is part of a program which may bring its own data.
 func CheckGenerate(j *Job) error {
 	var diags ir.Diags
-	if why := j.Train.Precision.compiles(); why != "" {
+	if why := j.Train.Precision.Refused(); why != "" {
 		diags.Addf(j.Pos("train.precision"), strict.OutOfRange, "%s", why)
 	}
 	if j.Train.Steps == 0 && j.Train.Epochs == 0 && j.Train.Tokens == 0 {

@@ -120,9 +120,9 @@ func (p Precision) IR() ir.Precision {
 	return q
 }
 
-// compiles says why no program is made with this precision, "" if one is. What is kept may be narrower than what is
+// Refused says why no program is made with this precision, "" if one is. What is kept may be narrower than what is
 // computed with, but for f64, which the laws are judged in and which mixes with nothing.
-func (p Precision) compiles() string {
+func (p Precision) Refused() string {
 	q := p.IR()
 	all := []ir.Elem{q.Compute, q.Params, q.Grads, q.Reduce, q.Master, q.Moments}
 	switch {

@@ -48,10 +48,10 @@ func (s *searcher) try(t trial) (Change, bool) {
 }
 
 // changes are the changes of the job under which a plan fits, the cheapest first: what costs nothing, pins given up,
-// fewer before more and the faster before the slower; then what costs devices or changes the training, see larger.
-// Both together are looked for only where neither helps alone.
+// fewer before more and the faster before the slower; then less headroom, and narrower numbers; then what costs devices or
+// changes the training, see larger. Pins and devices together are looked for only where neither helps alone.
 func (s *searcher) changes() []Change {
-	out := append(s.unpin(), s.larger(s.without())...)
+	out := slices.Concat(s.unpin(), s.lessHeadroom(), s.narrower(), s.larger(s.without()))
 	if pins := s.problem.Pins.names(); len(out) == 0 && len(pins) > 0 {
 		return s.larger(s.without(pins...))
 	}
@@ -75,6 +75,36 @@ func (s *searcher) unpin() []Change {
 		out = append(out, c)
 	}
 	return out
+}
+
+// LeastHeadroom is the least that is offered where nothing fits: a fraction of a device, above the 3 % + 64 MiB by which a
+// plan's memory may be off.
+const LeastHeadroom = 0.05
+
+// lessHeadroom leaves less of a device free.
+func (s *searcher) lessHeadroom() []Change {
+	if s.problem.Headroom <= LeastHeadroom {
+		return nil
+	}
+	t := s.without().with("objective.headroom", LeastHeadroom)
+	t.problem.Headroom = LeastHeadroom
+	if c, ok := s.try(t); ok {
+		return []Change{c}
+	}
+	return nil
+}
+
+// narrower computes in narrower numbers, the widest that fit.
+func (s *searcher) narrower() []Change {
+	if s.problem.Narrower == nil {
+		return nil
+	}
+	for _, t := range s.problem.Narrower() {
+		if c, ok := s.try(trial{t.Set, t.Problem}); ok {
+			return []Change{c}
+		}
+	}
+	return nil
 }
 
 // larger takes more devices of a node, and else adds nodes; where there is no network to add them by, it halves the batch or the sequence.

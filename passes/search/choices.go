@@ -134,8 +134,8 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 	return out
 }
 
-// whyNone says which rule leaves a key its one value.
-func (s *searcher) whyNone(name string, best ir.Plan) string {
+// whyNone says which rule leaves a key its one value; none where pins do.
+func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 	other := best
 	switch name {
 	case "zero":
@@ -155,8 +155,8 @@ func (s *searcher) whyNone(name string, best ir.Plan) string {
 	other.MicroBatches = s.problem.GlobalBatch / max(1, other.DP*other.MicroBatch)
 	for _, r := range Legal(other, s.dims, s.problem.Cluster, s.problem.GlobalBatch) {
 		if r.Key != "stage_layers" && r.Key != "axis_order" {
-			return r.Message
+			return []Reason{r}
 		}
 	}
-	return "the other keys are pinned"
+	return nil
 }

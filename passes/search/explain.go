@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -44,16 +43,21 @@ const (
 	Illegal Verdict = "illegal"
 )
 
-// Choice is one key of the plan: what was taken, and the best of its other values.
+// Choice is one key of the plan: what was taken, and the best of its other values. Verdict and the figures are of the plan
+// that differs only in it where one is legal, and else of the best plan with another value.
 type Choice struct {
-	Name      string  `json:"name"`
-	Taken     string  `json:"taken"`
-	RunnerUp  string  `json:"runner_up"` // "" if there is no other value
-	Verdict   Verdict `json:"verdict"`
-	SlowerBy  float64 `json:"slower_by"` // negative where a pin forbids what would be faster
-	OverBytes int64   `json:"over_bytes"`
-	Part      string  `json:"part"`
-	Message   string  `json:"message"`
+	Name      string
+	Taken     string
+	RunnerUp  string // "" if there is no other value
+	Verdict   Verdict
+	SlowerBy  float64 // negative where a pin forbids what would be faster
+	OverBytes int64
+	Part      string
+
+	Kept   *Alternative // differs only in it, and in what follows from it or is solved; nil if none is legal
+	Broken []Reason     // of legality, where Kept is nil
+	Free   *Alternative // all else free; nil if there is no other value
+	Pinned bool         // only the job's pin forbids it: it is faster
 }
 
 // explain fills in alternatives and choices: for each key the best plan with another value, and with its other values as
@@ -79,7 +83,7 @@ func (s *searcher) explain(sp *space, r *Result) {
 		if len(others) == 0 && c.applies != nil {
 			continue
 		}
-		s.runnerUp(&out, c, others, r.Best)
+		s.runnerUp(&out, c, free, others, r.Best)
 		r.Choices = append(r.Choices, out)
 	}
 	slices.SortStableFunc(r.Alternatives, compareAlternatives)
@@ -173,9 +177,11 @@ func (s *searcher) alternative(sp *space, k *keep, than Priced) Alternative {
 	return a
 }
 
+// rounding is what the digits of two equal times may differ by, as a fraction.
+const rounding = 1e-5
+
 // slowerBy is the fraction by which a takes longer than b; what rounding made of equal times is none.
 func slowerBy(a, b costmodel.Predict) float64 {
-	const rounding = 1e-5
 	d := costmodel.SixDigits(float64(a.StepS/b.StepS) - 1)
 	if d < 0 && d > -rounding {
 		return 0
@@ -194,56 +200,8 @@ func grown(m, other costmodel.Memory) string {
 	return best
 }
 
-// runnerUp completes a choice from the best plans of its other values.
-func (s *searcher) runnerUp(c *Choice, of *choice, others []Alternative, best Priced) {
-	if len(others) == 0 {
-		c.Verdict, c.Message = Illegal, s.whyNone(c.Name, best.Plan)
-		return
-	}
-	a := slices.MinFunc(others, compareAlternatives)
-	c.RunnerUp = of.value(&a.Plan)
-	if a.NoFit != nil {
-		c.Verdict, c.OverBytes, c.Part = DoesNot, a.NoFit.OverBytes, a.NoFit.Part
-		c.Message = fmt.Sprintf("%v over: %s", costmodel.Bytes(a.NoFit.OverBytes), a.NoFit.Part)
-		return
-	}
-	if c.SlowerBy = a.SlowerBy; c.SlowerBy < 0 {
-		c.Verdict, c.Message = Illegal, fmt.Sprintf("%s is pinned; %s would be %.1f %% faster", c.Name, c.RunnerUp, -100*c.SlowerBy)
-		if s.problem.Pins[c.Name] == nil { // Beside: the given plan is not the best
-			c.Verdict, c.Message = Slower, "faster, and not the plan that is given"
-		}
-		return
-	}
-	c.Verdict = Slower
-	c.Message = difference(a.Predict.Time, best.Predict.Time)
-}
-
-// difference names the part of a step in which a loses most against b.
-func difference(a, b costmodel.Time) string {
-	name, most := "", costmodel.Seconds(0)
-	for _, p := range costmodel.TimeParts {
-		if d := a.Part(p) - b.Part(p); d > most {
-			name, most = p, d
-		}
-	}
-	if name == "" {
-		return "the same time"
-	}
-	return fmt.Sprintf("%s +%v", name, most)
-}
-
 // WhyNot is the best plan with further pins, all else as in the problem, against the chosen one. It fails as
 // [Search] does, where nothing fits with the plan that lacks least.
 func WhyNot(p *Problem, chosen Priced, pins Pins) (Alternative, error) {
-	q := *p
-	q.Pins = p.Pins.With(pins)
-	s, err := newSearcher(&q)
-	if err != nil {
-		return Alternative{}, err
-	}
-	sp, err := s.space(&q)
-	if err != nil {
-		return Alternative{}, err
-	}
-	return s.alternative(sp, nil, chosen), nil
+	return new(Series).alternative(p, pins, chosen)
 }

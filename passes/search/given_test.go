@@ -94,7 +94,7 @@ func TestBeside(t *testing.T) {
 	}
 	locked := false
 	for _, c := range other.Choices {
-		locked = locked || c.SlowerBy < 0 && c.Verdict == Slower && strings.HasPrefix(c.Message, "faster, ")
+		locked = locked || c.Free != nil && c.Free.NoFit == nil && c.Free.SlowerBy < 0 && !c.Pinned
 	}
 	if !faster || !locked {
 		t.Errorf("beside %v: %+v", given, other)

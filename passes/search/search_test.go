@@ -103,22 +103,39 @@ func TestSearchIsBruteForce(t *testing.T) {
 func checkAlternatives(t *testing.T, p *Problem, res *Result) {
 	t.Helper()
 	for _, c := range res.Choices {
-		if c.RunnerUp == "" {
+		if c.Free == nil {
 			continue
 		}
-		q := *p
-		q.Pins = Pins{c.Name: {c.RunnerUp}}
-		want, _, fit := brute(t, &q)
-		if fits := c.Verdict == Slower; fits != (fit > 0) {
-			t.Errorf("choice %+v: %d plans fit", c, fit)
-		} else if a, err := WhyNot(p, res.Best, q.Pins); err != nil || fits && (a.Plan != want || a.SlowerBy != c.SlowerBy || a.SlowerBy < 0) {
-			t.Errorf("choice %+v: brute force %v, why-not %+v, %v", c, want, a, err)
+		key := func(p *ir.Plan) string { return keyValues(*p)[c.Name] }
+		checkAlternative(t, p, res.Best, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}})
+		if c.Kept == nil {
+			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot {
+				t.Errorf("choice %+v", c)
+			}
+			continue
+		}
+		checkAlternative(t, p, res.Best, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins))
+		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == Slower) != (c.Kept.NoFit == nil) || c.Free.NoFit == nil && compareAlternatives(*c.Kept, *c.Free) < 0 {
+			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
 		}
 	}
 	for i, a := range res.Alternatives {
 		if a.Plan == res.Best.Plan || a.NoFit == nil && a.SlowerBy < 0 || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
 			t.Errorf("alternative %d: %+v", i, a)
 		}
+	}
+}
+
+// checkAlternative holds an alternative of a choice against all plans with some pins.
+func checkAlternative(t *testing.T, p *Problem, best Priced, c Choice, a Alternative, pins Pins) {
+	t.Helper()
+	q := *p
+	q.Pins = p.Pins.With(pins)
+	want, _, fit := brute(t, &q)
+	if fits := a.NoFit == nil; fits != (fit > 0) {
+		t.Errorf("choice %+v: %d plans fit", c, fit)
+	} else if b, err := WhyNot(p, best, pins); err != nil || fits && (b.Plan != want || a.Plan != want || a.SlowerBy != b.SlowerBy || a.SlowerBy < 0) {
+		t.Errorf("choice %+v: brute force %v, alternative %+v, why-not %+v, %v", c, want, a, b, err)
 	}
 }
 
@@ -153,6 +170,7 @@ func TestPins(t *testing.T) {
 		{Pins{"pp": {"128"}}, "no plan with plan.pp=128 is legal: pp 128 · vpp 1 is 128 chunks; 96 blocks with embedding and head fill 98 at most [BadPlan]"},
 		{Pins{"pp": {"4"}, "schedule": {"none"}}, "no plan with plan.pp=4 plan.schedule=none is legal: schedule none is of pp 1; pp 4 has gpipe, 1f1b, interleaved, zb-h1 or zb-v [BadPlan]"},
 		{Pins{"pp": {"1"}, "schedule": {"1f1b"}}, "no plan with plan.pp=1 plan.schedule=1f1b is legal: schedule 1f1b needs pp above 1 (none does not) [BadPlan]"},
+		{Pins{"pp": {"64"}, "schedule": {"zb-v"}}, "no plan with plan.pp=64 plan.schedule=zb-v is legal: pp 64 · vpp 2 is 128 chunks; 96 blocks with embedding and head fill 98 at most [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"3"}, "schedule": {"1f1b"}}, "no plan with plan.pp=4 plan.schedule=1f1b plan.vpp=3 is legal: schedule 1f1b has vpp 1, not 3 [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batch": {"8"}, "schedule": {"interleaved"}}, "no plan with plan.dp=32 plan.micro_batch=8 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) [BadPlan]"},
 		{Pins{"pp": {"2"}, "stage_layers": {"40,40"}}, "no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40: 2 counts that add up to 96 are wanted, each above 0 but where a chunk has the embedding or the head [BadPlan]"},

@@ -15,14 +15,10 @@ type Series struct {
 // Best is Search without alternatives and without what would fit. Questions with the same Model must have the same
 // Precision and Recipe.
 func (r *Series) Best(p *Problem) (Priced, Counts, error) {
-	s, err := newSearcher(p)
+	s, err := r.searcher(p)
 	if err != nil {
 		return Priced{}, Counts{}, err
 	}
-	if r.model == p.Model {
-		s.caches = r.caches
-	}
-	r.model, r.caches = p.Model, s.caches
 	sp, err := s.space(p)
 	if err != nil {
 		return Priced{}, Counts{}, err
@@ -35,16 +31,41 @@ func (r *Series) Best(p *Problem) (Priced, Counts, error) {
 	return best, counts, nil
 }
 
-// Price is [Price] of a plan, beside others of the same model.
-func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
+// searcher is one for a problem, with what is known of its model.
+func (r *Series) searcher(p *Problem) (*searcher, error) {
 	s, err := newSearcher(p)
 	if err != nil {
-		return costmodel.Predict{}, err
+		return nil, err
 	}
 	if r.model == p.Model {
 		s.caches = r.caches
 	}
 	r.model, r.caches = p.Model, s.caches
+	return s, nil
+}
+
+// alternative is the best plan with further pins against the chosen one. It fails as [Search] does, where nothing fits with
+// the plan that lacks least.
+func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative, error) {
+	q := *p
+	q.Pins = p.Pins.With(pins)
+	s, err := r.searcher(&q)
+	if err != nil {
+		return Alternative{}, err
+	}
+	sp, err := s.space(&q)
+	if err != nil {
+		return Alternative{}, err
+	}
+	return s.alternative(sp, nil, chosen), nil
+}
+
+// Price is [Price] of a plan, beside others of the same model.
+func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
+	s, err := r.searcher(p)
+	if err != nil {
+		return costmodel.Predict{}, err
+	}
 	if rs := Legal(plan, s.dims, p.Cluster, p.GlobalBatch); len(rs) > 0 {
 		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
 	}

@@ -120,15 +120,18 @@ func (e *enumeration) chunks(plan ir.Plan) {
 	most := 1
 	if plan.PP > 1 {
 		plan.AxisOrder = "tp,dp,pp"
-		most = max(1, e.set.mostChunks()/plan.PP)
+		most = max(2, e.set.mostChunks()/plan.PP) // 2 may be too many, which is then what to say of zb-v
 	}
 	all := make([]int, most)
 	for i := range all {
 		all[i] = i + 1
 	}
+	_, pinned := e.p.Pins["vpp"]
 	for _, plan.VPP = range e.p.ints("vpp", all) {
 		for _, plan.Schedule = range e.p.schedules(&plan) {
-			e.micros(plan)
+			if pinned || stageRules[2].ok(&plan, nil) {
+				e.micros(plan)
+			}
 		}
 	}
 }

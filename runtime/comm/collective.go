@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/vec"
 )
 
 // Float is the element type of a collective. Elements of 16 bits travel as such; their sums run in float32, in the
@@ -117,7 +118,7 @@ func joinHalf[H num.Half](g *Group, out []H, at int, op Op) {
 			num.Load(sum[:], in)
 		case op == Sum:
 			num.Load(next[:], in)
-			for j := range in {
+			for j := vec.AddTo(sum[:len(in)], next[:]); j < len(in); j++ {
 				sum[j] += next[j]
 			}
 		case op == Max:
@@ -138,10 +139,7 @@ func joinWide[F float32 | float64](g *Group, out []F, at int, op Op) {
 	case Sum:
 		copy(out, peer[F](g, 0)[at:])
 		for i := 1; i < g.Size(); i++ {
-			in := peer[F](g, i)[at:][:len(out)]
-			for j, x := range in {
-				out[j] += x
-			}
+			addTo(out, peer[F](g, i)[at:][:len(out)])
 		}
 	case Max:
 		copy(out, peer[F](g, 0)[at:])
@@ -155,6 +153,17 @@ func joinWide[F float32 | float64](g *Group, out []F, at int, op Op) {
 		for j := range out {
 			out[j] = logSumExp[F](g, at+j)
 		}
+	}
+}
+
+// addTo is out += in, in vectors where the machine has them.
+func addTo[F float32 | float64](out, in []F) {
+	done := 0
+	if out, ok := any(out).([]float32); ok {
+		done = vec.AddTo(out, any(in).([]float32))
+	}
+	for j := done; j < len(in); j++ {
+		out[j] += in[j]
 	}
 }
 

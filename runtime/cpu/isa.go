@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/vec"
 )
 
 // ISA is a set of instructions that kernels are written for. Each includes those before it, so that a kernel which has
@@ -12,7 +14,7 @@ type ISA int
 
 const (
 	Portable ISA = iota // plain Go
-	AVX2                // and FMA
+	AVX2                // and FMA, F16C, BMI2
 	AVX512              // F, BW, DQ and VL
 	numISAs
 )
@@ -57,6 +59,7 @@ func findISA(name string, best ISA) (ISA, error) {
 func Use(isa ISA) {
 	inUse = isa
 	table32, table64 = portable[float32](), portable[float64]()
+	vec.Use(nil)
 	for i := AVX2; i <= isa; i++ {
 		faster[i](&table32, &table64)
 	}

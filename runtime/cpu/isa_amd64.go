@@ -1,21 +1,23 @@
 package cpu
 
+import "github.com/planc-dev/planc/runtime/vec"
+
 // detect asks the processor for its best ISA, and whether it multiplies bfloat16 (AVX512-BF16).
 func detect() (isa ISA, bf16 bool) {
 	const (
-		fma, osxsave               = 1 << 12, 1 << 27 // leaf 1, ecx
-		avx2, f, dq, bw, vl        = 1 << 5, 1 << 16, 1 << 17, 1 << 30, 1 << 31
-		saved256, saved512  uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
+		fma, osxsave, f16c               = 1 << 12, 1 << 27, 1 << 29 // leaf 1, ecx
+		avx2, bmi2, f, dq, bw, vl        = 1 << 5, 1 << 8, 1 << 16, 1 << 17, 1 << 30, 1 << 31
+		saved256, saved512        uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
 	)
 	if most, _, _, _ := cpuid(0, 0); most < 7 {
 		return Portable, false
 	}
-	if _, _, c, _ := cpuid(1, 0); c&fma == 0 || c&osxsave == 0 {
+	if _, _, c, _ := cpuid(1, 0); c&fma == 0 || c&osxsave == 0 || c&f16c == 0 {
 		return Portable, false
 	}
 	saved, _ := xgetbv()
 	more, b, _, _ := cpuid(7, 0)
-	if saved&saved256 != saved256 || b&avx2 == 0 {
+	if saved&saved256 != saved256 || b&avx2 == 0 || b&bmi2 == 0 {
 		return Portable, false
 	}
 	if all := uint32(f | dq | bw | vl); saved&saved512 != saved512 || b&all != all {
@@ -34,6 +36,6 @@ var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 	AVX512: useAVX512,
 }
 
-func useAVX2(*Kernels[float32], *Kernels[float64]) {}
+func useAVX2(t *Kernels[float32], _ *Kernels[float64]) { useVectors(t, vec.AVX2) }
 
-func useAVX512(*Kernels[float32], *Kernels[float64]) {}
+func useAVX512(t *Kernels[float32], _ *Kernels[float64]) { useVectors(t, vec.AVX512) }

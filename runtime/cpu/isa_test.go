@@ -54,9 +54,9 @@ func TestDetectAgreesWithTheSystem(t *testing.T) {
 	}
 	want := Portable
 	switch {
-	case has("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"):
+	case has("avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"):
 		want = AVX512
-	case has("avx2", "fma"):
+	case has("avx2", "fma", "f16c", "bmi2"):
 		want = AVX2
 	}
 	if best != want || hasBF16 != has("avx512_bf16") {

@@ -15,13 +15,7 @@ func rope[F Float](y, x []F, batch, seq, heads, dim, turn, pos0 int, theta float
 		}
 		for s := range seq {
 			var cos, sin [ropePairs]F
-			for j := range n {
-				a, b := freqs.at(pos0+s, freq[j])
-				if inverse {
-					b = -b
-				}
-				cos[j], sin[j] = F(a), F(b)
-			}
+			angles(cos[:n], sin[:n], &freqs, freq[:n], pos0+s, inverse)
 			for b := range batch {
 				for h := range heads {
 					at := ((b*seq+s)*heads+h)*dim + j0
@@ -29,6 +23,17 @@ func rope[F Float](y, x []F, batch, seq, heads, dim, turn, pos0 int, theta float
 				}
 			}
 		}
+	}
+}
+
+// angles are the cosines and sines by which the pairs of frequencies freq turn at a position.
+func angles[F Float](cos, sin []F, f *turns, freq []float64, pos int, inverse bool) {
+	for j, q := range freq {
+		a, b := f.at(pos, q)
+		if inverse {
+			b = -b
+		}
+		cos[j], sin[j] = F(a), F(b)
 	}
 }
 

@@ -1,5 +1,16 @@
 package num
 
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/vec"
+)
+
+// bits are the patterns of numbers of 16 bits.
+func bits[H Half](x []H) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
+
 // Load sets dst[i] = src[i]. A float64 that a float32 takes is rounded.
 func Load[F float32 | float64, S Stored](dst []F, src []S) {
 	dst = dst[:len(src)]
@@ -15,12 +26,20 @@ func Load[F float32 | float64, S Stored](dst []F, src []S) {
 			dst[i] = F(x)
 		}
 	case []BF16:
-		for i, x := range src {
-			dst[i] = F(x.Wide())
+		done := 0
+		if dst, ok := any(dst).([]float32); ok {
+			done = vec.WidenBF16(dst[:len(src)], bits(src))
+		}
+		for i := done; i < len(src); i++ {
+			dst[i] = F(src[i].Wide())
 		}
 	case []F16:
-		for i, x := range src {
-			dst[i] = F(x.Wide())
+		done := 0
+		if dst, ok := any(dst).([]float32); ok {
+			done = vec.WidenF16(dst[:len(src)], bits(src))
+		}
+		for i := done; i < len(src); i++ {
+			dst[i] = F(src[i].Wide())
 		}
 	}
 }
@@ -40,12 +59,20 @@ func Store[S Stored, F float32 | float64](dst []S, src []F) {
 			dst[i] = float64(x)
 		}
 	case []BF16:
-		for i, x := range src {
-			dst[i] = ToBF16(float32(x))
+		done := 0
+		if src, ok := any(src).([]float32); ok {
+			done = vec.NarrowBF16(bits(dst)[:len(src)], src)
+		}
+		for i := done; i < len(src); i++ {
+			dst[i] = ToBF16(float32(src[i]))
 		}
 	case []F16:
-		for i, x := range src {
-			dst[i] = ToF16(float32(x))
+		done := 0
+		if src, ok := any(src).([]float32); ok {
+			done = vec.NarrowF16(bits(dst)[:len(src)], src)
+		}
+		for i := done; i < len(src); i++ {
+			dst[i] = ToF16(float32(src[i]))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rng
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -44,6 +45,14 @@ func Uniform(key, i uint64) float64 {
 // Keep says whether element i survives dropout that drops with probability p in [0, 1]: it is true with
 // probability 1-p. A p of 0 keeps everything and a p of 1 drops everything.
 func Keep(key, i uint64, p float64) bool { return Uniform(key, i) >= p }
+
+// Counter is where the counter of a key's stream stands at number i; it grows by the step of splitmix64 a number. With
+// [Least] it lets a loop over many numbers do what Keep does: of element j behind i it keeps the one for which
+// mix(mix(Counter+j*step) ^ key turned by 32 bits)>>11 is at least Least(p).
+func Counter(key, i uint64) uint64 { return key + golden*(i+1) }
+
+// Least is the least of Bits' upper 53 bits that survives dropout with probability p in [0, 1].
+func Least(p float64) uint64 { return uint64(math.Ceil(p * (1 << 53))) }
 
 // step absorbs one number into a key.
 func step(k, part uint64) uint64 { return mix(bits.RotateLeft64(k, 23)*5 + mix(part+golden)) }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// explained adds what explain knows beside the plan; whole: levers and rules too, which are searches.
+func (a *app) explained(j *loaded, d *document, found *decision, whole bool) error {
+	m := found.Best.Predict.MemoryBytes
+	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
+		ErrorBar: errorBarDoc{Like: "assumed; no measured run is like this one yet"}}
+	for _, c := range found.Choices {
+		d.Choices = append(d.Choices, d.choice(&c))
+	}
+	if d.Fits && whole {
+		if err := a.beyond(j, d, found); err != nil {
+			return err
+		}
+	}
+	d.Binding = bindingDoc{Resource: binding(d), SlackBytes: m.Capacity - m.Total}
+	return nil
+}
+
+// beyond asks what would change the plan, and what rules of thumb would have said.
+func (a *app) beyond(j *loaded, d *document, found *decision) error {
+	own := found.Best
+	if found.own != nil {
+		own = *found.own
+	}
+	var f search.Further
+	err := a.during("weighing what would change it", func() error {
+		f = search.Beyond(j.problem(), j.Config.Params(), found.Best, own, j.narrower()...)
+		return nil
+	})
+	for _, l := range f.Levers {
+		doc := leverDoc{Name: l.Name, Set: l.Set, Speedup: l.Speedup}
+		if l.Best != nil {
+			doc.Plan = l.Best.Plan.JSON()
+		}
+		d.Levers = append(d.Levers, doc)
+	}
+	for i := range f.Thumbs {
+		d.Rules = append(d.Rules, d.rule(&f.Thumbs[i]))
+	}
+	return err
+}
+
+// narrower asks for the job in narrower numbers that its devices compute in, the widest first.
+func (j *loaded) narrower() (out []search.Trial) {
+	presets := []string{"f64", "f32", "bf16"}
+	for _, name := range presets[slices.Index(presets, j.Train.Precision.Compute)+1:] {
+		_, can := j.cluster.GPU.Peak(name)
+		if !can || slices.Index(presets, j.Train.Precision.Compute) < 0 || j.cluster.IsCPU() && name == "bf16" { // which a CPU widens
+			continue
+		}
+		job := *j.Job
+		job.Train.Precision = spec.Presets[name]
+		q := *j
+		q.Job = &job
+		out = append(out, search.Trial{Name: "precision", Set: map[string]any{"train.precision": name}, Problem: *q.problem()})
+	}
+	return out
+}
+
+// choice is a choice as documents and screens say it.
+func (d *document) choice(c *search.Choice) choiceDoc {
+	row := choiceDoc{Name: c.Name, Taken: scalar(c.Taken), Verdict: string(c.Verdict), Part: c.Part, Message: d.choiceMessage(c)}
+	if c.RunnerUp != "" {
+		row.RunnerUp = scalar(c.RunnerUp)
+	}
+	switch {
+	case c.Free == nil:
+	case c.Verdict == search.DoesNot:
+		row.OverBytes = &c.OverBytes
+	default:
+		row.SlowerBy = &c.SlowerBy
+	}
+	if c.Free != nil && (c.Kept == nil || c.Free.Plan != c.Kept.Plan) {
+		free := &freeDoc{Plan: c.Free.Plan.JSON(), NoFit: c.Free.NoFit}
+		if c.Free.NoFit == nil {
+			free.SlowerBy = &c.Free.SlowerBy
+		}
+		row.Free = free
+	}
+	return row
+}
+
+// choiceMessage is why the runner-up was not taken: of the plan that differs only in the choice, and what is best with
+// all else free where that is notably better.
+func (d *document) choiceMessage(c *search.Choice) string {
+	switch {
+	case c.Free == nil && len(c.Broken) > 0:
+		return c.Broken[0].Message
+	case c.Free == nil:
+		return "the other keys are pinned"
+	case c.Pinned:
+		return fmt.Sprintf("%s is pinned; %s would be %s faster", c.Name, c.RunnerUp, percent(-c.Free.SlowerBy))
+	}
+	free := d.alternative(*c.Free)
+	rest := briefDifference(free.plan, d.head.chosen, c.Name)
+	if c.Kept == nil {
+		s := free.mainly(d)
+		if rest != "" {
+			s = "with " + rest + ": " + s
+		}
+		return s
+	}
+	kept := d.alternative(*c.Kept)
+	s := kept.mainly(d)
+	if kept.NoFit == nil && c.Kept.SlowerBy < 0 {
+		s = "faster, and not the plan that is given"
+	}
+	const notably = 0.01 // of a step
+	if free.NoFit == nil && rest != "" && (kept.NoFit != nil || c.Kept.SlowerBy-c.Free.SlowerBy > notably) {
+		s += fmt.Sprintf("; %s with %s", signed(c.Free.SlowerBy), rest)
+	}
+	return s
+}
+
+// briefDifference is what else differs, the two words that say most of it: dp follows from the other degrees.
+func briefDifference(p, from ir.Plan, but string) string {
+	words := slices.DeleteFunc(differenceWords(p, from, but), func(w string) bool { return strings.HasPrefix(w, "dp ") })
+	const most = 2
+	if len(words) > most {
+		words = words[:most]
+	}
+	return strings.Join(words, " · ")
+}
+
+// alternative is the search's as a document's.
+func (d *document) alternative(a search.Alternative) alternativeDoc {
+	row := alternativeDoc{Plan: a.Plan.JSON(), Predict: a.Predict, NoFit: a.NoFit, plan: a.Plan}
+	if a.NoFit == nil {
+		row.SlowerBy = &a.SlowerBy
+	}
+	return row
+}
+
+// rule is what a rule of thumb comes to.
+func (d *document) rule(t *search.Thumb) ruleDoc {
+	row := ruleDoc{Rule: t.Rule, Verdict: string(t.Verdict), Message: t.Message}
+	switch t.Verdict {
+	case search.Slower, search.Faster, search.Differs, search.Agrees:
+		row.SlowerBy = &t.SlowerBy
+	}
+	if t.Best == nil {
+		return row
+	}
+	row.Plan = t.Best.Plan.JSON()
+	if row.Message == "" {
+		a := d.alternative(*t.Best)
+		row.Message = a.label(d) + ": " + a.because(d)
+		row.plan = &t.Best.Plan
+	}
+	return row
+}
+
+// memoryBinds is the binding resource if more memory would make the plan faster.
+const memoryBinds = "memory"
+
+// nothing is what a lever gains that does not move the plan, as a fraction.
+const nothing = 0.0005
+
+// binding is what keeps the plan from being faster: memory, or what the step spends most on.
+func binding(d *document) string {
+	more, tried := d.lever(memoryBinds)
+	if !d.Fits || tried && more.Speedup >= nothing || !tried && fasterUnfit(d.Alternatives, d.Predict) >= 0 {
+		return memoryBinds
+	}
+	t := d.Predict.Time
+	return slices.MaxFunc(costmodel.TimeParts, func(a, b string) int { return cmp.Compare(t.Part(a), t.Part(b)) })
+}
+
+// lever is a lever by its name.
+func (d *document) lever(name string) (leverDoc, bool) {
+	for _, l := range d.Levers {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return leverDoc{}, false
+}
+
+// fasterUnfit is the alternative that lacks least memory of those that would be faster, -1 if there is none.
+func fasterUnfit(alternatives []alternativeDoc, than costmodel.Predict) int {
+	return slices.IndexFunc(alternatives, func(a alternativeDoc) bool { return a.NoFit != nil && a.Predict.StepS < than.StepS })
+}

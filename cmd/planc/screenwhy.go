@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// whySentence says what made the choice: how much state there is, the least sharding that holds it, and what the next
+// best costs.
+func (d *document) whySentence() string {
+	p, m := d.head.chosen, d.Predict.MemoryBytes
+	states := d.Model.Params * int64(d.Predict.BytesPerParam)
+	s := fmt.Sprintf("states are %s, a %s has %s.", size(states), d.head.device, size(m.Capacity))
+	if d.Cluster.Devices > 1 {
+		s = fmt.Sprintf("states are %s: %s a %s, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
+	}
+	s += d.shardingSentence()
+	for _, a := range d.Alternatives {
+		if a.SlowerBy != nil {
+			s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
+			break
+		}
+	}
+	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") && p.TP*d.Cluster.Nodes == d.Cluster.Devices {
+		s += " tp fills the node."
+	}
+	return s
+}
+
+// shardingSentence says which less sharding does not fit.
+func (d *document) shardingSentence() string {
+	for _, c := range d.Choices {
+		taken, _ := c.Taken.(int)
+		less, ok := c.RunnerUp.(int)
+		if c.Name == "zero" && ok && less < taken && c.Verdict == string(search.DoesNot) {
+			return fmt.Sprintf(" zero %d is %s over.", less, size(*c.OverBytes))
+		}
+	}
+	return ""
+}
+
+// bindingSentence says what keeps the plan from being faster, and what more of it would gain.
+func (d *document) bindingSentence() string {
+	free := size(d.Binding.SlackBytes) + " free"
+	if d.Binding.SlackBytes < 0 {
+		free = size(-d.Binding.SlackBytes) + " over"
+	}
+	more, tried := d.lever(memoryBinds)
+	if d.Binding.Resource == memoryBinds {
+		s := fmt.Sprintf("memory, %s.", free)
+		if tried {
+			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.head.device, percent(more.Speedup))
+		}
+		if i := fasterUnfit(d.Alternatives, d.Predict); i >= 0 {
+			a := d.Alternatives[i]
+			s += fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d), signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
+		}
+		return s
+	}
+	s := d.Binding.Resource
+	if l, ok := d.strongest(); ok {
+		s += fmt.Sprintf(": %s would gain %s", leverName(d, l), percent(l.Speedup))
+	}
+	s += fmt.Sprintf("; memory has %s", free)
+	if tried {
+		s += fmt.Sprintf(", %s per %s would gain nothing", leverName(d, more), d.head.device)
+	}
+	return s + "."
+}
+
+// limits are the levers that act on a part of a step.
+var limits = map[string][]string{"compute": {"flops", "memory_bandwidth"}, "recompute": {memoryBinds}, "tp_comm": {"link", "network"},
+	"dp_comm": {"network", "link"}, "pp_comm": {"network", "link"}, "pp_bubble": {"batch"}, "optimizer": {"memory_bandwidth"}}
+
+// strongest is the lever that gains most of those that act on what binds.
+func (d *document) strongest() (best leverDoc, ok bool) {
+	for _, name := range limits[d.Binding.Resource] {
+		if l, there := d.lever(name); there && l.Speedup >= nothing && (!ok || l.Speedup > best.Speedup) {
+			best, ok = l, true
+		}
+	}
+	return best, ok
+}
+
+// leverName is a lever as screens say it.
+func leverName(d *document, l leverDoc) string {
+	switch l.Name {
+	case memoryBinds:
+		return "8 GiB more"
+	case "flops":
+		return "2 × FLOP/s"
+	case "memory_bandwidth":
+		if d.head.device == "GPU" {
+			return "2 × HBM"
+		}
+		return "2 × memory bandwidth"
+	case "link":
+		return "2 × " + cmp.Or(d.head.link, "link")
+	case "network":
+		return "2 × NIC"
+	case "batch":
+		return fmt.Sprintf("batch %v", l.Set["train.global_batch"])
+	}
+	return fmt.Sprint(l.Set["train.precision"])
+}
+
+// leverLine is what changes of the hardware and the job would gain, the most first; "" if none was tried.
+func (d *document) leverLine() string {
+	levers := slices.Clone(d.Levers)
+	slices.SortStableFunc(levers, func(a, b leverDoc) int { return cmp.Compare(b.Speedup, a.Speedup) })
+	var words, none []string
+	for _, l := range levers {
+		switch name := leverName(d, l); {
+		case l.Plan == nil:
+			words = append(words, name+" no fit")
+		case l.Speedup < nothing && l.Speedup > -nothing:
+			none = append(none, name)
+		default:
+			words = append(words, name+" "+signed(l.Speedup))
+		}
+	}
+	if len(none) > 0 {
+		words = append(words, "nothing from "+strings.Join(none, ", "))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return flow("LEVERS", labelColumn, " ", wordsOf(strings.Join(words, " · ")))
+}
+
+// ruleLines are what rules of thumb come to, those that agree with the plan in one.
+func (d *document) ruleLines() string {
+	var agree, lines []string
+	seen := map[ir.Plan]bool{}
+	for _, r := range d.Rules {
+		quoted := `"` + r.Rule + `"`
+		if r.plan != nil {
+			if seen[*r.plan] {
+				r.Message = "the same plan"
+			}
+			seen[*r.plan] = true
+		}
+		switch r.Verdict {
+		case string(search.Agrees):
+			if r.Message != "" {
+				quoted += " (" + r.Message + ")"
+			}
+			agree = append(agree, quoted)
+		case string(search.Slower), string(search.Faster):
+			lines = append(lines, fmt.Sprintf("%s: %s, %s", quoted, signed(*r.SlowerBy), r.Message))
+		case string(search.DoesNot):
+			lines = append(lines, fmt.Sprintf("%s: no fit, %s", quoted, r.Message))
+		case string(search.Illegal):
+			lines = append(lines, fmt.Sprintf("%s: illegal, %s", quoted, r.Message))
+		default:
+			lines = append(lines, quoted+": "+r.Message)
+		}
+	}
+	switch len(agree) {
+	case 0:
+	case 1:
+		lines = append([]string{agree[0] + ": agrees"}, lines...)
+	default:
+		lines = append([]string{strings.Join(agree, ", ") + ": agree"}, lines...)
+	}
+	var b strings.Builder
+	label := "RULES"
+	for _, l := range lines {
+		b.WriteString(prose(label, labelColumn, l))
+		label = ""
+	}
+	return b.String()
+}

@@ -1,0 +1,38 @@
+package search
+
+// Further is what can be asked once a plan is chosen: what would change it, and what rules of thumb would have said.
+type Further struct {
+	Levers []Lever // in the order of their table, then those of more
+	Thumbs []Thumb // in the order of theirs, those that apply
+}
+
+// Beyond searches for every lever and rule of thumb, on all cores. chosen is the plan that rules are held against; best is
+// the search's own, which levers are. params is the model's size, and more are levers that only the job knows how to make.
+func Beyond(p *Problem, params int64, chosen, best Priced, more ...Trial) Further {
+	trials := append(leverTrials(p), more...)
+	q := &thumbs{p: p, params: params, chosen: chosen}
+	var rules []*thumb
+	for i := range theThumbs {
+		if t := &theThumbs[i]; t.applies(q) {
+			rules = append(rules, t)
+		}
+	}
+	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]Thumb, len(rules))}
+	inParallel(len(trials)+len(rules), func(i int, r *Series) {
+		if i < len(trials) {
+			f.Levers[i] = trials[i].lever(r, best)
+			return
+		}
+		f.Thumbs[i-len(trials)] = rules[i-len(trials)].answer(q, r)
+	})
+	return f
+}
+
+// Roomier is the best plan that leaves such a fraction of each device's memory free, as [Search] finds it; ok is false if
+// there is none.
+func Roomier(p *Problem, headroom float64) (best Priced, ok bool) {
+	q := *p
+	q.Headroom = max(p.Headroom, headroom)
+	best, _, err := new(Series).Best(&q)
+	return best, err == nil
+}

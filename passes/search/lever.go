@@ -1,0 +1,126 @@
+package search
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for.
+type Lever struct {
+	Name    string         // what is changed: memory, flops, memory_bandwidth, link, network, batch, precision
+	Set     map[string]any // fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch) and their values
+	Speedup float64        // by which more tokens a second are trained on; 0 where no plan fits under the change
+	Best    *Priced        // nil where none fits
+}
+
+// Trial is a changed question.
+type Trial struct {
+	Name    string
+	Set     map[string]any
+	Problem Problem
+}
+
+// moreMemory is how much more of it is tried, in GiB a device.
+const moreMemory = 8
+
+// levers are the changes that are tried of every problem; one that does not apply returns nil.
+var levers = []struct {
+	name string
+	set  func(p *Problem, c *costmodel.Cluster) map[string]any // c is p's own copy
+}{
+	{"memory", func(_ *Problem, c *costmodel.Cluster) map[string]any {
+		if c.IsCPU() {
+			return nil // devices of a CPU share its memory
+		}
+		c.GPU.MemoryGiB += moreMemory
+		return map[string]any{"gpu.memory_gib": costmodel.SixDigits(c.GPU.MemoryGiB)}
+	}},
+	{"flops", func(_ *Problem, c *costmodel.Cluster) map[string]any {
+		set := map[string]any{}
+		for k, v := range c.GPU.PeakTFLOPS {
+			c.GPU.PeakTFLOPS[k] = 2 * v
+			set["gpu.peak_tflops."+k] = 2 * v
+		}
+		return set
+	}},
+	{"memory_bandwidth", func(_ *Problem, c *costmodel.Cluster) map[string]any {
+		c.GPU.MemoryBandwidth *= 2
+		return map[string]any{"gpu.memory_bandwidth": c.GPU.MemoryBandwidth.String()}
+	}},
+	{"link", func(_ *Problem, c *costmodel.Cluster) map[string]any {
+		if c.Node.Devices == 1 {
+			return nil
+		}
+		c.Node.Link.Bandwidth *= 2
+		return map[string]any{"node.link.bandwidth": c.Node.Link.Bandwidth.String()}
+	}},
+	{"network", func(_ *Problem, c *costmodel.Cluster) map[string]any {
+		if c.Nodes == 1 {
+			return nil
+		}
+		set := map[string]any{}
+		for i := range c.Network {
+			c.Network[i].Bandwidth *= 2
+		}
+		set["network[0].bandwidth"] = c.Network[0].Bandwidth.String()
+		return set
+	}},
+	{"batch", func(p *Problem, _ *costmodel.Cluster) map[string]any {
+		p.GlobalBatch *= 2
+		return map[string]any{"train.global_batch": p.GlobalBatch}
+	}},
+}
+
+// leverTrials are the trials of a problem's levers.
+func leverTrials(p *Problem) (out []Trial) {
+	for i := range levers {
+		t := Trial{Name: levers[i].name, Problem: *p}
+		t.Problem.Cluster = ownCopy(p.Cluster)
+		if t.Set = levers[i].set(&t.Problem, t.Problem.Cluster); t.Set != nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func ownCopy(c *costmodel.Cluster) *costmodel.Cluster {
+	own := *c
+	own.GPU.PeakTFLOPS = maps.Clone(c.GPU.PeakTFLOPS)
+	own.Network = slices.Clone(c.Network)
+	return &own
+}
+
+// lever is what a trial comes to, against the best plan of the problem as it is.
+func (t *Trial) lever(r *Series, base Priced) Lever {
+	l := Lever{Name: t.Name, Set: t.Set}
+	best, _, err := r.Best(&t.Problem)
+	if err != nil {
+		return l // no plan is legal, or none fits
+	}
+	l.Best = &best
+	if gain := costmodel.SixDigits(best.Predict.TokensPerS/base.Predict.TokensPerS - 1); gain > rounding || gain < -rounding {
+		l.Speedup = gain
+	}
+	return l
+}
+
+// inParallel does n independent things on the machine's cores. Each core has a Series of its own; what is found does not
+// depend on which one answers.
+func inParallel(n int, do func(i int, r *Series)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			var r Series
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i, &r)
+			}
+		})
+	}
+	all.Wait()
+}

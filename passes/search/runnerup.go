@@ -1,0 +1,63 @@
+package search
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// runnerUp completes a choice: the best plan that differs only in it, and that of its other values with all else free.
+func (s *searcher) runnerUp(c *Choice, of *choice, sp *space, others []Alternative, best Priced) {
+	if len(others) == 0 {
+		c.Verdict, c.Broken = Illegal, s.whyNone(c.Name, best.Plan)
+		return
+	}
+	free := slices.MinFunc(others, compareAlternatives)
+	c.Free = &free
+	c.Kept, c.Broken = s.onlyIn(of, sp, best)
+	a := c.Free
+	if c.Kept != nil {
+		a = c.Kept
+	}
+	c.RunnerUp = of.value(&a.Plan)
+	c.Verdict, c.SlowerBy = Slower, a.SlowerBy
+	if a.NoFit != nil {
+		c.Verdict, c.OverBytes, c.Part = DoesNot, a.NoFit.OverBytes, a.NoFit.Part
+	}
+	if f := c.Free; f.NoFit == nil && f.SlowerBy < 0 && s.problem.Pins[c.Name] != nil {
+		c.RunnerUp, c.Verdict, c.SlowerBy, c.Pinned = of.value(&f.Plan), Illegal, f.SlowerBy, true
+	}
+}
+
+// solved are the keys that every plan has in their best values: a plan that differs only in one other key still solves them.
+var solved = []string{"recompute_layers", "recompute_every", "stage_layers"}
+
+// onlyIn is the best plan with another value of a choice and all else kept, or the rules that forbid every one.
+func (s *searcher) onlyIn(of *choice, sp *space, best Priced) (*Alternative, []Reason) {
+	taken := of.value(&best.Plan)
+	others := slices.DeleteFunc(s.values(sp, of, &best.Plan), func(v string) bool { return v == taken })
+	q := *s.problem
+	q.Pins = keptSolved(best.Plan, Pins{of.name: others}, s.problem.Pins)
+	only, err := s.space(&q)
+	var illegal *IllegalError
+	switch {
+	case errors.As(err, &illegal):
+		return nil, illegal.Reasons
+	case err != nil:
+		panic("search: a space with a plan has none with other pins: " + err.Error())
+	}
+	a := s.alternative(only, nil, best)
+	return &a, nil
+}
+
+// keptSolved is Kept with what is solved as the job has it.
+func keptSolved(plan ir.Plan, but, job Pins) Pins {
+	pins := Kept(plan, but).Without(solved...)
+	for _, key := range solved {
+		if vs, pinned := job[key]; pinned && but[key] == nil {
+			pins[key] = vs
+		}
+	}
+	return pins
+}

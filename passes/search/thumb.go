@@ -1,0 +1,186 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Thumb is a rule of thumb that people go by, and what following it comes to here.
+type Thumb struct {
+	Rule     string
+	Verdict  Verdict      // Agrees, Slower, DoesNot, Illegal; Faster where only pins of the job forbid it; Note
+	SlowerBy float64      // of the plan that follows it, a fraction of the chosen plan's step; 0 of Agrees
+	Message  string       // what was found, in numbers, where Best does not say it
+	Best     *Alternative // the best plan that follows it, where that is not the chosen one
+}
+
+// Verdicts of rules of thumb beside those of choices.
+const (
+	Agrees  Verdict = "agrees"
+	Differs Verdict = "differs" // a claim whose numbers are others here
+	Faster  Verdict = "faster"
+	Note    Verdict = "note"
+)
+
+// thumbs is the question of the rules: a problem, its model's size and its plan.
+type thumbs struct {
+	p      *Problem
+	params int64
+	chosen Priced
+}
+
+// thumb is a row of the table of rules: which problems it is about, and what it asks of them.
+type thumb struct {
+	rule    string
+	applies func(q *thumbs) bool
+	asks    func(q *thumbs) []Pins            // any of which is following the rule; nil where check answers
+	check   func(q *thumbs, r *Series) *Thumb // of rules that are more than pins; nil where asks does
+}
+
+// Sizes at which the rules change, in parameters.
+const (
+	smallModel = 500e6
+	largeModel = 10e9
+)
+
+// theThumbs are the rules of thumb of guides on distributed training, those that planc was commissioned to answer for.
+var theThumbs = []thumb{
+	{"<500M: DDP", func(q *thumbs) bool { return q.many() && q.params < smallModel },
+		func(*thumbs) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"0"}}} }, nil},
+	{"500M-10B: FSDP / ZeRO-2", func(q *thumbs) bool { return q.many() && q.params >= smallModel && q.params <= largeModel },
+		func(*thumbs) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"2", "3"}}} }, nil},
+	{">10B: ZeRO-3 or 3D", func(q *thumbs) bool { return q.many() && q.params > largeModel },
+		func(q *thumbs) []Pins {
+			return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"3"}}, {"tp": q.above1(), "pp": q.above1()}}
+		}, nil},
+	{"TP inside a node", func(q *thumbs) bool { return q.p.Cluster.Nodes > 1 },
+		func(q *thumbs) []Pins {
+			return []Pins{{"tp": texts(divisors(q.p.Cluster.Node.Devices)), "axis_order": {"tp,dp", "tp,dp,pp", "tp,pp,dp"}}}
+		}, nil},
+	{"PP across nodes", func(q *thumbs) bool {
+		return q.p.Cluster.Nodes > 1 && (q.params > largeModel || q.chosen.Plan.PP > 1)
+	}, func(q *thumbs) []Pins { return []Pins{{"pp": q.above1(), "axis_order": {"tp,dp,pp", "dp,tp,pp"}}} }, nil},
+	{"small models gain little from GPUs", func(q *thumbs) bool { return q.many() && q.params < smallModel }, nil, halfTheDevices},
+	{"checkpointing: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
+	{"learning rate × GPUs", (*thumbs).many, nil, learningRate},
+}
+
+func (q *thumbs) many() bool { return q.p.Cluster.Devices() > 1 }
+
+// above1 are the degrees above 1.
+func (q *thumbs) above1() []string { return texts(divisors(q.p.Cluster.Devices())[1:]) }
+
+func texts(ns []int) []string {
+	out := make([]string, len(ns))
+	for i, n := range ns {
+		out[i] = fmt.Sprint(n)
+	}
+	return out
+}
+
+// answer is what a rule comes to.
+func (t *thumb) answer(q *thumbs, r *Series) Thumb {
+	if t.check != nil {
+		out := t.check(q, r)
+		out.Rule = t.rule
+		return *out
+	}
+	out := Thumb{Rule: t.rule, Verdict: Illegal}
+	for _, pins := range t.asks(q) {
+		if pins.follow(&q.chosen.Plan) {
+			return Thumb{Rule: t.rule, Verdict: Agrees}
+		}
+		a, err := r.alternative(q.p, pins, q.chosen)
+		var illegal *IllegalError
+		switch {
+		case errors.As(err, &illegal):
+			if out.Best == nil {
+				out.Message = illegal.Reasons[0].Message
+			}
+		case err != nil:
+			panic("search: a problem with a plan has none under other pins: " + err.Error())
+		case out.Best == nil || compareAlternatives(a, *out.Best) < 0:
+			out.Best = &a
+		}
+	}
+	if out.Best != nil {
+		out.weigh(q)
+	}
+	return out
+}
+
+// weigh is the verdict on the best plan that follows a rule.
+func (t *Thumb) weigh(q *thumbs) {
+	a := t.Best
+	switch {
+	case a.NoFit != nil:
+		t.Verdict = DoesNot
+	case a.SlowerBy < 0:
+		t.Verdict, t.SlowerBy, t.Message = Faster, a.SlowerBy, "the plan is not the search's own"
+		if names := q.p.Pins.names(); len(names) > 0 {
+			t.Message = "the job pins " + strings.Join(names, ", ")
+		}
+	default:
+		t.Verdict, t.SlowerBy = Slower, a.SlowerBy
+	}
+}
+
+// follow tells whether a plan has the pinned values.
+func (p Pins) follow(plan *ir.Plan) bool {
+	for key, value := range keyValues(*plan) {
+		if !p.allows(key, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// halfTheDevices answers whether the second half of the devices is worth having.
+func halfTheDevices(q *thumbs, r *Series) *Thumb {
+	p, c := *q.p, ownCopy(q.p.Cluster)
+	if c.Nodes > 1 {
+		c.Nodes /= 2
+	} else {
+		c.Node.Devices /= 2
+	}
+	p.Cluster = c
+	best, _, err := r.Best(&p)
+	if err != nil {
+		return &Thumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it", q.p.Cluster.Devices())}
+	}
+	gain := costmodel.SixDigits(q.chosen.Predict.TokensPerS / best.Predict.TokensPerS)
+	t := &Thumb{Verdict: Slower, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices are %.2f × %d", q.p.Cluster.Devices(), gain, c.Devices())}
+	if worth := 1.5; gain < worth { // half of what doubling could give
+		t.Verdict = Agrees
+	}
+	return t
+}
+
+// checkpointing compares all blocks recomputed with none, the rest of the chosen plan kept. Both are priced whether they
+// fit or not.
+func checkpointing(q *thumbs, r *Series) *Thumb {
+	none, all := q.chosen.Plan, q.chosen.Plan
+	none.Recompute, none.RecomputeLayers, none.RecomputeEvery, none.RecomputeSplit = "none", 0, 1, false
+	all.Recompute, all.RecomputeLayers, all.RecomputeEvery, all.RecomputeSplit = "full", all.LargestChunk(), 1, false
+	a, err := r.Price(q.p, none)
+	b, err2 := r.Price(q.p, all)
+	if err != nil || err2 != nil {
+		panic(fmt.Sprintf("search: a plan is not legal with recomputation changed: %v %v", err, err2))
+	}
+	saved := 1 - float64(b.MemoryBytes.Activations)/float64(max(1, a.MemoryBytes.Activations))
+	slower := float64(b.StepS/a.StepS) - 1
+	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower), Message: fmt.Sprintf("here -%.0f %% for +%.1f %%", 100*saved, 100*slower)}
+	if saved >= 0.70 && slower <= 0.30 {
+		t.Verdict = Agrees
+	}
+	return t
+}
+
+// learningRate is why the linear scaling of learning rates has nothing to do here.
+func learningRate(q *thumbs, _ *Series) *Thumb {
+	return &Thumb{Verdict: Note, Message: fmt.Sprintf("not needed, the batch stays %d", q.p.GlobalBatch)}
+}

@@ -1,0 +1,103 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/planc-dev/planc/runtime/vec"
+)
+
+// A ropeTable has the cosines and sines of all positions of a RoPE, a row of half of them each: they are the same in
+// every layer and step, and take longer to compute than to use.
+type ropeTable struct {
+	freq            []float64
+	attention       float64
+	pos0, seq       int
+	cos, sin, minus []float32 // minus is -sin
+}
+
+// ropeTables are the latest, at most keptTables: a program has one for its queries and keys, or one for each of the
+// kinds of its blocks and each of the parts of its sequence.
+var (
+	ropeTables   atomic.Pointer[[]*ropeTable]
+	ropeTablesMu sync.Mutex // of those who add one
+)
+
+const keptTables = 16
+
+// is tells whether the table is that of these frequencies and positions.
+func (r *ropeTable) is(t *turns, half, pos0, seq int) bool {
+	if len(r.freq) != half || r.pos0 != pos0 || r.seq != seq || r.attention != t.attention {
+		return false
+	}
+	for j, f := range r.freq {
+		if t.of(j) != f {
+			return false
+		}
+	}
+	return true
+}
+
+// tableOf finds a table, or makes it.
+func tableOf(t *turns, half, pos0, seq int) *ropeTable {
+	find := func() *ropeTable {
+		if all := ropeTables.Load(); all != nil {
+			for _, r := range *all {
+				if r.is(t, half, pos0, seq) {
+					return r
+				}
+			}
+		}
+		return nil
+	}
+	if r := find(); r != nil {
+		return r
+	}
+	ropeTablesMu.Lock()
+	defer ropeTablesMu.Unlock()
+	if r := find(); r != nil {
+		return r
+	}
+	r := newRopeTable(t, half, pos0, seq)
+	all := []*ropeTable{r}
+	if old := ropeTables.Load(); old != nil {
+		all = append(all, (*old)[:min(len(*old), keptTables-1)]...)
+	}
+	ropeTables.Store(&all)
+	return r
+}
+
+func newRopeTable(t *turns, half, pos0, seq int) *ropeTable {
+	r := &ropeTable{freq: make([]float64, half), attention: t.attention, pos0: pos0, seq: seq,
+		cos: make([]float32, seq*half), sin: make([]float32, seq*half), minus: make([]float32, seq*half)}
+	for j := range r.freq {
+		r.freq[j] = t.of(j)
+	}
+	for s := range seq {
+		angles(r.cos[s*half:][:half], r.sin[s*half:][:half], t, r.freq, pos0+s, false)
+	}
+	for i, b := range r.sin {
+		r.minus[i] = -b
+	}
+	return r
+}
+
+func (v vectors) rope(y, x []float32, batch, seq, heads, dim, turn, pos0 int, theta float64, scale RopeScale, inverse bool) {
+	if turn < dim {
+		pass(y, x, batch*seq*heads, dim, turn)
+	}
+	freqs := scale.turns(theta, turn)
+	r := tableOf(&freqs, turn/2, pos0, seq)
+	s := sweepOf(batch*seq, heads*dim, func(s *sweep, lo, hi int) {
+		seq, heads, dim, half := s.i[0], s.i[1], s.i[2], s.i[3]
+		for k := vec.Now(); lo < hi; lo++ {
+			at, size := lo%seq*half, heads*dim
+			k.Rotate(s.x[2][at:at+half], s.x[3][at:at+half], s.x[0][lo*size:][:size], s.x[1][lo*size:][:size], heads, dim, half)
+		}
+	})
+	s.x, s.i = [5][]float32{y, x, r.cos, r.sin}, [4]int{seq, heads, dim, turn / 2}
+	if inverse {
+		s.x[3] = r.minus
+	}
+	s.call()
+}

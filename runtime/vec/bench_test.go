@@ -1,0 +1,64 @@
+package vec_test
+
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/runtime/vec"
+)
+
+// BenchmarkLoops reports nanoseconds an element in the first and second cache.
+func BenchmarkLoops(b *testing.B) {
+	const n = 4096
+	x, y, z, v := draw(1, n, false), draw(2, n, false), draw(3, n, false), make([]float32, n)
+	h := make([]uint16, n)
+	for name, k := range map[string]*vec.Kernels{"avx2": vec.AVX2, "avx512": vec.AVX512} {
+		if k == nil {
+			continue
+		}
+		row := func(f func(lo, hi int)) func() { // rows of 384
+			return func() {
+				for i := 0; i+384 <= n; i += 384 {
+					f(i, i+384)
+				}
+			}
+		}
+		c := [10]float32{1, 0, 0.9, 0.1, 0.95, 0.05, 1, 1e-9, 1, 1}
+		for _, f := range []struct {
+			name string
+			call func()
+		}{
+			{"add", func() { k.Add(z, x, y) }},
+			{"exp", func() { k.Exp(z, x) }},
+			{"gelu", func() { k.Gelu(z, x) }},
+			{"gelu grad", func() { k.GeluGrad(z, y, x) }},
+			{"silu", func() { k.Silu(z, x) }},
+			{"adam", func() { k.Adam(x, y, z, v, &c) }},
+			{"layer norm", row(func(lo, hi int) {
+				m, s := k.Moments(x[lo:hi])
+				k.NormBias(z[lo:hi], x[lo:hi], y[:384], y[384:768], m, s, 0)
+			})},
+			{"layer norm dx", row(func(lo, hi int) {
+				m, s := k.Moments(x[lo:hi])
+				p, a := k.NormSums(y[lo:hi], x[lo:hi], y[:384], m, s, 0)
+				k.NormGrad(z[lo:hi], y[lo:hi], x[lo:hi], y[:384], m, s, 0, p, a)
+			})},
+			{"softmax", row(func(lo, hi int) {
+				top := k.Largest(x[lo:hi], -1e30)
+				k.ExpScale(z[lo:hi], x[lo:hi], top, float32(1/k.SumExp(x[lo:hi], top)))
+			})},
+			{"sum squares", func() { k.SumSquares(x) }},
+			{"sum rows", func() { k.SumRows(z[:512], x, 8, 512) }},
+			{"gain grad", func() { k.GainGrad(z[:512], x, y, y[:8], y[8:16], 512) }},
+			{"drop", func() { k.Drop(z, x, 1, 2, 1<<50, 2) }},
+			{"to bf16", func() { k.ToBF16(h, x) }},
+			{"from bf16", func() { k.FromBF16(z, h) }},
+		} {
+			b.Run(name+"/"+f.name, func(b *testing.B) {
+				for b.Loop() {
+					f.call()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/element")
+			})
+		}
+	}
+}

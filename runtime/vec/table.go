@@ -1,0 +1,137 @@
+package vec
+
+import "sync/atomic"
+
+// Kernels are the loops of an instruction set. Every field is set.
+type Kernels struct {
+	// Lanes is the number of float32s in a vector.
+	Lanes int
+
+	// Add is
+	//	for i := range y { y[i] = a[i] + b[i] }
+	Add func(y, a, b []float32)
+	// Sub is
+	//	for i := range y { y[i] = a[i] - b[i] }
+	Sub func(y, a, b []float32)
+	// Mul is
+	//	for i := range y { y[i] = a[i] * b[i] }
+	Mul func(y, a, b []float32)
+	// Scale is
+	//	for i := range y { y[i] = c * a[i] }
+	Scale func(y, a []float32, c float32)
+
+	// Exp is
+	//	for i := range y { y[i] = e^a[i] }
+	Exp func(y, a []float32)
+	// Gelu is
+	//	for i := range y { y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3) }
+	Gelu func(y, a []float32)
+	// GeluGrad is
+	//	for i := range y { y[i] = dy[i] * gelu'(a[i]) }
+	GeluGrad func(y, dy, a []float32)
+	// Silu is
+	//	for i := range y { y[i] = a[i] / (1 + e^-a[i]) }
+	Silu func(y, a []float32)
+	// SiluGrad is
+	//	for i := range y { y[i] = dy[i] * silu'(a[i]) }
+	SiluGrad func(y, dy, a []float32)
+	// Relu is
+	//	for i := range y { y[i] = max(a[i], 0) }
+	Relu func(y, a []float32)
+	// ReluGrad is
+	//	for i := range y { y[i] = dy[i] if a[i] > 0, else 0*dy[i] }
+	ReluGrad func(y, dy, a []float32)
+
+	// Sum is
+	//	for i := range x { s += x[i] }
+	// in float64.
+	Sum func(x []float32) (s float64)
+	// SumSquares is
+	//	for i := range x { s += x[i]*x[i] }
+	// in float64.
+	SumSquares func(x []float32) (s float64)
+	// SumRows is
+	//	for j := range out { out[j] += sum_{i < rows} x[i*stride+j] }
+	// with the sums in float64.
+	SumRows func(out, x []float32, rows, stride int)
+	// Largest is
+	//	top = least; for i := range x { top = max(top, x[i]) }
+	// over the x[i] that are not NaN.
+	Largest func(x []float32, least float32) (top float32)
+	// SumExp is
+	//	for i := range x { s += e^(x[i]-shift) }
+	// with the sum in float64.
+	SumExp func(x []float32, shift float32) (s float64)
+	// ExpScale is
+	//	for i := range y { y[i] = factor * e^(a[i]-shift) }
+	ExpScale func(y, a []float32, shift, factor float32)
+
+	// Moments is
+	//	for i := range x { mean += x[i]/n; }; for i := range x { square += (x[i]-mean)^2/n }
+	// x is not empty.
+	Moments func(x []float32) (mean, square float32)
+	// MeanSquare is
+	//	for i := range x { square += x[i]^2/n }
+	// x is not empty.
+	MeanSquare func(x []float32) (square float32)
+	// Norm is
+	//	for i := range y { y[i] = (x[i]-mean)*rstd * (base+gain[i]) }
+	Norm func(y, x, gain []float32, mean, rstd, base float32)
+	// NormBias is
+	//	for i := range y { y[i] = (x[i]-mean)*rstd * (base+gain[i]) + bias[i] }
+	NormBias func(y, x, gain, bias []float32, mean, rstd, base float32)
+	// NormSums is, with g = dy[i]*(base+gain[i]),
+	//	for i := range dy { plain += g/n; along += g*(x[i]-mean)*rstd/n }
+	// dy is not empty.
+	NormSums func(dy, x, gain []float32, mean, rstd, base float32) (plain, along float32)
+	// NormGrad is
+	//	for i := range dx { dx[i] = rstd * (dy[i]*(base+gain[i]) - plain - (x[i]-mean)*rstd*along) }
+	NormGrad func(dx, dy, x, gain []float32, mean, rstd, base, plain, along float32)
+	// GainGrad is
+	//	for j := range out { out[j] += sum_i dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }
+	// over the rows i of mean, with the sums in float64.
+	GainGrad func(out, dy, x, mean, rstd []float32, stride int)
+
+	// Rotate is
+	//	for i, j := range [rows, len(cos)] {
+	//		a, b := x[i*stride+j], x[i*stride+half+j]
+	//		y[i*stride+j], y[i*stride+half+j] = a*cos[j]-b*sin[j], b*cos[j]+a*sin[j]
+	//	}
+	Rotate func(cos, sin, y, x []float32, rows, stride, half int)
+	// Drop is
+	//	for i := range y { y[i] = factor * x[i] if mix(mix(first+i*golden)^turned)>>11 >= least, else 0 }
+	// with golden and mix of package rng; least is at most 1<<53.
+	Drop func(y, x []float32, first, turned, least uint64, factor float32)
+
+	// FromBF16 is
+	//	for i := range y { y[i] = the bfloat16 a[i] }
+	// This and the other conversions do multiples of Lanes elements.
+	FromBF16 func(y []float32, a []uint16)
+	// FromF16 is
+	//	for i := range y { y[i] = the float16 a[i] }
+	FromF16 func(y []float32, a []uint16)
+	// ToBF16 is
+	//	for i := range y { y[i] = the bfloat16 nearest to a[i], of two the even one }
+	ToBF16 func(y []uint16, a []float32)
+	// ToF16 is
+	//	for i := range y { y[i] = the float16 nearest to a[i], of two the even one }
+	ToF16 func(y []uint16, a []float32)
+
+	// Adam is, with scale, decay, b1, c1, b2, c2, keep, step, root, eps of k in this order,
+	//	for i := range p {
+	//		d := g[i]*scale + decay*p[i]
+	//		m[i] = b1*m[i] + c1*d
+	//		v[i] = b2*v[i] + c2*d*d
+	//		p[i] = keep*p[i] - step*m[i]/(sqrt(v[i])*root + eps)
+	//	}
+	Adam func(p, g, m, v []float32, k *[10]float32)
+}
+
+// now is the table in use.
+var now atomic.Pointer[Kernels]
+
+// Now is the table to call, nil for none: then the caller's own loop is to run.
+func Now() *Kernels { return now.Load() }
+
+// Use makes k the table to call; nil is none. It is called once at start, and by tests, while no kernel runs.
+func Use(k *Kernels) { now.Store(k) }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// element writes a kernel that makes each element of its first slice from those of the others. consts are kept in
+// registers where there are enough; f may destroy its operands.
+func (m *machine) element(name, args, loop string, sources []string, unroll int, consts [][]float32, f func(x []reg.VecVirtual) reg.VecVirtual) {
+	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }")
+	m.hold(consts...)
+	n, y := m.length("y"), m.pointer("y")
+	var from []reg.Register
+	for _, s := range sources {
+		from = append(from, m.pointer(s))
+	}
+	m.each(n, unroll, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+		var x []reg.VecVirtual
+		for _, p := range from {
+			x = append(x, m.load(at(p), t))
+		}
+		m.store(f(x), at(y), t)
+	})
+	m.leave()
+}
+
+// leave ends a function.
+func (m *machine) leave() {
+	m.VZEROUPPER()
+	m.RET()
+}
+
+// arithmetic are loops of one operation.
+func arithmetic(m *machine) {
+	two := func(name, loop string, op func(...operand.Op)) {
+		m.element(name, "(y, a, b []float32)", loop, []string{"a", "b"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
+			op(x[1], x[0], x[0])
+			return x[0]
+		})
+	}
+	two("add", "y[i] = a[i] + b[i]", m.VADDPS)
+	two("sub", "y[i] = a[i] - b[i]", m.VSUBPS)
+	two("mul", "y[i] = a[i] * b[i]", m.VMULPS)
+	m.element("scale", "(y, a []float32, c float32)", "y[i] = c * a[i]", []string{"a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
+		m.VMULPS(m.scalar("c"), x[0], x[0])
+		return x[0]
+	})
+	m.element("relu", "(y, a []float32)", "y[i] = max(a[i], 0)", []string{"a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
+		m.VMAXPS(x[0], m.zero(), x[0])
+		return x[0]
+	})
+}
+
+const (
+	geluC = 0.79788456080286535588 // sqrt(2/π)
+	geluA = 0.044715
+)
+
+// Factors of -2u, u = sqrt(2/π)(x + a x^3), and of 2u's derivative.
+var geluIn = []float32{-2 * geluC, -2 * geluC * geluA, 2 * geluC, 6 * geluC * geluA, 1, finite}
+
+// activations are functions of one element and their derivatives times what comes in.
+func activations(m *machine) {
+	held := [][]float32{expTop, expReduce, expPoly, geluIn}
+	m.element("exp", "(y, a []float32)", "y[i] = e^a[i]", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual { return m.exp(x[0]) })
+	m.element("gelu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3)", []string{"a"}, 2, held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			e := m.exp(m.geluExponent(x[0]))
+			m.VADDPS(m.c(1), e, e)
+			m.VDIVPS(e, x[0], e)
+			return e
+		})
+	m.element("geluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u)", []string{"dy", "a"}, 2, held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			dy, a := x[0], x[1]
+			s, rest := m.sigmoid(m.geluExponent(a))
+			slope := m.vec()
+			m.VMULPS(a, a, slope)
+			m.VFMADD213PS(m.cv(geluIn[2]), m.cv(geluIn[3]), slope)
+			m.VMULPS(a, slope, slope)
+			return m.slope(dy, s, rest, slope)
+		})
+	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
+		e := m.exp(m.negative(x[0]))
+		m.VADDPS(m.c(1), e, e)
+		m.VDIVPS(e, x[0], e)
+		return e
+	})
+	m.element("siluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)), s = 1/(1 + e^-a[i])", []string{"dy", "a"}, 2, held,
+		func(x []reg.VecVirtual) reg.VecVirtual {
+			s, rest := m.sigmoid(m.negative(x[1]))
+			return m.slope(x[0], s, rest, x[1])
+		})
+	m.element("reluGrad", "(y, dy, a []float32)", "y[i] = dy[i] if a[i] > 0, else 0 * dy[i]", []string{"dy", "a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
+		m.step(x[1])
+		m.VMULPS(x[1], x[0], x[0])
+		return x[0]
+	})
+}
+
+// geluExponent is -2u of a, which survives.
+func (m *machine) geluExponent(a reg.VecVirtual) reg.VecVirtual {
+	u := m.vec()
+	m.VMULPS(a, a, u)
+	m.VFMADD213PS(m.cv(geluIn[0]), m.cv(geluIn[1]), u)
+	m.VMULPS(a, u, u)
+	return u
+}
+
+// negative is -a; a survives.
+func (m *machine) negative(a reg.VecVirtual) reg.VecVirtual {
+	n := m.vec()
+	m.VSUBPS(a, m.zero(), n)
+	return n
+}
+
+// slope is dy * (s + inner*s*rest).
+func (m *machine) slope(dy, s, rest, inner reg.VecVirtual) reg.VecVirtual {
+	m.VMULPS(s, rest, rest)
+	m.VFMADD231PS(inner, rest, s)
+	m.VMULPS(dy, s, s)
+	return s
+}
+
+// step is 1 where a > 0, else 0, in place of a.
+func (m *machine) step(a reg.VecVirtual) {
+	const greater = 0x1e // ordered, quiet
+	if m.zmm {
+		k := m.K()
+		m.VCMPPS(operand.U8(greater), m.zero(), a, k)
+		m.VMOVUPS_Z(m.word(math.Float32bits(1)), k, a)
+		return
+	}
+	m.VCMPPS(operand.U8(greater), m.zero(), a, a)
+	m.VANDPS(m.c(1), a, a)
+}

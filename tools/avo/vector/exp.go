@@ -1,0 +1,84 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// e^x = 2^k e^r, with k the integer nearest to x/ln2 and r = x - k ln2, |r| <= ln2/2; ln2 is a float32 and
+// what that lacks. There
+// e^r = 1 + r + r^2 P(r) within 3.1e-9 of itself: P is the polynomial of degree 4 of least greatest error, found by
+// weighted least squares and rounded to float32.
+var (
+	expTop    = []float32{89, -104} // beyond these e^x is infinite, or 0
+	expReduce = []float32{math.Log2E, 0.69314718246459961, -1.9046542999577679e-9}
+	expPoly   = []float32{0.0013814540579915047, 0.00836874544620514, 0.04166838899254799, 0.1666652113199234,
+		0.4999999403953552, 1}
+)
+
+// exp is e^x; x survives not.
+func (m *machine) exp(x reg.VecVirtual) reg.VecVirtual {
+	m.clampExp(x)
+	k, p, r2 := m.vec(), m.vec(), m.vec()
+	m.VMULPS(m.c(expReduce[0]), x, k)
+	if m.zmm {
+		m.VRNDSCALEPS(operand.U8(8), k, k)
+	} else {
+		m.VROUNDPS(operand.U8(8), k, k)
+	}
+	m.VFNMADD231PS(m.c(expReduce[1]), k, x)
+	m.VFNMADD231PS(m.c(expReduce[2]), k, x)
+	m.move(m.c(expPoly[0]), p)
+	for _, c := range expPoly[1:5] {
+		m.VFMADD213PS(m.c(c), x, p)
+	}
+	m.VMULPS(x, x, r2)
+	m.VFMADD213PS(x, r2, p) // r + r^2 P
+	m.VADDPS(m.c(1), p, p)
+	return m.scaleBy(p, k)
+}
+
+// clampExp brings x into the range in which e^x is neither 0 nor infinite, and a little more. A NaN stays one: of two
+// operands of which one is NaN, the machine's min and max give the second.
+func (m *machine) clampExp(x reg.VecVirtual) {
+	m.VMINPS(x, m.cv(expTop[0]), x)
+	m.VMAXPS(x, m.cv(expTop[1]), x)
+}
+
+// scaleBy is p * 2^k. AVX2 has no such instruction: it multiplies by two powers, of about half of k, so that neither
+// overflows where the product does not.
+func (m *machine) scaleBy(p, k reg.VecVirtual) reg.VecVirtual {
+	if m.zmm {
+		m.VSCALEFPS(k, p, p)
+		return p
+	}
+	half := m.vec()
+	m.VCVTPS2DQ(k, k)
+	m.VPSRAD(operand.U8(1), k, half)
+	m.VPSUBD(half, k, k)
+	for _, e := range []reg.VecVirtual{k, half} {
+		m.VPADDD(m.w(127), e, e)
+		m.VPSLLD(operand.U8(23), e, e)
+		m.VMULPS(e, p, p)
+	}
+	return p
+}
+
+// move copies a vector from a register or from memory.
+func (m *machine) move(from operand.Op, to reg.VecVirtual) { m.VMOVUPS(from, to) }
+
+// sigmoid is s = 1/(1+e^t), the usual sigmoid of -t, and 1-s, without the cancellation; t survives not. e^t is kept
+// finite, which changes s by less than 1e-37.
+func (m *machine) sigmoid(t reg.VecVirtual) (s, rest reg.VecVirtual) {
+	e := m.exp(t)
+	s = m.vec()
+	m.VMINPS(e, m.cv(finite), e)
+	m.VADDPS(m.c(1), e, s)
+	m.VDIVPS(s, m.cv(1), s)
+	m.VMULPS(s, e, e)
+	return s, e
+}
+
+const finite = 1e38

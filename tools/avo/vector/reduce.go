@@ -1,0 +1,227 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// half is the lower half of a vector register.
+func half(v reg.VecVirtual) reg.Register {
+	if v.Size() == 64 {
+		return v.AsY()
+	}
+	return v.AsX()
+}
+
+// widen is a vector of float32s as two of float64s, in the order of its elements.
+func (m *machine) widen(v reg.VecVirtual) (lo, hi reg.VecVirtual) {
+	lo, hi = m.vec(), m.vec()
+	m.VCVTPS2PD(half(v), lo)
+	if m.zmm {
+		m.VEXTRACTF64X4(operand.U8(1), v, hi.AsY())
+	} else {
+		m.VEXTRACTF128(operand.U8(1), v, hi.AsX())
+	}
+	m.VCVTPS2PD(half(hi), hi)
+	return lo, hi
+}
+
+// zeros are n registers of zeros.
+func (m *machine) zeros(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = m.zero()
+	}
+	return v
+}
+
+// fold joins registers to one, in a fixed order, with op.
+func (m *machine) fold(v []reg.VecVirtual, op func(...operand.Op)) reg.VecVirtual {
+	for n := len(v); n > 1; n /= 2 {
+		for i := range n / 2 {
+			op(v[i+n/2], v[i], v[i])
+		}
+	}
+	return v[0]
+}
+
+// across joins the lanes of v into its first one with op: halves, quarters, and so on. wide are lanes of 64 bits.
+func (m *machine) across(v reg.VecVirtual, wide bool, op func(...operand.Op)) reg.VecVirtual {
+	h := m.vec()
+	if m.zmm {
+		m.VEXTRACTF64X4(operand.U8(1), v, h.AsY())
+		op(h.AsY(), v.AsY(), v.AsY())
+	}
+	m.VEXTRACTF128(operand.U8(1), v.AsY(), h.AsX())
+	op(h.AsX(), v.AsX(), v.AsX())
+	m.VPSHUFD(operand.U8(0x4e), v.AsX(), h.AsX())
+	op(h.AsX(), v.AsX(), v.AsX())
+	if !wide {
+		m.VPSHUFD(operand.U8(0xb1), v.AsX(), h.AsX())
+		op(h.AsX(), v.AsX(), v.AsX())
+	}
+	return v
+}
+
+// spread copies a register's first lane into all.
+func (m *machine) spread(v reg.VecVirtual) reg.VecVirtual {
+	m.VBROADCASTSS(v.AsX(), v)
+	return v
+}
+
+// give returns the first lane of v as a result of the function.
+func (m *machine) give(v reg.VecVirtual, result string) { m.Store(v.AsX(), m.Return(result)) }
+
+// reductions sum in a fixed order, whatever the length: element i goes to lane i mod (unroll*lanes).
+func reductions(m *machine) {
+	wideSum := func(name, loop string, term func(v, sum reg.VecVirtual)) {
+		m.function(name, "(x []float32) (s float64)", "\n\n\tfor i := range x { "+loop+" }\n\nin float64.")
+		n, x := m.length("x"), m.pointer("x")
+		sums := m.zeros(4)
+		m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			lo, hi := m.widen(m.load(at(x), t))
+			term(lo, sums[2*u])
+			term(hi, sums[2*u+1])
+		})
+		m.give(m.across(m.fold(sums, m.VADDPD), true, m.VADDPD), "s")
+		m.leave()
+	}
+	wideSum("sum", "s += x[i]", func(v, sum reg.VecVirtual) { m.VADDPD(v, sum, sum) })
+	wideSum("sumSquares", "s += x[i]*x[i]", func(v, sum reg.VecVirtual) { m.VFMADD231PD(v, v, sum) })
+
+	m.function("largest", "(x []float32, least float32) (top float32)", "\n\n\ttop = least; for i := range x { top = max(top, x[i]) }\n\nof the x[i] that are numbers.")
+	n, x := m.length("x"), m.pointer("x")
+	tops := []reg.VecVirtual{m.scalar("least"), m.scalar("least"), m.scalar("least"), m.scalar("least")}
+	m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+		v := m.load(at(x), t)
+		if t != nil {
+			v = m.choose(t, v, m.scalar("least"))
+		}
+		m.VMAXPS(tops[u], v, tops[u]) // the second operand, if one is a NaN
+	})
+	m.give(m.across(m.fold(tops, m.VMAXPS), false, m.VMAXPS), "top")
+	m.leave()
+
+	m.sumExp()
+	m.element("expScale", "(y, a []float32, shift, factor float32)", "y[i] = factor * e^(a[i]-shift)", []string{"a"}, 2,
+		[][]float32{expTop, expReduce, expPoly}, func(v []reg.VecVirtual) reg.VecVirtual {
+			m.VSUBPS(m.scalar("shift"), v[0], v[0])
+			e := m.exp(v[0])
+			m.VMULPS(m.scalar("factor"), e, e)
+			return e
+		})
+	m.sumRows()
+}
+
+// sumExp writes the sum of a softmax's row.
+func (m *machine) sumExp() {
+	m.function("sumExp", "(x []float32, shift float32) (s float64)", "\n\n\tfor i := range x { s += e^(x[i]-shift) }\n\nwith the sum in float64.")
+	m.hold(expTop, expReduce, expPoly)
+	n, x := m.length("x"), m.pointer("x")
+	sums := m.zeros(4)
+	m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+		v := m.load(at(x), t)
+		m.VSUBPS(m.scalar("shift"), v, v)
+		e := m.exp(v)
+		m.keep(e, t)
+		lo, hi := m.widen(e)
+		m.VADDPD(lo, sums[2*u], sums[2*u])
+		m.VADDPD(hi, sums[2*u+1], sums[2*u+1])
+	})
+	m.give(m.across(m.fold(sums, m.VADDPD), true, m.VADDPD), "s")
+	m.leave()
+}
+
+// choose is v in the lanes of a tail and other in the rest.
+func (m *machine) choose(t *tail, v, other reg.VecVirtual) reg.VecVirtual {
+	if m.zmm {
+		m.VBLENDMPS(v, other, t.k, v)
+	} else {
+		m.VBLENDVPS(t.v, v, other, v)
+	}
+	return v
+}
+
+// columns runs body over the columns of rows n elements long: body sums rows for up to unroll vectors at a time and
+// is given where they begin and the mask of the last.
+func (m *machine) columns(n reg.Register, unroll int, body func(i reg.Register, k int, t *tail)) {
+	l := m.labels("columns")
+	i, left := m.GP64(), m.GP64()
+	m.XORQ(i, i)
+	m.MOVQ(n, left)
+	for _, k := range []int{unroll, 1} {
+		name := l([]string{"one", "many"}[min(k-1, 1)])
+		m.Label(name)
+		m.CMPQ(left, operand.I32(k*m.lanes))
+		m.JLT(operand.LabelRef(name + "end"))
+		body(i, k, nil)
+		m.ADDQ(operand.I32(k*m.lanes), i)
+		m.SUBQ(operand.I32(k*m.lanes), left)
+		m.JMP(operand.LabelRef(name))
+		m.Label(name + "end")
+	}
+	m.TESTQ(left, left)
+	m.JE(operand.LabelRef(l("done")))
+	body(i, 1, m.tail(left))
+	m.Label(l("done"))
+}
+
+// down runs body once for each of rows, which may be none; next moves its pointers on.
+func (m *machine) down(rows reg.Register, body func(), next func()) {
+	l := m.labels("down")
+	left := m.GP64()
+	m.MOVQ(rows, left)
+	m.Label(l("row"))
+	m.TESTQ(left, left)
+	m.JE(operand.LabelRef(l("done")))
+	body()
+	next()
+	m.DECQ(left)
+	m.JMP(operand.LabelRef(l("row")))
+	m.Label(l("done"))
+}
+
+// addWide adds float64 sums, two registers for each vector, to the float32s at out.
+func (m *machine) addWide(sums []reg.VecVirtual, out func(u int) operand.Mem, t *tail) {
+	for u := range len(sums) / 2 {
+		v := m.load(out(u), t)
+		m.VADDPS(m.narrow(sums[2*u], sums[2*u+1]), v, v)
+		m.store(v, out(u), t)
+	}
+}
+
+// narrow is two vectors of float64s as one of float32s.
+func (m *machine) narrow(lo, hi reg.VecVirtual) reg.VecVirtual {
+	v, h := m.vec(), m.vec()
+	if m.zmm {
+		m.VCVTPD2PS(lo, v.AsY())
+		m.VCVTPD2PS(hi, h.AsY())
+		m.VINSERTF64X4(operand.U8(1), h.AsY(), v, v)
+	} else {
+		m.VCVTPD2PSY(lo, v.AsX())
+		m.VCVTPD2PSY(hi, h.AsX())
+		m.VINSERTF128(operand.U8(1), h.AsX(), v, v)
+	}
+	return v
+}
+
+// sumRows writes the sum over rows of each column.
+func (m *machine) sumRows() {
+	m.function("sumRows", "(out, x []float32, rows, stride int)",
+		"\n\n\tfor j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }\n\nwith s in float64.")
+	n, out, x := m.length("out"), m.pointer("out"), m.pointer("x")
+	rows, stride := m.Load(m.Param("rows"), m.GP64()), m.Load(m.Param("stride"), m.GP64())
+	m.columns(n, 4, func(i reg.Register, k int, t *tail) {
+		sums, at := m.zeros(2*k), m.GP64()
+		m.LEAQ(operand.Mem{Base: x, Index: i, Scale: 4}, at)
+		m.down(rows, func() {
+			for u := range k {
+				lo, hi := m.widen(m.load(operand.Mem{Base: at, Disp: 4 * u * m.lanes}, t))
+				m.VADDPD(lo, sums[2*u], sums[2*u])
+				m.VADDPD(hi, sums[2*u+1], sums[2*u+1])
+			}
+		}, func() { m.LEAQ(operand.Mem{Base: at, Index: stride, Scale: 4}, at) })
+		m.addWide(sums, func(u int) operand.Mem { return m.place(i, u)(out) }, t)
+	})
+	m.leave()
+}
