@@ -30,6 +30,7 @@ type GPU struct {
 // Node is a host and its devices.
 type Node struct {
 	Devices      int     `yaml:"devices" min:"1" max:"4096" doc:"GPUs of a node"`
+	Whole        int     `yaml:"-"` // devices that the node has, of which the job uses Devices
 	Link         Link    `yaml:"link" doc:"between the devices of a node"`
 	SHARP        bool    `yaml:"sharp" doc:"the switches reduce"`
 	Host         Host    `yaml:"host" doc:"CPU and its memory"`
@@ -73,9 +74,11 @@ type Tier struct {
 
 // Measured names what planc calibrate wrote.
 type Measured struct {
-	By          string `yaml:"by" doc:"who or what measured, when"`
-	Collectives string `yaml:"collectives" doc:"CSV of sizes and times"`
-	GEMM        string `yaml:"gemm" doc:"CSV of shapes and times"`
+	By                string  `yaml:"by" doc:"who or what measured, when"`
+	LinkEfficiency    float64 `yaml:"link_efficiency" over:"0" max:"1.5" doc:"of node.link.bandwidth that collectives reach; absent: docs/communication.md"`
+	NetworkEfficiency float64 `yaml:"network_efficiency" over:"0" max:"1.5" doc:"of a NIC's bandwidth that collectives reach; absent: docs/communication.md"`
+	Collectives       string  `yaml:"collectives" doc:"CSV of sizes and times"`
+	GEMM              string  `yaml:"gemm" doc:"CSV of shapes and times"`
 }
 
 // Devices is the number of devices of the whole cluster.

@@ -137,6 +137,7 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	if r.Devices > c.Node.Devices && !c.IsCPU() {
 		diags.Addf(at("devices"), BadCluster, "a node of %s has %d devices, not %d", c.Name, c.Node.Devices, r.Devices)
 	}
+	c.Node.Whole = c.Node.Devices
 	c.Node.Devices = or(r.Devices, c.Node.Devices)
 	c.Nodes = or(r.Nodes, c.Nodes)
 	if c.Nodes > 1 && len(c.Network) == 0 {

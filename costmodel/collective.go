@@ -1,153 +1,208 @@
 package costmodel
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/planc-dev/planc/ir"
 )
 
-// The time of a collective is the α-β model (Hockney, "The communication challenge for MPP", 1994): each of its
-// steps costs a latency α, each byte that a member sends costs β = 1/bandwidth. What the members send in all is
-// that of the ring algorithms, (n-1)/n of the buffer (Thakur, Rabenseifner, Gropp, "Optimization of collective
-// communication operations in MPICH", 2005).
+// The time of a collective is the α-β model (Hockney, "The communication challenge for MPP", 1994), and what a pipeline of
+// pieces adds to it: each step of the way costs a latency, in all α; each byte costs β, of the slower of the tiers that
+// work on it at the same time; and with pieces of the best size, which trade one for the other, filling the pipeline costs
+// the square root of α·βb more. An algorithm and a protocol are such a curve; a collective takes the least of them, as
+// NCCL's tuner does. Each curve is concave in the bytes, so their least is, too: no collective is cheaper in two parts.
 //
-// A group has two tiers: Local members on each of Nodes nodes. The members of a node run a ring of Local-1 steps
-// over the node's links; between nodes each runs its part of the buffer over its share of the NICs in
-// log2(Nodes) steps (trees and recursive halving, as NCCL does). The tiers work on different chunks at the same
-// time, so the bytes cost what the slower tier costs, while latencies add up.
+//	ring   n-1 steps, the nodes' borders among them; (n-1)/n of the buffer through each device, and through each node's
+//	       border (Thakur, Rabenseifner, Gropp, 2005). An all-reduce is two rounds.
+//	tree   all-reduce: a chain in the node, a double binary tree between nodes (Sanders, Speck, Träff, 2009), up and down
+//	pat    gathers and scatters where each node has one member: a binary tree between nodes
+//	nvls   the node's switches reduce and multiply: one step in and out whatever n; an all-reduce moves 1+1/n of the
+//	       buffer through a device. Between nodes as tree
+//	direct all-to-all: each member sends to each; with rails a message for another place goes by the links first
 
-// Efficiencies: what collectives reach of a nominal bandwidth. A CPU's link is measured with a collective.
-const (
-	linkEfficiency = 0.77 // of node.link; all_reduce of 1 GiB over 8 A100: 229 of 300 GB/s; shared nccl table, read 2026-11
-	nicEfficiency  = 0.93 // of network; all_reduce over 8 and 16 nodes: 386 and 370 of 400 GB/s; the same table
-)
+// curve is the time of one algorithm by its bytes.
+type curve struct{ alpha, beta float64 } // seconds; seconds a byte
 
-// algorithm is how one collective works, a tier at a time: the messages in sequence and what a member sends.
-type algorithm struct {
-	parts         []ir.Op                 // of a compound one: it costs what these cost
-	local, across func(n int) int         // steps among n members of a node, and among n nodes
-	share         func(n float64) float64 // of the tier's buffer that a member sends
-	direct        bool                    // members of one node do not work for each other's traffic to other nodes
+// Route is how a group's collective of one kind may go: what CollectiveTime works out of a placement before it
+// knows the bytes. The zero Route takes no time.
+type Route struct {
+	curves [7]curve
+	n      int
+	fill   float64
 }
 
-// collectives has a row for each op that communicates.
-var collectives = [ir.NumOps]algorithm{
-	ir.OpReduceScatter: {local: ringSteps, across: treeSteps, share: ringShare},
-	ir.OpAllGather:     {local: ringSteps, across: treeSteps, share: ringShare},
-	ir.OpAllReduce:     {parts: []ir.Op{ir.OpReduceScatter, ir.OpAllGather}},
-	ir.OpAllToAll:      {local: ringSteps, across: ringSteps, share: ringShare, direct: true},
+func (r *Route) add(alpha, beta float64) {
+	r.curves[r.n] = curve{alpha, beta}
+	r.n++
 }
 
-func ringSteps(n int) int { return n - 1 }
-
-// treeSteps is the base-2 logarithm, rounded up.
-func treeSteps(n int) int { return bits.Len(uint(n - 1)) }
-
-func ringShare(n float64) float64 { return (n - 1) / n }
-
-// Placement says where the members of a group are: Local on each of Nodes nodes, the first and the last of
-// which are Span nodes apart, both counted.
-type Placement struct{ Local, Nodes, Span int }
-
-// Ranks is the number of members.
-func (p Placement) Ranks() int { return p.Local * p.Nodes }
-
-// Place finds where the ranks of a group over the mesh's axes are: consecutive ranks fill a node, and the
-// mesh's first atom varies fastest. Where nodes cut through groups, it is the group that is cut worst.
-func (c *Cluster) Place(m ir.Mesh, axes []ir.Axis) Placement {
-	member := map[ir.Axis]bool{}
-	for _, a := range m.Expand(axes) {
-		member[a] = true
+// Time is that of a buffer of b bytes: a rank's operand, or the gathered result of an all_gather.
+func (r *Route) Time(b Bytes) Seconds {
+	if r.n == 0 {
+		return 0
 	}
-	p := Placement{Local: 1, Nodes: 1}
-	stride, last := 1, 0
-	for _, a := range m.Atoms {
-		if member[a.Name] {
-			in := inside(stride, a.Size, c.Node.Devices)
-			p.Local, p.Nodes = p.Local*in, p.Nodes*(a.Size/in)
-			last += stride * (a.Size - 1)
+	best := math.Inf(1)
+	for i := range r.curves[:r.n] {
+		c := &r.curves[i]
+		stream := float64(c.beta * float64(b))
+		if c.alpha+stream >= best {
+			continue
 		}
-		stride *= a.Size
+		best = min(best, c.alpha+stream+float64(r.fill*math.Sqrt(float64(c.alpha*stream))))
 	}
-	p.Span = max(p.Nodes, last/max(1, c.Node.Devices)+1)
-	return p
-}
-
-// inside is how many of n ranks, stride apart, every node of d devices has together: the largest divisor of n
-// whose run of ranks divides the node.
-func inside(stride, n, d int) int {
-	for k := n; k > 1; k-- {
-		if n%k == 0 && d%(stride*k) == 0 {
-			return k
-		}
-	}
-	return 1
+	return Seconds(best)
 }
 
 // CollectiveTime is the time of a collective on a buffer of b bytes: a rank's operand, or the gathered result of
-// an all_gather.
+// an all_gather. It grows with the bytes, and no collective is cheaper in two parts.
 func (c *Cluster) CollectiveTime(op ir.Op, p Placement, b Bytes) Seconds {
-	a := &collectives[op]
-	if a.parts == nil && a.share == nil {
+	r := c.Route(op, p)
+	return r.Time(b)
+}
+
+// Route finds the ways of a collective over a group.
+func (c *Cluster) Route(op ir.Op, p Placement) Route { return NCCL.Route(c, op, p) }
+
+// group is a group's collective as the algorithms see it, in seconds and bytes a second of what is reached.
+type group struct {
+	k              *Comm
+	op             ir.Op
+	local, nodes   float64
+	ranks          float64
+	rounds         float64 // 2 where what is reduced is gathered again
+	hop, far       float64 // latencies of a step in the node, and between nodes
+	near           float64 // a device's links
+	ring, spread   float64 // a device's part of the network, where nodes hand on, and where all send to all
+	switches       float64 // a device's links where the switches reduce; 0: they do not
+	hopsUp         float64 // of a tree between nodes
+	rails, overNet bool
+}
+
+// Route finds the ways of a collective over a group with a library's constants.
+func (k *Comm) Route(c *Cluster, op ir.Op, p Placement) Route {
+	if rounds(op) == 0 {
 		panic("costmodel: " + op.String() + " is no collective")
 	}
-	sum := Seconds(0)
-	for _, part := range a.parts {
-		sum += c.CollectiveTime(part, p, b)
+	r := Route{fill: k.Fill}
+	if p.Ranks() == 1 {
+		return Route{}
 	}
-	if a.parts != nil || p.Ranks() == 1 {
-		return sum
-	}
-	near, far := c.linkRate(), c.tier(p.Span)
-	steps := times(a.local(p.Local), c.Node.Link.Latency()) + times(a.across(p.Nodes), far.latency)
-	inside := Bytes(float64(b) * a.share(float64(p.Local)))
-	outside := Bytes(float64(b) * a.share(float64(p.Nodes)) / float64(p.Local))
-	if a.direct {
-		inside /= Bytes(p.Nodes)
-		outside *= Bytes(p.Local)
-	}
-	return steps + max(inside.Over(near), outside.Over(far.perDevice))
-}
-
-func times(n int, s Seconds) Seconds { return Seconds(float64(n) * float64(s)) }
-
-func (c *Cluster) linkRate() BytesPerSecond {
 	if c.IsCPU() {
-		return c.Node.Link.Bandwidth
+		return c.threads(op, p)
 	}
-	return c.Node.Link.Bandwidth * linkEfficiency
-}
-
-// reach is what the network gives a device towards nodes at some distance.
-type reach struct {
-	latency   Seconds
-	perDevice BytesPerSecond // one direction
-}
-
-// tier finds what joins span nodes: the first tier that joins as many, at the bandwidth of the narrowest on the
-// way. All devices of a node communicate at once, each in its own group, so they share the NICs.
-func (c *Cluster) tier(span int) reach {
-	if span <= 1 || len(c.Network) == 0 {
-		return reach{c.Node.Link.Latency(), c.linkRate()}
+	g := k.group(c, op, p)
+	if op == ir.OpAllToAll {
+		g.direct(&r)
+		return r
 	}
-	r := reach{}
-	nics, bandwidth, over := 1, BytesPerSecond(0), 1.0
-	for i, t := range c.Network {
-		if t.NICs > 0 {
-			nics = t.NICs
-		}
-		if t.Bandwidth > 0 {
-			bandwidth = t.Bandwidth
-		}
-		over *= max(1, t.Oversubscription)
-		per := BytesPerSecond(float64(bandwidth) * float64(nics) * nicEfficiency / over / float64(max(1, c.Node.Devices)))
-		if i == 0 || per < r.perDevice {
-			r.perDevice = per
-		}
-		r.latency = max(r.latency, t.Latency())
-		if t.Nodes == 0 || t.Nodes >= span {
-			break
-		}
+	g.rings(&r)
+	if op == ir.OpAllReduce && g.overNet {
+		g.trees(&r)
+	}
+	if op != ir.OpAllReduce && g.overNet && p.Local == 1 {
+		g.pat(&r)
+	}
+	if g.switches > 0 && p.Local > 1 && (op == ir.OpAllReduce || !g.overNet) {
+		g.nvls(&r)
 	}
 	return r
+}
+
+func (k *Comm) group(c *Cluster, op ir.Op, p Placement) group {
+	g := group{k: k, op: op, local: float64(p.Local), nodes: float64(p.Nodes), ranks: float64(p.Ranks()), rounds: rounds(op),
+		hop: float64(c.Node.Link.Latency()), overNet: p.Nodes > 1}
+	rate := k.link(c)
+	g.near = float64(c.link(p.Local)) * or(c.Measured.LinkEfficiency, rate.Ring)
+	if c.Node.SHARP {
+		g.switches = float64(c.Node.Link.Bandwidth) * rate.Switch
+	}
+	g.ring, g.spread = math.Inf(1), math.Inf(1)
+	if g.overNet {
+		far := c.reach(p)
+		reached := or(c.Measured.NetworkEfficiency, k.Network)
+		g.far, g.ring, g.spread = float64(far.latency), float64(far.ring)*reached, float64(far.spread)*reached
+		g.hopsUp = float64(bits.Len(uint(p.Nodes - 1)))
+		g.rails = len(c.Network) > 0 && c.Network[0].Rails
+	}
+	return g
+}
+
+// rounds is how often a collective goes around; 0 where an op is none.
+func rounds(op ir.Op) float64 {
+	switch op {
+	case ir.OpAllReduce:
+		return 2
+	case ir.OpReduceScatter, ir.OpAllGather, ir.OpAllToAll:
+		return 1
+	}
+	return 0
+}
+
+// share is what n members have of a buffer that they do not keep.
+func share(n float64) float64 { return (n - 1) / n }
+
+func (g *group) rings(r *Route) {
+	steps := g.rounds * ((g.ranks-g.nodes)*g.hop + (g.nodes-1)*g.far)
+	bytes := g.rounds * share(g.ranks) * max(g.over(1/g.near, g.local > 1), 1/(g.ring*g.local))
+	for i := range g.k.Protocols {
+		p := &g.k.Protocols[i]
+		r.add(float64(p.Base)+p.Hop*steps, bytes/p.Rate)
+	}
+}
+
+// over is what there is where a condition holds, else nothing.
+func (g *group) over(v float64, holds bool) float64 {
+	if holds {
+		return v
+	}
+	return 0
+}
+
+func (g *group) trees(r *Route) {
+	steps := 2 * ((g.local-1)*g.hop + g.hopsUp*g.far)
+	bytes := 2 * max(share(g.local)/g.near, g.between())
+	for i := range g.k.Protocols {
+		p := &g.k.Protocols[i]
+		r.add(float64(p.Base)+p.Hop*steps, bytes/p.Rate)
+	}
+}
+
+// between is what a byte costs of a tree between nodes, one way.
+func (g *group) between() float64 {
+	if !g.overNet {
+		return 0
+	}
+	return share(g.nodes) / (g.ring * g.local * g.k.Tree)
+}
+
+func (g *group) pat(r *Route) {
+	p := &g.k.Protocols[Simple]
+	r.add(float64(p.Base)+p.Hop*g.hopsUp*g.far, g.between()/p.Rate)
+}
+
+func (g *group) nvls(r *Route) {
+	p := &g.k.Protocols[LL128] // whose hops are the plain latencies
+	bytes := g.rounds * share(g.local) / g.switches
+	if g.op == ir.OpAllReduce {
+		bytes = max((1+1/g.local)/g.switches, 2*g.between())
+	}
+	r.add(float64(p.Base)+p.Hop*g.rounds*(g.hop+g.hopsUp*g.far), bytes)
+}
+
+func (g *group) direct(r *Route) {
+	near, far := (g.local-1)/g.ranks, (g.ranks-g.local)/g.ranks
+	if g.rails {
+		near = share(g.local)
+	}
+	bytes := max(near/(g.near*g.k.Pair), g.over(far/g.spread, g.overNet))
+	r.pairs(g.k, (g.local-1)*g.hop+(g.nodes-1)*g.far, bytes)
+}
+
+// pairs are messages between two, which know no LL128.
+func (r *Route) pairs(k *Comm, steps, bytes float64) {
+	for _, i := range [...]int{LL, Simple} {
+		p := &k.Protocols[i]
+		r.add(float64(p.Base)+p.Hop*steps, bytes/p.Rate)
+	}
 }

@@ -1,21 +1,42 @@
 package costmodel
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // SendTime is the time of a message of b bytes between neighbours on an axis. Where some neighbours are on other nodes, it
 // is that of those, since all wait for the slowest; all devices of a node send at once.
 func (c *Cluster) SendTime(m ir.Mesh, axis ir.Axis, b Bytes) Seconds {
-	stride, size := 1, 1
-	for _, a := range m.Atoms {
-		if a.Name == axis {
-			size = a.Size
-			break
-		}
-		stride *= a.Size
+	r := c.SendRoute(m, axis)
+	return r.Time(b)
+}
+
+// SendRoute is how messages between neighbours on an axis go.
+func (c *Cluster) SendRoute(m ir.Mesh, axis ir.Axis) Route {
+	p := c.neighbours(m, axis)
+	if c.IsCPU() {
+		return c.sendThreads(p)
 	}
-	if stride*size <= c.Node.Devices && c.Node.Devices%(stride*size) == 0 {
-		return c.Node.Link.Latency() + b.Over(c.linkRate())
+	k := &NCCL
+	r := Route{fill: k.Fill}
+	hop, rate := c.Node.Link.Latency(), float64(c.link(2))*or(c.Measured.LinkEfficiency, k.link(c).Ring)*k.Pair
+	if p.Nodes > 1 {
+		far := c.reach(p)
+		hop, rate = far.latency, float64(far.ring)*or(c.Measured.NetworkEfficiency, k.Network)
 	}
-	far := c.tier(max(2, stride/max(1, c.Node.Devices)+1))
-	return far.latency + b.Over(far.perDevice)
+	r.pairs(k, float64(hop), 1/rate)
+	return r
+}
+
+func (c *Cluster) sendThreads(p Placement) Route {
+	hop, rate := c.Node.Link.Latency(), float64(c.Node.Link.Bandwidth)
+	if p.Nodes > 1 {
+		far := c.reach(p)
+		hop, rate = far.latency, float64(far.ring)*NCCL.Network
+	}
+	r := Route{}
+	r.add(float64(hop), 1/math.Max(rate, 1))
+	return r
 }

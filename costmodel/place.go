@@ -1,0 +1,63 @@
+package costmodel
+
+import "github.com/planc-dev/planc/ir"
+
+// Placement says where the members of a group are: Local on each of Nodes nodes, the first and the last of
+// which are Span nodes apart, both counted. Mixed: the members of its nodes are not at the same places of their nodes,
+// so that what they send each other leaves its rail.
+type Placement struct {
+	Local, Nodes, Span int
+	Mixed              bool
+}
+
+// Ranks is the number of members.
+func (p Placement) Ranks() int { return p.Local * p.Nodes }
+
+// Place finds where the ranks of a group over the mesh's axes are: consecutive ranks fill a node, and the
+// mesh's first atom varies fastest. Where nodes cut through groups, it is the group that is cut worst.
+func (c *Cluster) Place(m ir.Mesh, axes []ir.Axis) Placement {
+	member := map[ir.Axis]bool{}
+	for _, a := range m.Expand(axes) {
+		member[a] = true
+	}
+	p := Placement{Local: 1, Nodes: 1}
+	stride, last, devices := 1, 0, max(1, c.Node.Devices)
+	for _, a := range m.Atoms {
+		if member[a.Name] {
+			in := inside(stride, a.Size, c.Node.Devices)
+			p.Local, p.Nodes = p.Local*in, p.Nodes*(a.Size/in)
+			p.Mixed = p.Mixed || in < a.Size && stride*in%devices != 0
+			last += stride * (a.Size - 1)
+		}
+		stride *= a.Size
+	}
+	p.Span = max(p.Nodes, last/devices+1)
+	return p
+}
+
+// neighbours is where two neighbours on an axis are; those that are farthest apart count.
+func (c *Cluster) neighbours(m ir.Mesh, axis ir.Axis) Placement {
+	stride, size, devices := 1, 1, max(1, c.Node.Devices)
+	for _, a := range m.Atoms {
+		if a.Name == axis {
+			size = a.Size
+			break
+		}
+		stride *= a.Size
+	}
+	if stride*size <= devices && devices%(stride*size) == 0 {
+		return Placement{Local: 2, Nodes: 1, Span: 1}
+	}
+	return Placement{Local: 1, Nodes: 2, Span: max(2, stride/devices+1), Mixed: stride%devices != 0}
+}
+
+// inside is how many of n ranks, stride apart, every node of d devices has together: the largest divisor of n
+// whose run of ranks divides the node.
+func inside(stride, n, d int) int {
+	for k := n; k > 1; k-- {
+		if n%k == 0 && d%(stride*k) == 0 {
+			return k
+		}
+	}
+	return 1
+}

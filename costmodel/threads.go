@@ -1,0 +1,32 @@
+package costmodel
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// threads is how ranks of one CPU's memory communicate, planc's own runtime: a ring in the node, a tree between nodes, at
+// the bandwidth and latency that were measured with a collective. Chunks are small, so filling a pipeline costs nothing.
+func (c *Cluster) threads(op ir.Op, p Placement) Route {
+	local, nodes := float64(p.Local), float64(p.Nodes)
+	hops := float64(c.Node.Link.Latency()) * (local - 1)
+	near, far := float64(c.Node.Link.Bandwidth), math.Inf(1)
+	if p.Nodes > 1 {
+		r := c.reach(p)
+		steps := float64(bits.Len(uint(p.Nodes - 1)))
+		if op == ir.OpAllToAll {
+			steps = nodes - 1
+		}
+		hops += float64(r.latency) * steps
+		far = float64(min(r.ring, r.spread)) * NCCL.Network
+	}
+	inside, outside := share(local), share(nodes)/local
+	if op == ir.OpAllToAll {
+		inside, outside = inside/nodes, outside*local
+	}
+	r := Route{}
+	r.add(rounds(op)*hops, rounds(op)*max(inside/near, outside/far))
+	return r
+}
