@@ -25,11 +25,11 @@ type Split struct {
 // Function is what one rank does in a function of a layer: kernels, and collectives over tp in their order.
 type Function struct {
 	Ops   []Op
-	Comms []Comm
+	Comms []Exchange
 }
 
-// Comm is a collective over tp, by the bytes of the whole buffer.
-type Comm struct {
+// Exchange is a collective over tp, by the bytes of the whole buffer.
+type Exchange struct {
 	Op    ir.Op
 	Bytes float64
 }
@@ -101,13 +101,13 @@ func (b *builder) edge(l *Layer, into bool) {
 		in, out = out, in
 	}
 	if !b.p.SP {
-		out.Comms = append(out.Comms, Comm{ir.OpAllReduce, bytes})
+		out.Comms = append(out.Comms, Exchange{ir.OpAllReduce, bytes})
 		return
 	}
-	in.Comms = append(in.Comms, Comm{ir.OpAllGather, bytes})
-	out.Comms = append(out.Comms, Comm{ir.OpReduceScatter, bytes})
+	in.Comms = append(in.Comms, Exchange{ir.OpAllGather, bytes})
+	out.Comms = append(out.Comms, Exchange{ir.OpReduceScatter, bytes})
 	if into { // the gathered input is gathered again for the gradient of the weights
-		out.Comms = append(out.Comms, Comm{ir.OpAllGather, bytes})
+		out.Comms = append(out.Comms, Exchange{ir.OpAllGather, bytes})
 	}
 }
 
@@ -259,6 +259,9 @@ func (b *builder) kept() float64 {
 	if s.Gated {
 		far += f
 	}
+	if b.p.Narrow { // inputs of matmuls are kept as they were cast
+		near, far = near-h, far-(q+f)/2
+	}
 	bytes := b.size * (b.near*near + b.tokens*far)
 	if s.Dropout {
 		bytes += b.near * 2 * h // masks
@@ -279,9 +282,9 @@ func (b *builder) embed() Layer {
 		op := ir.OpAllReduce
 		if b.p.SP {
 			op = ir.OpReduceScatter
-			l.Backward.Comms = append(l.Backward.Comms, Comm{ir.OpAllGather, b.tokens * h * b.size})
+			l.Backward.Comms = append(l.Backward.Comms, Exchange{ir.OpAllGather, b.tokens * h * b.size})
 		}
-		l.Forward.Comms = append(l.Forward.Comms, Comm{op, b.tokens * h * b.size})
+		l.Forward.Comms = append(l.Forward.Comms, Exchange{op, b.tokens * h * b.size})
 	}
 	if b.s.Dropout {
 		l.Saved = b.near * h
@@ -303,14 +306,14 @@ func (b *builder) head() Layer {
 	if b.e.FloatLogits {
 		forward, backward = (1+wide)+2*wide+2*wide, 2*wide+(1+wide)
 		bytes += 4
+		l.Work = bytes * b.tokens * v
 	}
 	b.stream(&l.Forward, b.tokens, forward*v, 4)
 	b.stream(&l.Backward, b.tokens, backward*v, 3)
 	l.Saved = b.size*b.near*h + bytes*b.tokens*v
-	l.Work = bytes * b.tokens * v
 	if b.p.TP > 1 {
 		for range 3 { // maximum, sum, the label's logit
-			l.Forward.Comms = append(l.Forward.Comms, Comm{ir.OpAllReduce, 4 * b.tokens})
+			l.Forward.Comms = append(l.Forward.Comms, Exchange{ir.OpAllReduce, 4 * b.tokens})
 		}
 	}
 	return l

@@ -1,6 +1,7 @@
 package costmodel
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -37,28 +38,36 @@ type Engine struct {
 	Scattered bool       // and are split over tensor parallel ranks
 	Interfere float64    // by how much passes are slower while data-parallel traffic runs beside them
 
-	// Memory.
-	Context Bytes        // context, libraries and communicators of a rank
-	Slack   float64      // allocator: what is reserved and not in use, a part of activations and temporaries
-	Bytes16 ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
+	// Memory. Fitted to what tools showed of whole devices, where the row does not say otherwise.
+	Context    Bytes        // context and libraries of a rank
+	Group      Bytes        // buffers of a communicator: one of each axis that has several ranks
+	Slack      float64      // allocator: what is reserved and not in use, a part of activations and temporaries
+	ShardGrads float64      // f32 gradients of a rank's shard at the update, a part of the optimizer's bytes
+	SumsWide   bool         // gradients of bf16 are summed in f32 beside the 16-bit ones
+	Bytes16    ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
 }
 
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
-var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 1, Memory: 1, Elementwise: 1,
-	Launch: 3e-6, Step: 200e-6, Overlap: [2]float64{1, 1}, Context: 550 << 20}
+var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.785, Memory: 1, Elementwise: 1,
+	Launch: 3e-6, Step: 200e-6, Overlap: [2]float64{1, 1}}
 
-// Engines are those that can be priced, planc's first.
+// Engines are those that can be priced, planc's first. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
+// fitted (tools/validate, 2026-11-22).
 var Engines = []*Engine{
 	PlancEngine,
-	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo", Matrix: 1, Vendor: true, Attention: 1, Memory: 1, Elementwise: 1.2, FloatLogits: true,
-		Launch: 2e-6, Host: 40e-6, Pass: 2e-3, Step: 5e-3, Overlap: [2]float64{0, 1}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.1,
-		Context: 3 << 30, Slack: 0.15, Bytes16: mixed(ir.F32)},
-	{Name: "deepspeed", Doc: "Megatron-DeepSpeed", Matrix: 1, Attention: 1, Memory: 1, Elementwise: 1.2, FloatLogits: true,
-		Launch: 2e-6, Host: 40e-6, Pass: 3e-3, Step: 20e-3, Blocking: true, Interfere: 0.1,
-		Context: 4 << 30, Slack: 0.3, Bytes16: mixed(ir.F16)},
-	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2", Matrix: 1, Attention: 0.8, Memory: 1, Elementwise: 1.8, FloatLogits: true, Outputs: true,
-		Launch: 2e-6, Host: 25e-6, Pass: 2e-3, Step: 10e-3, Overlap: [2]float64{1, 1}, Interfere: 0.1, Context: 2 << 30, Slack: 0.1, Bytes16: mixed(ir.F16)},
+	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
+		Matrix: 1, Vendor: true, Attention: 0.785, Memory: 1, Elementwise: 1.17, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.6e-3, Step: 5e-3,
+		Overlap: [2]float64{0, 1}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.11,
+		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
+	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
+		Matrix: 0.827, Attention: 1.04, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
+		Blocking: true, Interfere: 0.1,
+		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
+	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
+		Matrix: 0.98, Attention: 0.71, Memory: 1, Elementwise: 2, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 2e-3, Step: 11e-3,
+		Overlap: [2]float64{1, 1}, Interfere: 0.16,
+		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F16)},
 }
 
 // mixed is 16-bit weights with f32 master copy and moments; gradients of F16 stand for those of the compute type.
@@ -96,4 +105,48 @@ func (e *Engine) ExposedTP(c *Cluster) float64 {
 		return 1
 	}
 	return 1 - e.HiddenTP
+}
+
+// Holds is what a rank needs under the engine, of what its plan's arena would need.
+func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
+	if e.Own {
+		return m
+	}
+	if e.SumsWide && p.Precision.Grads == ir.BF16 {
+		m.Grads += 2 * m.Grads // four bytes beside two
+	}
+	m.Optimizer += int64(e.ShardGrads * float64(m.Optimizer))
+	groups := 0
+	for _, n := range []int{p.DP, p.TP, p.PP} {
+		groups += min(1, n-1)
+	}
+	m.Overhead = int64(e.Context) + int64(groups)*int64(e.Group) + int64(e.Slack*float64(m.Activations+m.Workspace+m.Comm))
+	m.Total = 0
+	for _, part := range MemoryParts {
+		m.Total += m.Part(part)
+	}
+	return m
+}
+
+// InFlight is how many passes of a stage's chunks keep activations at a time, at most, of so many that planc's own buffers
+// would hold: other runtimes free what they have used, so that chunks of a stage share.
+func (e *Engine) InFlight(plan *ir.Plan, stage int, buffers []int) []int {
+	if e.Own || plan.VPP == 1 || plan.Schedule != "interleaved" {
+		return buffers
+	}
+	peak := min(2*(plan.PP-stage-1)+(plan.VPP-1)*plan.PP+1, plan.MicroBatches*plan.VPP)
+	out, sum := slices.Clone(buffers), 0
+	for _, n := range out {
+		sum += n
+	}
+	for ; sum > peak; sum-- {
+		most := len(out) - 1
+		for i := range out {
+			if out[i] > out[most] {
+				most = i
+			}
+		}
+		out[most]--
+	}
+	return out
 }

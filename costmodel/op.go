@@ -37,7 +37,7 @@ func (d *Device) Time(o *Op) Seconds {
 	default:
 		work = max(work, Seconds(o.Flops/float64(d.rate[o.Kind])))
 	}
-	return work + times(max(1, int(o.Kernel)), d.launch)
+	return work + Seconds(float64(max(1, o.Kernel)*float64(d.launch)))
 }
 
 // narrowHeads is how much slower fused attention is with narrow heads, whose softmax weighs more beside their products

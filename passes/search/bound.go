@@ -181,7 +181,7 @@ func (s *searcher) flights(p *ir.Plan) []int {
 	next := make([]int, p.PP)
 	each := make([][]int, p.PP)
 	for st := range each {
-		each[st] = passes.InFlight(short, st)
+		each[st] = s.problem.engine().InFlight(&short, st, passes.InFlight(short, st))
 	}
 	for c := range out {
 		st := p.StageOf(c)

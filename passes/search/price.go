@@ -35,7 +35,7 @@ func (s *searcher) priced(plan ir.Plan) Priced {
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
-		HardwareFlops: t.hardFlops(), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.gemm(), Engine: s.problem.engine(),
+		HardwareFlops: t.hardFlops(), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.gemm(), Engine: s.problem.engine(), PP: plan.PP,
 	}), p.stage}
 }
 

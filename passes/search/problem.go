@@ -117,6 +117,9 @@ func formula(m *ir.Model) string {
 // check says what is wrong with the question itself.
 func (p *Problem) check() error {
 	c := p.Cluster
+	if e := p.engine(); c.IsCPU() && !e.Own {
+		return fmt.Errorf("train.engine %s is priced on GPUs alone; on a CPU planc is", e.Name)
+	}
 	if _, ok := c.DeviceOf(p.engine(), p.gemm()); !ok {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))

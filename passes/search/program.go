@@ -70,6 +70,7 @@ func (s *searcher) scheduled(t *tables) {
 			for _, c := range t.Stages[i].Chunks {
 				buffers = append(buffers, c.Buffers)
 			}
+			buffers = s.problem.engine().InFlight(&t.Plan, i, buffers)
 			done.do, done.buffers = append(done.do, t.Stages[i].Schedule), append(done.buffers, buffers)
 		}
 		s.schedules[key] = done
@@ -152,6 +153,7 @@ func (s *searcher) memory(t *tables) (m costmodel.Memory, stage int) {
 	for i := range t.Stages {
 		r := s.regions(t, i)
 		of := s.problem.Cluster.MemoryOf(func(name string) int { return r[name] }, t.Plan.Ranks(), s.problem.Headroom)
+		of = s.problem.engine().Holds(of, &t.Plan)
 		if i == 0 || of.Total > m.Total {
 			m, stage = of, i
 		}

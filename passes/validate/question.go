@@ -1,7 +1,9 @@
 package validate
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -17,6 +19,9 @@ type Question struct {
 	Problem *search.Problem
 	Plan    ir.Plan
 }
+
+// loRA finds a note that says what was trained.
+var loRA = regexp.MustCompile(`(?i)\blora\b`)
 
 // precisions are how rows name what GEMMs compute in.
 var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32", "tf32": "f32", "fp8": "fp8", "mxfp8": "fp8"}
@@ -55,6 +60,9 @@ func NewAsker() *Asker {
 
 // Question is what a row asks, or why it cannot be asked.
 func (a *Asker) Question(r *Row) (*Question, error) {
+	if loRA.MatchString(r.Text("note") + " " + r.Text("recompute")) {
+		return nil, errors.New("it trains a low-rank part of the parameters (LoRA), which is not priced")
+	}
 	c, err := r.config()
 	if err != nil {
 		return nil, err

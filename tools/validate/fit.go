@@ -53,6 +53,9 @@ const huber = 0.10
 // logarithms of the constants.
 func fit(t *tables, rounds int, log io.Writer) error {
 	all, ps := samples(t), params()
+	for _, p := range ps {
+		*p.at = p.prior
+	}
 	asker := validate.NewAsker()
 	for round := range rounds {
 		base, err := residuals(asker, all)
