@@ -161,8 +161,31 @@ func TestLawParallelEqualsSerial(t *testing.T) {
 }
 
 // runLawCases builds the cases as one module, runs them, and holds each to the one-rank program of its group, which
-// comes before it.
-func runLawCases(t *testing.T, module string, cases []lawCase) {
+// comes before it. It returns those that fail.
+func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase) {
+	t.Helper()
+	verdicts := lawVerdicts(t, module, cases)
+	worst := map[ir.Elem]float64{}
+	for i, v := range verdicts {
+		c := cases[i]
+		worst[c.exact()] = max(worst[c.exact()], v.Losses, v.Norms, v.Valid, v.Grad)
+		if c.elem == ir.F64 {
+			worst[c.exact()] = max(worst[c.exact()], v.Param)
+		}
+	}
+	for i, why := range lawFaults(cases, verdicts) {
+		if why != "" {
+			t.Errorf("%s %v (%s): %s", cases[i].group, cases[i].plan, cases[i].id, why)
+			failed = append(failed, cases[i])
+		}
+	}
+	logNarrow(t, cases, verdicts)
+	t.Logf("%d programs, worst deviation %.3g in f64, %.3g in f32", len(cases), worst[ir.F64], worst[ir.F32])
+	return failed
+}
+
+// lawVerdicts builds the cases as one module and runs them, the last one twice more.
+func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 	t.Helper()
 	files := map[string][]byte{"main.go": lawMain, "split.go": lawSplit}
 	arenas := map[string]int{}
@@ -181,28 +204,29 @@ func runLawCases(t *testing.T, module string, cases []lawCase) {
 			t.Errorf("the same program gave other bits the second time: %+v", v)
 		}
 	}
-	verdicts = verdicts[:len(cases)]
-	worst := map[ir.Elem]float64{}
+	for i := range cases {
+		if v := &verdicts[i]; v.Err == "" && v.Arena != int64(arenas[cases[i].id]) {
+			v.Err = fmt.Sprintf("the rank took %d bytes, the compiler laid out %d", v.Arena, arenas[cases[i].id])
+		}
+	}
+	return verdicts[:len(cases)]
+}
+
+// lawFaults says of each case what is wrong with it, "" for nothing.
+func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
+	out := narrowFaults(cases, verdicts)
 	for i, v := range verdicts {
 		c := cases[i]
 		off := max(v.Losses, v.Norms, v.Valid, v.Grad)
-		worst[c.exact()] = max(worst[c.exact()], off)
-		if c.elem == ir.F64 {
-			worst[c.elem] = max(worst[c.elem], v.Param)
-		}
 		if v.Err != "" || !(off <= c.lossBound()) || !(v.Param <= c.paramBound()) || v.Steps != 3 {
-			t.Errorf("%s %v (%s): losses %.3g, norms %.3g, valid %.3g, gradients %.3g, parameters %.3g off after %d steps; worst %s %s",
-				c.group, c.plan, c.id, v.Losses, v.Norms, v.Valid, v.Grad, v.Param, v.Steps, v.Worst, v.Err)
+			out[i] += fmt.Sprintf("losses %.3g, norms %.3g, valid %.3g, gradients %.3g, parameters %.3g off after %d steps; worst %s %s",
+				v.Losses, v.Norms, v.Valid, v.Grad, v.Param, v.Steps, v.Worst, v.Err)
 		}
 		if v.Copies != 0 && c.spoil == nil {
-			t.Errorf("%s %v (%s): copies of a parameter are %.3g apart", c.group, c.plan, c.id, v.Copies)
-		}
-		if v.Err == "" && v.Arena != int64(arenas[c.id]) {
-			t.Errorf("%s: the rank took %d bytes, the compiler laid out %d", c.id, v.Arena, arenas[c.id])
+			out[i] += fmt.Sprintf("copies of a parameter are %.3g apart", v.Copies)
 		}
 	}
-	judgeNarrow(t, cases, verdicts)
-	t.Logf("%d programs, worst deviation %.3g in f64, %.3g in f32", len(cases), worst[ir.F64], worst[ir.F32])
+	return out
 }
 
 // lawTable lists the packages for the module's main.

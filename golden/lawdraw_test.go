@@ -34,7 +34,13 @@ func TestLawDraws(t *testing.T) {
 	if s, err := strconv.ParseUint(os.Getenv("PLANC_SEED"), 10, 64); err == nil {
 		seed = s
 	}
-	runLawCases(t, "draws", drawCases(n, seed))
+	for _, c := range runLawCases(t, "draws", drawCases(n, seed)) {
+		if c.plan.Ranks() > 1 {
+			least := shrink(t, c)
+			t.Logf("the least plan that fails as %s does:\n%s", c.id, least.text())
+			break // one is enough to begin with
+		}
+	}
 }
 
 // drawCases are n draws after the one-rank programs that they are held to.

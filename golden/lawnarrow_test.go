@@ -107,23 +107,34 @@ func narrowBounds(cases []lawCase, verdicts []lawVerdict) map[string]distance {
 	return out
 }
 
-// judgeNarrow holds the programs of 16 bits to their groups' bounds. One with a fault has to exceed them.
-func judgeNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
+// narrowFaults holds the programs of 16 bits to their groups' bounds. One with a fault has to exceed them.
+func narrowFaults(cases []lawCase, verdicts []lawVerdict) []string {
+	out := make([]string, len(cases))
+	bounds := narrowBounds(cases, verdicts)
+	for i := range cases {
+		c, b, d := &cases[i], bounds[cases[i].group], distanceOf(verdicts[i])
+		if inside := d.scalars <= b.scalars && d.grads <= b.grads; c.yardsticked(d) && inside == (c.spoil != nil) {
+			out[i] = fmt.Sprintf("scalars %.3g, gradients %.3g off, of bounds %.3g and %.3g; worst %s; a fault is in it: %v; ",
+				d.scalars, d.grads, b.scalars, b.grads, verdicts[i].Worst, c.spoil != nil)
+		}
+	}
+	return out
+}
+
+// yardsticked tells whether yardsticks judge a case, which is that far off.
+func (c *lawCase) yardsticked(d distance) bool {
+	return c.rounds() && !c.yard && (c.plan.Ranks() > 1 || d != distance{})
+}
+
+// logNarrow says how much of the bounds was used.
+func logNarrow(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	t.Helper()
 	bounds := narrowBounds(cases, verdicts)
 	most, n := distance{}, 0
-	for i, c := range cases {
-		b, d := bounds[c.group], distanceOf(verdicts[i])
-		if !c.rounds() || c.yard || c.plan.Ranks() == 1 && d == (distance{}) {
-			continue
-		}
-		if c.spoil == nil {
+	for i := range cases {
+		if b, d := bounds[cases[i].group], distanceOf(verdicts[i]); cases[i].yardsticked(d) && cases[i].spoil == nil {
 			n++
 			most.scalars, most.grads = max(most.scalars, d.scalars/b.scalars), max(most.grads, d.grads/b.grads)
-		}
-		if inside := d.scalars <= b.scalars && d.grads <= b.grads; inside == (c.spoil != nil) {
-			t.Errorf("%s %v (%s): scalars %.3g, gradients %.3g off, of bounds %.3g and %.3g; worst %s; a fault is in it: %v",
-				c.group, c.plan, c.id, d.scalars, d.grads, b.scalars, b.grads, verdicts[i].Worst, c.spoil != nil)
 		}
 	}
 	if n > 0 {

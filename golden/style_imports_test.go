@@ -23,6 +23,7 @@ var rooms = map[string]room{
 	"codegen":   {imports: []string{"ir"}, pure: true},
 	"runtime":   {std: true}, // it is embedded in planc and compiled anywhere, offline
 	"cuda":      {imports: []string{"runtime"}},
+	"bench":     {imports: []string{"runtime"}},
 	"cmd":       {imports: []string{"*"}},
 	"golden":    {imports: []string{"*"}},
 	"examples":  {imports: []string{"runtime", "cuda"}},

@@ -126,6 +126,7 @@ var generatedFiles = map[string]string{
 	"docs/ops.md":             "golden.TestOpsPage",
 	"runtime/cpu/z*_amd64.go": "golden.TestAssemblyIsCurrent",
 	"runtime/vec/z*_amd64.go": "golden.TestAssemblyIsCurrent",
+	"bench/gemm/z*_amd64.go":  "golden.TestAssemblyIsCurrent",
 }
 
 // A generated file says so in the words that tools look for, and a test holds it up to date.

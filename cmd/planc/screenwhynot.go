@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
 )
 
 // whyNotScreen is the answer to --why-not: the verdict, and the two plans part by part.
@@ -32,16 +37,65 @@ func whyNotScreen(d *document) string {
 	if w.NoFit != nil {
 		label = "NEAREST"
 	}
-	b.WriteString(flow(label, 9, " · ", planWords(w.other.plan)) + "\n")
-	b.WriteString(whyNotTable(d.Predict, *w.Predict))
+	b.WriteString(flow(label, 9, " · ", planWords(w.other.plan)))
+	if s := zeroSentence(&w.other.plan, &d.head.chosen); s != "" {
+		b.WriteString(prose("ZERO", 9, s))
+	}
+	b.WriteString("\n" + whyNotTable(d.Predict, *w.Predict))
+	b.WriteString(movesTable(w.moves))
 	return b.String()
+}
+
+// zeroSentence says what a plan moves more often than another one since it shards more, "" if nothing.
+func zeroSentence(plan, than *ir.Plan) string {
+	if plan.Zero < 2 || plan.Zero <= than.Zero || plan.MicroBatches*plan.VPP == 1 {
+		return ""
+	}
+	of := fmt.Sprintf("each of %d micro-batches", plan.MicroBatches)
+	if plan.VPP > 1 {
+		of += fmt.Sprintf(" in each of %d chunks", plan.VPP)
+	}
+	s := "gradients are scattered after " + of
+	if plan.Zero < 3 {
+		return s + ", not once a step"
+	}
+	if than.Zero >= 2 {
+		return "a block's parameters are gathered forward and backward for " + of + ", not once a step"
+	}
+	return "a block's parameters are gathered forward and backward for " + of + ", and " + s + ", not once a step"
+}
+
+// movesTable has a row for each kind of collective over replicas that one of two plans has, "" if there is none.
+func movesTable(moves [2][]search.Traffic) string {
+	bytes := map[ir.Op][2]int{}
+	for i := range moves {
+		for _, m := range moves[i] {
+			v := bytes[m.Op]
+			v[i] = m.Bytes
+			bytes[m.Op] = v
+		}
+	}
+	if len(bytes) == 0 {
+		return ""
+	}
+	b := whyNotLine("\nMOVED OVER DP", "CHOSEN", "OTHER", "CHANGE")
+	for _, op := range slices.Sorted(maps.Keys(bytes)) {
+		v := bytes[op]
+		b += whyNotLine(op.String(), size(int64(v[0])), size(int64(v[1])), change(float64(v[1]-v[0]), func(v float64) string { return size(int64(v)) }))
+	}
+	return b
+}
+
+// whyNotLine is a row of the tables.
+func whyNotLine(name, chosen, other, more string) string {
+	return strings.TrimRight(pad(name, 14)+lpad(chosen, 12)+lpad(other, 12)+lpad(more, 13), " ") + "\n"
 }
 
 // whyNotTable has a row for each part of time and memory that one of two plans has.
 func whyNotTable(chosen, other costmodel.Predict) string {
 	var b strings.Builder
 	line := func(name, a, c, more string) {
-		b.WriteString(strings.TrimRight(pad(name, 14)+lpad(a, 12)+lpad(c, 12)+lpad(more, 13), " ") + "\n")
+		b.WriteString(whyNotLine(name, a, c, more))
 	}
 	time := func(name string, a, c costmodel.Seconds) {
 		if a > 0 || c > 0 {

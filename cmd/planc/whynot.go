@@ -93,6 +93,7 @@ type whyNotDoc struct {
 
 	question question
 	other    alternativeDoc
+	moves    [2][]search.Traffic // of the state, where zero differs: the chosen plan's, and that of this one
 }
 
 // brokenDoc is a rule of legality, or a pin of the job, that forbids a plan.
@@ -125,6 +126,13 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 		w.priced(d, alt, j.overruled(q.pins))
 	}
 	d.WhyNot = w
+	if w.Plan != nil && alt.Plan.Zero != found.Best.Plan.Zero {
+		for i, plan := range []ir.Plan{found.Best.Plan, alt.Plan} {
+			if w.moves[i], err = search.StateMoves(j.problem(), plan); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -344,10 +344,12 @@ func fullest(a, b []int) int {
 // axes; with the step's overhead, and the update of the fullest stage.
 func (s *searcher) floorTime(f *family, of sharding, a again, n int, order string) costmodel.Seconds {
 	plan := f.plan
-	a.set(&plan, n)
+	if a.kind != anyKind {
+		a.set(&plan, n)
+	}
 	plan.Zero, plan.ZeroGroup, plan.AxisOrder = of.zero, of.group, order
 	b := s.base(plan)
-	costs := s.costs(&plan, baseKey(plan), b.profile, plan.MicroBatch)
+	costs := s.floorCosts(&plan, a)
 	fl := s.passFloor(&plan)
 	var move mover
 	if !of.still {
@@ -378,6 +380,49 @@ func (s *searcher) floorTime(f *family, of sharding, a again, n int, order strin
 		fl.Backward[c] = w.backward.bound(overlap)
 	}
 	return (fl.Seconds() + s.onceFloor(f, of, b)) * (1 - tie)
+}
+
+// anyKind stands for all choices of what is recomputed.
+const anyKind = "any"
+
+// floorCosts are what layers cost at least, whether they are recomputed or not. In one piece a backward pass that makes
+// forward values again takes no less than one that does not; in two it may, since their second part gathers once more
+// what the first has gathered, and recomputed layers have no second part.
+func (s *searcher) floorCosts(plan *ir.Plan, a again) []layerCost {
+	k := baseKey(*plan)
+	plain := s.costs(plan, k, s.base(*plan).profile, plan.MicroBatch)
+	if !plan.Splits() || a.kind == "none" || a.groups {
+		return plain
+	}
+	key := costKey{k, plan.MicroBatch, stride(plan, "tp")}
+	key.profile.again = "perhaps " + a.kind
+	if c := s.layerCosts[key]; c != nil {
+		return c
+	}
+	out := slices.Clone(plain)
+	kinds := []string{a.kind}
+	if a.kind == anyKind {
+		kinds = []string{"selective", "full"}
+	}
+	for _, kind := range kinds {
+		of := *plan
+		of.Recompute, of.RecomputeLayers, of.RecomputeSplit = kind, 1, a.split
+		costs := s.costs(&of, baseKey(of), s.base(of).profile, plan.MicroBatch)
+		for i := range out {
+			if costs[i].rematForward.Sum() > 0 {
+				out[i].perhaps(&costs[i])
+			}
+		}
+	}
+	s.layerCosts[key] = out
+	return out
+}
+
+// perhaps makes the costs no more than those of the recomputed layer: each pass, and all together.
+func (c *layerCost) perhaps(of *layerCost) {
+	f, b := min(c.forward.Sum(), of.rematForward.Sum()), min(c.backward.Sum(), of.rematBackward.Sum())
+	all := min(c.sum(), of.rematForward.Sum()+of.rematBackward.Sum())
+	c.forward, c.backward, c.weights = costmodel.Cost{Compute: f}, costmodel.Cost{Compute: b}, costmodel.Cost{Compute: max(0, all-f-b)}
 }
 
 // work is a pass's own seconds and what its stream moves.

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -129,6 +130,9 @@ func (s *searcher) solve(m *member) ir.Plan {
 	if m.over > 0 || m.n == a.most {
 		return m.plan(m.n)
 	}
+	if s.faster(m) {
+		return s.fastest(m)
+	}
 	fits := func(n int) bool {
 		memory, _ := s.memory(s.tables(m.plan(n)))
 		return memory.Fits()
@@ -150,6 +154,31 @@ func (s *searcher) solve(m *member) ir.Plan {
 		}
 	}
 	return m.plan(low)
+}
+
+// faster tells whether blocks are faster where they are recomputed, see floorCosts.
+func (s *searcher) faster(m *member) bool {
+	plan := m.plan(m.n)
+	if !plan.Splits() || m.branch.again.groups || plan.Recompute == "none" {
+		return false
+	}
+	for _, c := range s.costs(&plan, baseKey(plan), s.base(plan).profile, plan.MicroBatch) {
+		if again := c.rematForward.Sum() + c.rematBackward.Sum(); again > 0 && again < c.sum() {
+			return true
+		}
+	}
+	return false
+}
+
+// fastest is a member's fastest plan that fits, with the least number of such, or else the one with the most.
+func (s *searcher) fastest(m *member) ir.Plan {
+	best, time := m.plan(m.branch.again.most), costmodel.Seconds(math.Inf(1))
+	for n := m.n; n <= m.branch.again.most; n++ {
+		if p := s.price(m.plan(n)); p.memory.Fits() && p.time < time*(1-tie) {
+			best, time = m.plan(n), p.time
+		}
+	}
+	return best
 }
 
 // least is at most what any plan of a family needs: the most sharding, with one block's input kept of each chunk.

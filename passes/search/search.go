@@ -85,7 +85,8 @@ func newSearcher(p *Problem) (*searcher, error) {
 //
 // It is exact over its space, and the counts account for all of it. Three choices are solved rather than counted:
 // recompute_layers is the fewest blocks that fit, and recompute_every the least number that does, since time grows and memory
-// shrinks with either; groups of blocks (recompute_every above 1) are only tried with every block recomputed.
+// shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be, the fastest
+// number; groups of blocks (recompute_every above 1) are only tried with every block recomputed.
 // stage_layers is the split whose slowest stage is fastest, exactly, without a look at memory. recompute_split is tried
 // on request.
 func Search(p *Problem) (*Result, error) {
@@ -210,7 +211,7 @@ func (h *hunt) start() {
 			h.n.Infeasible += f.size
 		default:
 			if f.floor == 0 {
-				f.floor = h.s.familyFloor(f, again{kind: "none"}, 0)
+				f.floor = h.s.familyFloor(f, again{kind: anyKind}, 0)
 			}
 			h.queue = append(h.queue, entry{floor: f.floor, order: f.first, family: f})
 		}

@@ -2,142 +2,14 @@ package search
 
 import (
 	"errors"
-	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
 )
-
-// brute prices every plan, with each number that the search solves, and takes the best by the documented rule.
-func brute(t *testing.T, p *Problem) (best ir.Plan, space, fit int) {
-	s, err := newSearcher(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sp, err := s.space(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	type one struct {
-		plan ir.Plan
-		time costmodel.Seconds
-	}
-	var fits []one
-	fastest := costmodel.Seconds(math.Inf(1))
-	for _, f := range sp.families {
-		for _, b := range s.open(p, f) {
-			for _, m := range s.grow(p, b) {
-				any := false
-				for n := b.again.least; n <= b.again.most; n++ {
-					if c := s.price(m.plan(n)); c.memory.Fits() {
-						fits = append(fits, one{m.plan(n), c.time})
-						fastest, any = min(fastest, c.time), true
-					}
-				}
-				if any {
-					fit++
-				}
-			}
-		}
-	}
-	for _, f := range fits {
-		if f.time <= fastest*(1+tie) {
-			return f.plan, sp.size, fit
-		}
-	}
-	return best, sp.size, fit
-}
-
-// smallProblem draws a problem whose space is soon priced.
-func smallProblem(t *testing.T, r *rand.Rand) *Problem {
-	for {
-		p := randomProblem(t, r)
-		s, err := newSearcher(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sp, err := s.space(p); err == nil && sp.size < 800 {
-			return p
-		}
-	}
-}
-
-func TestSearchIsBruteForce(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	bounded, none := 0, 0
-	for i := range 20 {
-		p := smallProblem(t, r)
-		p.Cluster.GPU.MemoryGiB = []float64{1, 0.008, 0.005, 0.0025}[i%4]
-		want, space, fit := brute(t, p)
-		res, err := Search(p)
-		if fit == 0 {
-			none++
-			var no *NoPlan
-			if !errors.As(err, &no) || no.Nearest.Fits() || no.NoFit.OverBytes < 1 {
-				t.Errorf("nothing fits, the search says %v", err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := res.Counts
-		if res.Best.Plan != want || n.Space != space || n.Infeasible+n.Bounded+n.Priced != space || n.Priced > fit {
-			t.Errorf("search found %v with %+v, brute force %v of %d, %d of them fit", res.Best.Plan.Text(), n, want.Text(), space, fit)
-		}
-		bounded += n.Bounded
-		checkAlternatives(t, p, res)
-	}
-	if bounded == 0 || none == 0 {
-		t.Errorf("%d plans were bounded and %d jobs had no plan: the test draws too tamely", bounded, none)
-	}
-}
-
-// An alternative is what the search finds with its choice pinned; no alternative beats the chosen plan.
-func checkAlternatives(t *testing.T, p *Problem, res *Result) {
-	t.Helper()
-	for _, c := range res.Choices {
-		if c.Free == nil {
-			continue
-		}
-		key := func(p *ir.Plan) string { return keyValues(*p)[c.Name] }
-		checkAlternative(t, p, res.Best, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}})
-		if c.Kept == nil {
-			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot {
-				t.Errorf("choice %+v", c)
-			}
-			continue
-		}
-		checkAlternative(t, p, res.Best, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins))
-		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == Slower) != (c.Kept.NoFit == nil) || c.Free.NoFit == nil && compareAlternatives(*c.Kept, *c.Free) < 0 {
-			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
-		}
-	}
-	for i, a := range res.Alternatives {
-		if a.Plan == res.Best.Plan || a.NoFit == nil && a.SlowerBy < 0 || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
-			t.Errorf("alternative %d: %+v", i, a)
-		}
-	}
-}
-
-// checkAlternative holds an alternative of a choice against all plans with some pins.
-func checkAlternative(t *testing.T, p *Problem, best Priced, c Choice, a Alternative, pins Pins) {
-	t.Helper()
-	q := *p
-	q.Pins = p.Pins.With(pins)
-	want, _, fit := brute(t, &q)
-	if fits := a.NoFit == nil; fits != (fit > 0) {
-		t.Errorf("choice %+v: %d plans fit", c, fit)
-	} else if b, err := WhyNot(p, best, pins); err != nil || fits && (b.Plan != want || a.Plan != want || a.SlowerBy != b.SlowerBy || a.SlowerBy < 0) {
-		t.Errorf("choice %+v: brute force %v, alternative %+v, why-not %+v, %v", c, want, a, b, err)
-	}
-}
 
 func TestSearchIsDeterministic(t *testing.T) {
 	p := gpt3(t, 16)

@@ -36,6 +36,15 @@ var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 	AVX512: useAVX512,
 }
 
-func useAVX2(t *Kernels[float32], _ *Kernels[float64]) { useVectors(t, vec.AVX2) }
+func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
+	useVectors(t32, vec.AVX2)
+	engine32 = &engine[float32]{rows: 6, cols: 16, multiply: gemmF32AVX2}
+	engine64 = &engine[float64]{rows: 6, cols: 8, multiply: gemmF64AVX2}
+	t32.MatMul, t64.MatMul = matMulFast[float32], matMulFast[float64]
+}
 
-func useAVX512(t *Kernels[float32], _ *Kernels[float64]) { useVectors(t, vec.AVX512) }
+func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
+	useVectors(t, vec.AVX512)
+	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packCols: pack16ColumnsAVX512, packColsA: pack12ColumnsAVX512}
+	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512}
+}

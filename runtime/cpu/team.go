@@ -39,6 +39,7 @@ func Threads(ranks, each int) {
 		t.close()
 	}
 	teams.all, teams.free = nil, nil
+	teamSize.Store(int32(max(1, each)))
 	if each <= 1 {
 		return
 	}
@@ -47,6 +48,9 @@ func Threads(ranks, each int) {
 		teams.all, teams.free = append(teams.all, t), append(teams.free, t)
 	}
 }
+
+// teamSize is how many threads a team has, at least 1.
+var teamSize atomic.Int32
 
 // teams are those that Threads made.
 var teams teamList

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/mmcloughlin/avo/build"
@@ -12,25 +14,29 @@ import (
 	"github.com/mmcloughlin/avo/printer"
 )
 
-// folder is where the files belong, from the folder of this module.
-const folder = "../runtime/cpu"
+// root is the repository, from the folder of this module.
+const root = ".."
 
-// files are the generated files: NAME_amd64.s and its Go declarations NAME_amd64.go.
+// files are the generated files: NAME_amd64.s and its Go declarations NAME_amd64.go, in a folder of the repository.
 var files = []struct {
 	name string
 	emit func(c *build.Context)
 }{
-	{"zisa", isa},
+	{"runtime/cpu/zisa", isa},
+	{"runtime/cpu/zgemm512", gemm512},
+	{"runtime/cpu/zgemm256", gemm256},
+	{"runtime/cpu/zpack512", pack512},
+	{"bench/gemm/zlimit", limit},
 }
 
 func main() {
 	for _, f := range files {
-		asm, stubs, err := generate(f.emit)
+		asm, stubs, err := generate(f.name, f.emit)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, f.name+"_amd64.s"), asm, 0o644)
+			err = os.WriteFile(filepath.Join(root, f.name+"_amd64.s"), asm, 0o644)
 		}
 		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, f.name+"_amd64.go"), stubs, 0o644)
+			err = os.WriteFile(filepath.Join(root, f.name+"_amd64.go"), stubs, 0o644)
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "avo: %s: %v\n", f.name, err)
@@ -39,8 +45,11 @@ func main() {
 	}
 }
 
+// packages are those of folders whose files are not of package main.
+var packages = map[string]string{"runtime/cpu": "cpu"}
+
 // generate is the assembly of a file and the Go declarations of its functions.
-func generate(emit func(c *build.Context)) (asm, stubs []byte, err error) {
+func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err error) {
 	c := build.NewContext()
 	emit(c)
 	file, err := c.Result()
@@ -50,7 +59,7 @@ func generate(emit func(c *build.Context)) (asm, stubs []byte, err error) {
 	if err := pass.Compile.Execute(file); err != nil {
 		return nil, nil, err
 	}
-	cfg := printer.Config{Name: "tools/avo", Pkg: "cpu"}
+	cfg := printer.Config{Name: "tools/avo", Pkg: cmp.Or(packages[path.Dir(name)], "main")}
 	if asm, err = printed(printer.NewGoAsm(cfg), file); err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+var (
+	threads = flag.Int("threads", 1, "threads of both")
+	rounds  = flag.Int("rounds", 5, "turns of each on each shape")
+	turn    = flag.Duration("turn", 30*time.Millisecond, "how long a turn takes, about")
+	only    = flag.String("only", "", "shapes whose name contains this")
+	isa     = flag.String("cpu-isa", "auto", "instructions of ours")
+	alone   = flag.Bool("alone", false, "no peer")
+)
+
+func main() {
+	flag.Parse()
+	if err := measure(); err != nil {
+		fmt.Fprintln(os.Stderr, "gemm:", err)
+		os.Exit(1)
+	}
+}
+
+func measure() error {
+	set, err := cpu.FindISA(*isa)
+	if err != nil {
+		return err
+	}
+	cpu.Use(set)
+	runtime.GOMAXPROCS(*threads)
+	cpu.Threads(1, *threads)
+	var p *peer
+	if !*alone {
+		if p, err = startPeer(*threads); err != nil {
+			return err
+		}
+		fmt.Print("peer: ", p.name)
+	}
+	limit := peak(*threads)
+	fmt.Printf("ours: %v, %d threads; limit %.0f GFLOP/s\n", set, *threads, limit)
+	fmt.Printf("%-14s %18s %9s %9s %7s %7s  %s\n", "", "m n k", "GFLOP/s", "peer", "share", "ratio", "min-max of the ratio")
+	logs := map[string][]float64{}
+	for _, s := range append(cubes(), shapes()...) {
+		if !strings.Contains(s.String(), *only) {
+			continue
+		}
+		r, err := compare(p, s)
+		if err != nil {
+			return err
+		}
+		r.print(s, limit)
+		logs[s.model] = append(logs[s.model], math.Log(r.ratio))
+		if s.model != "cube" {
+			logs["all"] = append(logs["all"], math.Log(r.ratio))
+		}
+	}
+	for _, name := range []string{"cube", "nano", "mid", "gpt2", "all"} {
+		if n := len(logs[name]); n > 0 {
+			fmt.Printf("geometric mean %-5s %.3f over %d\n", name, math.Exp(sum(logs[name])/float64(n)), n)
+		}
+	}
+	return nil
+}
+
+// result is GFLOP/s of both, medians, and ours over the peer's, with its least and most over the rounds.
+type result struct{ ours, peer, ratio, least, most float64 }
+
+func (r result) print(s shape, limit float64) {
+	fmt.Printf("%-14v %18s %9.1f %9.1f %6.1f%% %7.3f  %.3f-%.3f\n", s, fmt.Sprint(s.m, " ", s.n, " ", s.k), r.ours, r.peer,
+		100*r.ours/limit, r.ratio, r.least, r.most)
+}
+
+// compare times both on a shape, in turn.
+func compare(p *peer, s shape) (r result, err error) {
+	o := newOurs(s)
+	reps := max(1, int(turn.Seconds()/o.time(1)))
+	reps = max(1, int(turn.Seconds()/o.time(reps)*float64(reps)))
+	var ours, peers, ratios []float64
+	for range *rounds {
+		a := o.time(reps) / float64(reps)
+		ours = append(ours, a)
+		if p == nil {
+			continue
+		}
+		time.Sleep(2 * time.Millisecond) // ours sleep
+		b, middle, err := p.time(s, reps)
+		if err != nil {
+			return r, err
+		}
+		if want := float64(o.c[s.m*s.n/2]); math.Abs(middle-want) > 1e-3*(1+math.Abs(want)) {
+			return r, fmt.Errorf("%v: the peer's element is %v, ours %v", s, middle, want)
+		}
+		b /= float64(reps)
+		peers, ratios = append(peers, b), append(ratios, b/a)
+		if *threads > 1 {
+			time.Sleep(30 * time.Millisecond) // the peer's threads sleep
+		}
+	}
+	r = result{ours: s.flops() / median(ours) / 1e9, ratio: 1}
+	if p != nil {
+		r.peer, r.ratio = s.flops()/median(peers)/1e9, median(ratios)
+		r.least, r.most = slices.Min(ratios), slices.Max(ratios)
+	}
+	return r, nil
+}
+
+// ours is a product by package cpu with its operands.
+type ours struct {
+	shape
+	a, b, c []float32
+}
+
+func newOurs(s shape) *ours {
+	fill := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(i%17)/16 - 0.5
+		}
+		return x
+	}
+	return &ours{s, fill(s.m * s.k), fill(s.k * s.n), fill(s.m * s.n)}
+}
+
+// time is the seconds that so many products take, after one that is not counted.
+func (o *ours) time(reps int) float64 {
+	mul := cpu.Table[float32]().MatMul
+	mul(o.c, o.a, o.b, o.m, o.n, o.k, o.ta, o.tb, false)
+	start := time.Now()
+	for range reps {
+		mul(o.c, o.a, o.b, o.m, o.n, o.k, o.ta, o.tb, false)
+	}
+	return time.Since(start).Seconds()
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}
+
+func sum(x []float64) (s float64) {
+	for _, v := range x {
+		s += v
+	}
+	return s
+}

@@ -1,0 +1,269 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// The search without bounds is the judge of the search with them: it prices every plan, with each number that the search
+// solves, and every bound is held against each of them.
+
+// brute is what it found.
+type brute struct {
+	*searcher
+	t     *testing.T
+	space *space
+	best  ir.Plan
+	time  costmodel.Seconds
+	fits  int // plans of the space that fit with some number
+	seen  map[string]int
+}
+
+// bruteForce goes through a problem's space. Profiles of the model may be shared.
+func bruteForce(t *testing.T, p *Problem, shared *caches) *brute {
+	t.Helper()
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared != nil {
+		s.caches = shared
+	}
+	b := &brute{searcher: s, t: t, seen: map[string]int{}}
+	if b.space, err = s.space(p); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// run prices all plans; of those within a tie of the fastest it takes the first.
+func (b *brute) run() *brute {
+	var plans []ir.Plan
+	var times []costmodel.Seconds
+	b.time = costmodel.Seconds(math.Inf(1))
+	for _, f := range b.space.families {
+		for _, br := range b.open(b.problem, f) {
+			ms := b.grow(b.problem, br)
+			for i := range ms {
+				m, fits := &ms[i], false
+				for n := br.again.least; n <= br.again.most; n++ {
+					c := b.price(m.plan(n))
+					b.hold(m, n, c)
+					if c.memory.Fits() {
+						plans, times, fits = append(plans, m.plan(n)), append(times, c.time), true
+						b.time = min(b.time, c.time)
+					}
+				}
+				if fits {
+					b.fits++
+				}
+			}
+		}
+	}
+	for i, time := range times {
+		if time <= b.time*(1+tie) {
+			b.best = plans[i]
+			break
+		}
+	}
+	return b
+}
+
+// hold holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those of the
+// numbers from the least on that the bound of memory allows.
+func (b *brute) hold(m *member, n int, c *price) {
+	f, br, plan := m.branch.family, m.branch, m.plan(n)
+	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero), fmt.Sprint("pp ", plan.PP)} {
+		b.seen[what]++
+	}
+	if c.memory.Fits() {
+		switch {
+		case b.least(b.problem, f) > b.capacity, br.over > 0, m.over > 0, n < m.n, n < br.n:
+			b.t.Errorf("%v fits; its bounds of memory: family %d of %d, branch over %d from %d on, plan over %d from %d on", plan.Text(),
+				b.least(b.problem, f), b.capacity, br.over, br.n, m.over, m.n)
+		}
+		b.seen["fits"]++
+	}
+	if n >= m.n && m.floor > c.time || n >= br.n && br.floor > c.time || b.familyFloor(f, again{kind: anyKind}, 0) > c.time {
+		b.t.Errorf("%v takes %v; its bounds of time: family %v, branch %v, plan %v", plan.Text(), c.time, b.familyFloor(f, again{kind: anyKind}, 0), br.floor, m.floor)
+	}
+}
+
+// agrees compares what the search found with brute force.
+func (b *brute) agrees(best Priced, n Counts, found bool) {
+	b.t.Helper()
+	size := b.space.size
+	switch {
+	case found != (b.fits > 0), found && best.Plan != b.best:
+		b.t.Errorf("the search found %v (%v), brute force %v, of %d plans %d fit", best.Plan.Text(), found, b.best.Text(), size, b.fits)
+	case n.Space != size, n.Infeasible+n.Bounded+n.Priced != size, n.Priced > b.fits, n.Infeasible > size-b.fits, !found && n.Infeasible != size:
+		b.t.Errorf("the search counted %+v, brute force %d plans of which %d fit", n, size, b.fits)
+	}
+}
+
+// tighten gives devices about as much memory as some plan of the space needs.
+func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
+	b := bruteForce(t, p, shared)
+	f := b.space.families[r.IntN(len(b.space.families))]
+	br := b.open(p, f)[0]
+	need := float64(b.price(b.grow(p, br)[0].plan(br.again.least)).memory.Total)
+	p.Cluster.GPU.MemoryGiB = need * (0.3 + r.Float64()) / (1 - p.Headroom) / float64(1<<30)
+}
+
+// narrow pins keys of a problem, as some plan of its space has them, until the space is small.
+func narrow(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches) {
+	for {
+		b := bruteForce(t, p, shared)
+		if b.space.size <= most {
+			return
+		}
+		f := b.space.families[r.IntN(len(b.space.families))]
+		key := []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute", "axis_order"}[r.IntN(8)]
+		plan := f.plan
+		if of := p.shardings(plan.DP); key == "zero" {
+			plan.Zero = of[r.IntN(len(of))].zero
+		}
+		if as := p.recomputes(&plan, 1); key == "recompute" {
+			plan.Recompute = as[r.IntN(len(as))].kind
+		}
+		p.Pins = p.Pins.With(Pins{key: {keyValues(plan)[key]}})
+	}
+}
+
+// Many small problems: on CPU and GPU, on one node and two, with what memory some plan needs, more or less.
+// PLANC_BRUTE is how many; thousands take minutes.
+func TestSearchIsBruteForceOfMany(t *testing.T) {
+	many := 600
+	if n, err := strconv.Atoi(os.Getenv("PLANC_BRUTE")); err == nil {
+		many = n
+	}
+	const each = 125 // problems of a model
+	r := rand.New(rand.NewPCG(11, 12))
+	seen := map[string]int{}
+	for range many / each {
+		model, shared := randomProblem(t, r), newCaches()
+		for range each {
+			p := *model
+			p.Cluster, p.GlobalBatch, p.Pins = randomCluster(t, r), []int{4, 6, 12}[r.IntN(3)], Pins{}
+			if p.check() != nil {
+				continue
+			}
+			if s, err := newSearcher(&p); err != nil {
+				t.Fatal(err)
+			} else if _, err := s.space(&p); err != nil {
+				seen["no legal plan"]++
+				continue
+			}
+			narrow(t, r, &p, 24, shared)
+			tighten(t, r, &p, shared)
+			b := bruteForce(t, &p, shared)
+			best, n, found := b.searcher.best(b.space, nil)
+			b.run().agrees(best, n, found)
+			for k, v := range b.seen {
+				seen[k] += v
+			}
+			seen["problems"]++
+			seen["plans"] += b.space.size
+			seen["bounded"] += n.Bounded
+			if !found {
+				seen["no plan fits"]++
+			}
+		}
+	}
+	t.Log(seen)
+	for what, want := range map[string]int{"problems": 3 * many / 4, "bounded": many, "no plan fits": many / 100, "zb-h1": many, "zb-v": many / 2, "interleaved": many / 2, "gpipe": many,
+		"zero 1": many, "zero 2": many, "zero 3": many, "recompute full": many, "recompute selective": many, "pp 4": many / 2} {
+		if seen[what] < want {
+			t.Errorf("%s: %d of %d problems, %d are wanted", what, seen[what], many, want)
+		}
+	}
+}
+
+// smallProblem draws a problem whose space is soon priced.
+func smallProblem(t *testing.T, r *rand.Rand) *Problem {
+	for {
+		p := randomProblem(t, r)
+		s, err := newSearcher(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sp, err := s.space(p); err == nil && sp.size < 400 {
+			return p
+		}
+	}
+}
+
+// The whole answer, with the alternatives.
+func TestSearchIsBruteForce(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	bounded, none := 0, 0
+	for i := range 16 {
+		p := smallProblem(t, r)
+		p.Cluster.GPU.MemoryGiB = []float64{1, 0.008, 0.005, 0.0025}[i%4]
+		b := bruteForce(t, p, nil).run()
+		res, err := Search(p)
+		var no *NoPlan
+		switch {
+		case errors.As(err, &no) && !no.Nearest.Fits() && no.NoFit.OverBytes > 0:
+			none++
+			b.agrees(no.Nearest, no.Counts, false)
+		case err != nil:
+			t.Errorf("%d plans fit, the search says %v", b.fits, err)
+		default:
+			b.agrees(res.Best, res.Counts, true)
+			bounded += res.Counts.Bounded
+			checkAlternatives(t, p, res, b.caches)
+		}
+	}
+	if bounded == 0 || none == 0 {
+		t.Errorf("%d plans were bounded and %d jobs had no plan: the test draws too tamely", bounded, none)
+	}
+}
+
+// An alternative is what the search finds with its choice pinned; no alternative beats the chosen plan.
+func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
+	t.Helper()
+	for _, c := range res.Choices {
+		if c.Free == nil {
+			continue
+		}
+		key := func(p *ir.Plan) string { return keyValues(*p)[c.Name] }
+		checkAlternative(t, p, res.Best, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}}, shared)
+		if c.Kept == nil {
+			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot {
+				t.Errorf("choice %+v", c)
+			}
+			continue
+		}
+		checkAlternative(t, p, res.Best, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins), shared)
+		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == Slower) != (c.Kept.NoFit == nil) || c.Free.NoFit == nil && compareAlternatives(*c.Kept, *c.Free) < 0 {
+			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
+		}
+	}
+	for i, a := range res.Alternatives {
+		if a.Plan == res.Best.Plan || a.NoFit == nil && a.SlowerBy < 0 || i > 0 && compareAlternatives(res.Alternatives[i-1], a) > 0 {
+			t.Errorf("alternative %d: %+v", i, a)
+		}
+	}
+}
+
+// checkAlternative holds an alternative of a choice against all plans with some pins.
+func checkAlternative(t *testing.T, p *Problem, best Priced, c Choice, a Alternative, pins Pins, shared *caches) {
+	t.Helper()
+	q := *p
+	q.Pins = p.Pins.With(pins)
+	all := bruteForce(t, &q, shared).run()
+	if fits := a.NoFit == nil; fits != (all.fits > 0) {
+		t.Errorf("choice %+v: %d plans fit", c, all.fits)
+	} else if b, err := WhyNot(p, best, pins); err != nil || fits && (b.Plan != all.best || a.Plan != all.best || a.SlowerBy != b.SlowerBy || a.SlowerBy < 0) {
+		t.Errorf("choice %+v: brute force %v, alternative %+v, why-not %+v, %v", c, all.best, a, b, err)
+	}
+}

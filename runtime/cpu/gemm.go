@@ -1,0 +1,305 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// An engine is one ISA's way to multiply matrices of F: the sums of a panel of rows × two vectors of columns stay in
+// registers. The portable path has none.
+type engine[F Float] struct {
+	rows, cols int // of a panel
+	multiply   func(s *byte)
+	packRows   func(dst, src *byte, step, ld, rows, words, room uintptr)
+	packCols   func(dst, src *float32, step, ld, n uintptr) // 16 columns of op(b); these may be nil: plain Go does it then
+	packColsA  func(dst, src *float32, step, ld, n uintptr) // a panel of rows of op(a)
+}
+
+// engines of the ISA in use; nil if that is Portable.
+var (
+	engine32 *engine[float32]
+	engine64 *engine[float64]
+)
+
+// engineOf is the engine in use for F.
+func engineOf[F Float]() *engine[F] {
+	switch e := any((*engine[F])(nil)).(type) {
+	case *engine[float32]:
+		return any(engine32).(*engine[F])
+	case *engine[float64]:
+		return any(engine64).(*engine[F])
+	default:
+		_ = e
+		return nil
+	}
+}
+
+// The blocks of a product. What of op(b) is packed at a time stays in the third cache, a thread's part of op(a) in its
+// second, a panel of op(b) in its first.
+const (
+	termsPacked = 384  // of k, at most
+	colsPacked  = 1024 // columns of op(b) that are packed together
+	rowsPacked  = 768  // rows of op(a) that are packed together, if they are
+	partRows    = 240  // of a part, at most
+	partCols    = 512
+	smallWork   = 1 << 20 // products (m*n*k) that one thread does faster than several
+	fewRows     = 48      // too few to pay for packing rows of b
+)
+
+// A gemm is one product while it runs, on one or more threads, as jobs of three kinds that follow one another: pack
+// blocks of b and a, multiply them. The bits of an element are the same however it is cut.
+type gemm[F Float] struct {
+	e       *engine[F]
+	c, a, b mat[F]
+	m, n, k int
+	acc     bool
+
+	packing        bool // the job: else it multiplies
+	i0, mb         int  // the block: rows i0 to i0+mb-1,
+	j0, nb         int  // columns,
+	p0, kb         int  // and terms
+	rowParts       int  // in how many parts rows are cut, and columns
+	colParts       int
+	packA, directB bool
+	pa, pb         []F
+}
+
+// multiply is c = a·b (+ c if acc) on several threads.
+func (g *gemm[F]) multiply(threads bool) {
+	if g.k == 0 {
+		g.nothing()
+		return
+	}
+	threads = threads && g.m*g.n*g.k >= smallWork
+	g.packA = g.n > g.e.cols && (g.a.t || g.crowds())
+	g.directB = !g.b.t && g.m <= fewRows
+	rows := g.m
+	if g.packA {
+		rows = rowsPacked
+	}
+	chunks := (g.k + termsPacked - 1) / termsPacked
+	for x := range chunks {
+		g.p0 = x * g.k / chunks
+		g.kb = (x+1)*g.k/chunks - g.p0
+		for g.j0 = 0; g.j0 < g.n; g.j0 += colsPacked {
+			g.nb = min(colsPacked, g.n-g.j0)
+			for g.i0 = 0; g.i0 < g.m; g.i0 += rows {
+				g.mb = min(rows, g.m-g.i0)
+				g.block(threads)
+			}
+		}
+	}
+}
+
+// crowds tells whether the rows of a lie such that those of a part would not stay in the second cache, since they fall
+// on few of its sets; and packing them is worth it.
+func (g *gemm[F]) crowds() bool {
+	return g.e.packColsA != nil && g.n >= 4*g.e.cols && g.m > fewRows && uintptr(g.a.ld)*sizeOf[F]()%2048 == 0
+}
+
+// nothing is the product of no terms.
+func (g *gemm[F]) nothing() {
+	if g.acc {
+		return
+	}
+	for i := range g.m {
+		clear(g.c.d[i*g.c.ld:][:g.n])
+	}
+}
+
+// block packs what the block's product needs and multiplies.
+func (g *gemm[F]) block(threads bool) {
+	aPanels, bPanels := g.aPanels(), g.bPanels()
+	g.cut(aPanels, bPanels, threads)
+	packed := 0
+	if g.packA {
+		g.pa = room(g.pa, (rowsPacked+g.e.rows)*termsPacked)
+		packed += aPanels
+	}
+	if g.i0 == 0 {
+		g.pb = room(g.pb, (colsPacked+g.e.cols)*termsPacked)
+		packed += bPanels
+	}
+	g.packing = true
+	g.run(packed, threads)
+	g.packing = false
+	g.run(g.rowParts*g.colParts, threads)
+}
+
+func (g *gemm[F]) aPanels() int { return (g.mb + g.e.rows - 1) / g.e.rows }
+func (g *gemm[F]) bPanels() int { return (g.nb + g.e.cols - 1) / g.e.cols }
+
+// room is x with space for n elements, whatever they are: at once for the largest block, of which a process takes the
+// memory that it touches.
+func room[F Float](x []F, n int) []F {
+	if len(x) < n {
+		x = aligned[F](n)
+	}
+	return x
+}
+
+func (g *gemm[F]) run(parts int, threads bool) {
+	if threads {
+		run(g, parts)
+		return
+	}
+	for i := range parts {
+		g.part(i)
+	}
+}
+
+// part packs a panel, of b before those of a, or multiplies a part of the rows by one of the columns.
+func (g *gemm[F]) part(i int) {
+	if !g.packing {
+		g.multiplyPart(i/g.colParts, i%g.colParts)
+		return
+	}
+	if g.i0 == 0 {
+		if bPanels := g.bPanels(); i < bPanels {
+			g.packB(i)
+			return
+		} else {
+			i -= bPanels
+		}
+	}
+	g.packPanelA(i)
+}
+
+// cut decides into how many parts the block's panels are cut: of a size that suits the caches, a multiple of the
+// threads in the direction that leaves less over.
+func (g *gemm[F]) cut(aPanels, bPanels int, threads bool) {
+	g.rowParts = (g.mb + partRows - 1) / partRows
+	g.colParts = (g.nb + partCols - 1) / partCols
+	n := teamSize.Load()
+	if !threads || n < 2 {
+		return
+	}
+	rows, cols := upTo(g.rowParts, int(n)), upTo(g.colParts, int(n))
+	if lost(aPanels, rows)*g.mb < lost(bPanels, cols)*g.mb || lost(aPanels, rows) == lost(bPanels, cols) && g.mb >= g.nb {
+		g.rowParts = min(rows, aPanels)
+	} else {
+		g.colParts = min(cols, bPanels)
+	}
+}
+
+// upTo is the first multiple of n from x on.
+func upTo(x, n int) int { return (x + n - 1) / n * n }
+
+// lost is what the largest of so many parts has more than its share, in thousandths of that.
+func lost(panels, parts int) int {
+	return 1000 * ((panels+parts-1)/parts*parts - panels) / panels
+}
+
+// Pools of what products need: for each part, for each product of float32 and of float64.
+var (
+	strips  pool[strip]
+	gemms32 pool[gemm[float32]]
+	gemms64 pool[gemm[float64]]
+)
+
+// A pool keeps what it once lent: as many as were lent at a time.
+type pool[T any] struct {
+	mu   sync.Mutex
+	free []*T
+}
+
+func (p *pool[T]) get() (x *T) {
+	p.mu.Lock()
+	if n := len(p.free); n > 0 {
+		x, p.free = p.free[n-1], p.free[:n-1]
+	}
+	p.mu.Unlock()
+	if x == nil {
+		x = new(T)
+	}
+	return x
+}
+
+func (p *pool[T]) put(x *T) {
+	p.mu.Lock()
+	p.free = append(p.free, x)
+	p.mu.Unlock()
+}
+
+// gemmsOf is the pool of F's products.
+func gemmsOf[F Float]() *pool[gemm[F]] {
+	if p, ok := any(&gemms32).(*pool[gemm[F]]); ok {
+		return p
+	}
+	return any(&gemms64).(*pool[gemm[F]])
+}
+
+// borrowGemm is a product to fill in, with an engine in use; giveBack returns it.
+func borrowGemm[F Float](e *engine[F]) *gemm[F] {
+	g := gemmsOf[F]().get()
+	g.e = e
+	return g
+}
+
+func (g *gemm[F]) giveBack() {
+	g.c, g.a, g.b = mat[F]{}, mat[F]{}, mat[F]{}
+	gemmsOf[F]().put(g)
+}
+
+// matMulFast is MatMul by the engine in use.
+func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
+	if m == 0 || n == 0 {
+		return
+	}
+	lda, ldb := k, n
+	if ta {
+		lda = m
+	}
+	if tb {
+		ldb = k
+	}
+	g := borrowGemm(engineOf[F]())
+	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{a[:m*k], lda, ta}, mat[F]{b[:n*k], ldb, tb}
+	g.m, g.n, g.k, g.acc = m, n, k, acc
+	g.multiply(true)
+	g.giveBack()
+}
+
+// multiplyPart does the products of the rows' part i and the columns' part j.
+func (g *gemm[F]) multiplyPart(i, j int) {
+	size := sizeOf[F]()
+	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
+	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
+	s := strips.get()
+	s.m, s.k, s.acc = r1-r0, g.kb, 0
+	if g.acc || g.p0 > 0 {
+		s.acc = 1
+	}
+	s.cs = uintptr(g.c.ld) * size
+	g.locateA(s, r0)
+	for q := j * bPanels / g.colParts; q < (j+1)*bPanels/g.colParts; q++ {
+		col := q * e.cols
+		s.setCols(min(e.cols, g.nb-col), int(size/4))
+		if g.directB && s.cols == e.cols {
+			s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+col]), uintptr(g.b.ld)*size
+		} else {
+			s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
+		}
+		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
+		e.multiply((*byte)(unsafe.Pointer(s)))
+	}
+	s.c, s.a, s.b = nil, nil, nil
+	strips.put(s)
+}
+
+// locateA points a strip at op(a) from the block's row r0 on.
+func (g *gemm[F]) locateA(s *strip, r0 int) {
+	size := sizeOf[F]()
+	rows, ld := uintptr(g.e.rows), uintptr(g.a.ld)
+	switch {
+	case g.packA:
+		s.a = unsafe.Pointer(&g.pa[r0*g.kb])
+		s.ai, s.ap, s.panel = size, rows*size, rows*uintptr(g.kb)*size
+	case g.a.t:
+		s.a = unsafe.Pointer(&g.a.d[g.p0*g.a.ld+g.i0+r0])
+		s.ai, s.ap, s.panel = size, ld*size, rows*size
+	default:
+		s.a = unsafe.Pointer(&g.a.d[(g.i0+r0)*g.a.ld+g.p0])
+		s.ai, s.ap, s.panel = ld*size, size, rows*ld*size
+	}
+}

@@ -1,0 +1,93 @@
+package cpu
+
+import "unsafe"
+
+// packB copies panel i of the block of op(b): [kb][cols], with zeros for columns that are not there.
+func (g *gemm[F]) packB(i int) {
+	w := g.e.cols
+	col := i * w
+	cols := min(w, g.nb-col)
+	if g.directB && cols == w {
+		return
+	}
+	panel := g.pb[col*g.kb:][:g.kb*w]
+	if !g.b.t {
+		g.copyRows(panel, g.b.d[g.p0*g.b.ld+g.j0+col:], g.b.ld, cols, w)
+		return
+	}
+	src := g.b.d[(g.j0+col)*g.b.ld+g.p0:]
+	j := 0
+	if p, ok := any(panel).([]float32); ok && g.e.packCols != nil {
+		for ; j+16 <= cols; j += 16 {
+			s := any(src[j*g.b.ld:][:15*g.b.ld+g.kb]).([]float32)
+			g.e.packCols(&p[j], &s[0], uintptr(4*w), uintptr(4*g.b.ld), uintptr(g.kb))
+		}
+	}
+	for ; j < cols; j++ {
+		row := src[j*g.b.ld:][:g.kb]
+		for p, x := range row {
+			panel[p*w+j] = x
+		}
+	}
+	for ; j < w; j++ {
+		for p := range g.kb {
+			panel[p*w+j] = 0
+		}
+	}
+}
+
+// packPanelA copies panel i of the block of op(a): [kb][rows].
+func (g *gemm[F]) packPanelA(i int) {
+	w := g.e.rows
+	row := i * w
+	if !g.a.t {
+		g.transposeA(g.pa[row*g.kb:][:g.kb*w], g.a.d[(g.i0+row)*g.a.ld+g.p0:], min(w, g.mb-row))
+		return
+	}
+	g.copyRows(g.pa[row*g.kb:][:g.kb*w], g.a.d[g.p0*g.a.ld+g.i0+row:], g.a.ld, min(w, g.mb-row), w)
+}
+
+// transposeA copies n rows of kb terms into a panel.
+func (g *gemm[F]) transposeA(panel, src []F, n int) {
+	w := g.e.rows
+	if p, ok := any(panel).([]float32); ok && n == w {
+		s := any(src[:(n-1)*g.a.ld+g.kb]).([]float32)
+		g.e.packColsA(&p[0], &s[0], uintptr(4*w), uintptr(4*g.a.ld), uintptr(g.kb))
+		return
+	}
+	for j := range n {
+		for p, x := range src[j*g.a.ld:][:g.kb] {
+			panel[p*w+j] = x
+		}
+	}
+}
+
+// copyRows copies kb rows of n elements into rows of w, with zeros behind.
+func (g *gemm[F]) copyRows(dst, src []F, ld, n, w int) {
+	words := sizeOf[F]() / 4
+	if g.e.packRows != nil {
+		_, _ = dst[:g.kb*w], src[:(g.kb-1)*ld+n]
+		g.e.packRows((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[0])),
+			4*words*uintptr(w), 4*words*uintptr(ld), uintptr(g.kb), words*uintptr(n), words*uintptr(w))
+		return
+	}
+	for p := range g.kb {
+		row := dst[p*w:][:w]
+		copy(row, src[p*ld:][:n])
+		clear(row[n:])
+	}
+}
+
+// aligned is n elements of which the first begins a cache line.
+func aligned[F Float](n int) []F {
+	size, line := int(sizeOf[F]()), 64
+	x := make([]F, n+line/size)
+	at := int(-uintptr(unsafe.Pointer(&x[0]))&uintptr(line-1)) / size
+	return x[at : at+n]
+}
+
+// sizeOf is the bytes of an F.
+func sizeOf[F Float]() uintptr {
+	var z F
+	return unsafe.Sizeof(z)
+}

@@ -1,0 +1,35 @@
+package cpu
+
+import "unsafe"
+
+// A strip is what a product in assembly works on: m rows of at most two vectors of columns,
+//
+//	for r, j := range [m, cols] { c[r,j] = (c[r,j] if acc) + sum_p a[r,p]*b[p,j] }
+//
+// with one fused multiply-add for each p, in order, whatever m and cols are. The generators in tools/avo know its
+// offsets. Strides are in bytes. b has two whole vectors a row, though only cols columns of them are used.
+type strip struct {
+	c, a, b unsafe.Pointer
+	cs      uintptr // c from row to row
+	ai, ap  uintptr // a from row to row of a panel, from p to p
+	bp      uintptr // b from p to p
+	panel   uintptr // a from panel to panel
+	m, k    int     // at least 1
+	acc     int     // 0 or 1
+	cols    int
+	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
+}
+
+// setCols sets how many columns are there, of elements of so many words of 4 bytes.
+func (s *strip) setCols(cols, words int) {
+	if s.cols == cols {
+		return
+	}
+	s.cols = cols
+	for i := range s.mask {
+		s.mask[i] = 0
+		if i < cols*words {
+			s.mask[i] = -1
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// pack512 copies operands of a product into panels, with AVX-512.
+func pack512(c *build.Context) {
+	packRows(c)
+	packColumns(c, 16) // half of a panel of b
+	packColumns(c, 12) // a panel of a
+}
+
+// packRows copies rows of up to 32 words of 4 bytes.
+func packRows(c *build.Context) {
+	function(c, "packRowsAVX512", "func(dst, src *byte, step, ld, rows, words, room uintptr)", "packRowsAVX512 is", "",
+		"\tfor i, j := range [rows, room] { dst[i*step + j] = src[i*ld + j] if j < words, else 0 }", "",
+		"over words of 4 bytes; step and ld are in bytes; words <= room <= 32; rows > 0.")
+	c.Pragma("noescape")
+	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
+	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
+	rows := c.Load(c.Param("rows"), c.GP64())
+	for i, name := range []string{"words", "room"} {
+		bits, n := c.GP64(), c.Load(c.Param(name), c.GP64())
+		c.MOVQ(operand.I64(-1), bits)
+		c.BZHIQ(n, bits, bits)
+		c.KMOVW(bits.As32(), []reg.OpmaskPhysical{reg.K1, reg.K3}[i])
+		c.SHRQ(operand.U8(16), bits)
+		c.KMOVW(bits.As32(), []reg.OpmaskPhysical{reg.K2, reg.K4}[i])
+	}
+	c.Label("row")
+	for half, k := range []reg.OpmaskPhysical{reg.K1, reg.K2} {
+		c.VMOVUPS_Z(operand.Mem{Base: src.(reg.Register), Disp: 64 * half}, k, zmm[half])
+	}
+	for half, k := range []reg.OpmaskPhysical{reg.K3, reg.K4} {
+		c.VMOVUPS(zmm[half], k, operand.Mem{Base: dst.(reg.Register), Disp: 64 * half})
+	}
+	c.ADDQ(ld, src)
+	c.ADDQ(step, dst)
+	c.DECQ(rows)
+	c.JNZ(operand.LabelRef("row"))
+	c.VZEROUPPER()
+	c.RET()
+}
+
+// packColumns transposes so many rows, 16 columns of them at a time.
+func packColumns(c *build.Context, rows int) {
+	name := fmt.Sprintf("pack%dColumnsAVX512", rows)
+	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" is", "",
+		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "", "step and ld are in bytes; n > 0.")
+	c.Pragma("noescape")
+	dst, src := c.Load(c.Param("dst"), c.GP64()).(reg.Register), c.Load(c.Param("src"), c.GP64()).(reg.Register)
+	step, ld := c.Load(c.Param("step"), c.GP64()).(reg.Register), c.Load(c.Param("ld"), c.GP64()).(reg.Register)
+	n := c.Load(c.Param("n"), c.GP64())
+	full := c.GP64()
+	c.MOVQ(operand.U32(0xffff), full)
+	c.KMOVW(full.As32(), reg.K1)
+	c.MOVQ(operand.U32(1<<rows-1), full)
+	c.KMOVW(full.As32(), reg.K2)
+	for j := rows; j < 16; j++ {
+		c.VPXORQ(zmm[j], zmm[j], zmm[j])
+	}
+	c.Label("block")
+	c.CMPQ(n, operand.U8(16))
+	c.JGE(operand.LabelRef("whole"))
+	c.MOVQ(operand.I64(-1), full)
+	c.BZHIQ(n, full, full)
+	c.KMOVW(full.As32(), reg.K1)
+	c.Label("whole")
+	row := c.GP64()
+	c.MOVQ(src, row)
+	for j := range rows {
+		c.VMOVUPS_Z(operand.Mem{Base: row}, reg.K1, zmm[j])
+		if j < rows-1 {
+			c.ADDQ(ld, row)
+		}
+	}
+	out := transpose16(c)
+	for p, v := range out {
+		c.VMOVUPS(v, reg.K2, operand.Mem{Base: dst})
+		if p < 15 {
+			c.CMPQ(n, operand.U8(p+1))
+			c.JE(operand.LabelRef("done"))
+		}
+		c.ADDQ(step, dst)
+	}
+	c.ADDQ(operand.U8(64), src)
+	c.SUBQ(operand.U8(16), n)
+	c.JNZ(operand.LabelRef("block"))
+	c.Label("done")
+	c.VZEROUPPER()
+	c.RET()
+}
+
+// transpose16 transposes the 16×16 words of Z0 to Z15; the result's rows are in the registers that it returns, in order.
+func transpose16(c *build.Context) []reg.VecPhysical {
+	in, out := zmm[:16], zmm[16:]
+	pairs := func(f func(i int)) {
+		for i := range 8 {
+			f(i)
+		}
+	}
+	// Pairs of rows, word by word: out[2i] has columns 0, 1 and out[2i+1] columns 2, 3 of each quarter.
+	pairs(func(i int) {
+		c.VUNPCKLPS(in[2*i+1], in[2*i], out[2*i])
+		c.VUNPCKHPS(in[2*i+1], in[2*i], out[2*i+1])
+	})
+	// Fours of rows: in[4i+q] has column q of each quarter, of rows 4i to 4i+3.
+	for i := range 4 {
+		for q := range 2 {
+			c.VUNPCKLPD(out[4*i+2+q], out[4*i+q], in[4*i+2*q])
+			c.VUNPCKHPD(out[4*i+2+q], out[4*i+q], in[4*i+2*q+1])
+		}
+	}
+	// Quarters: out[q] has columns q and q+8 of rows 0-7, out[4+q] q+4 and q+12; out[8+q], out[12+q] those of rows 8-15.
+	for q := range 4 {
+		for h := range 2 {
+			lo, hi := in[8*h+q], in[8*h+4+q]
+			c.VSHUFF32X4(operand.U8(0x88), hi, lo, out[8*h+q])
+			c.VSHUFF32X4(operand.U8(0xdd), hi, lo, out[8*h+4+q])
+		}
+	}
+	rows := make([]reg.VecPhysical, 16)
+	for q := range 8 {
+		c.VSHUFF32X4(operand.U8(0x88), out[8+q], out[q], in[q])
+		c.VSHUFF32X4(operand.U8(0xdd), out[8+q], out[q], in[8+q])
+		rows[q], rows[8+q] = in[q], in[8+q]
+	}
+	return rows
+}
