@@ -62,6 +62,9 @@ func CheckCompile(j *Job) error {
 // CheckGenerate is CheckCompile for code that is part of a program which may bring its own data.
 func CheckGenerate(j *Job) error {
 	var diags ir.Diags
+	if e := j.Train.Engine; e != "planc" {
+		diags.Addf(j.Pos("train.engine"), strict.NotYet, "train.engine %s is priced, not compiled: plan and explain say what its runs would take; planc is compiled", e)
+	}
 	if why := j.Train.Precision.Refused(); why != "" {
 		diags.Addf(j.Pos("train.precision"), strict.OutOfRange, "%s", why)
 	}
