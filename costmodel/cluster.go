@@ -72,15 +72,6 @@ type Tier struct {
 	Oversubscription float64        `yaml:"oversubscription" min:"1" doc:"bandwidth below it over bandwidth above it; 1 if absent"`
 }
 
-// Measured names what planc calibrate wrote.
-type Measured struct {
-	By                string  `yaml:"by" doc:"who or what measured, when"`
-	LinkEfficiency    float64 `yaml:"link_efficiency" over:"0" max:"1.5" doc:"of node.link.bandwidth that collectives reach; absent: docs/communication.md"`
-	NetworkEfficiency float64 `yaml:"network_efficiency" over:"0" max:"1.5" doc:"of a NIC's bandwidth that collectives reach; absent: docs/communication.md"`
-	Collectives       string  `yaml:"collectives" doc:"CSV of sizes and times"`
-	GEMM              string  `yaml:"gemm" doc:"CSV of shapes and times"`
-}
-
 // Devices is the number of devices of the whole cluster.
 func (c *Cluster) Devices() int { return c.Nodes * c.Node.Devices }
 

@@ -31,12 +31,12 @@ type Engine struct {
 	Step        Seconds // a step's own time: learning rate, logging, loss scale
 
 	// Communication.
-	Overlap   [2]float64 // data-parallel traffic runs beside compute: with ZeRO 0, and above; 0 is not at all
-	Ahead     bool       // parameters are gathered beside the next step's first forward pass
-	HiddenTP  float64    // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
-	Blocking  bool       // sends to other stages are waited for
-	Scattered bool       // and are split over tensor parallel ranks
-	Interfere float64    // by how much passes are slower while data-parallel traffic runs beside them
+	Overlap   [2]bool // data-parallel traffic runs beside compute: with ZeRO 0, and above
+	Ahead     bool    // parameters are gathered beside the next step's first forward pass
+	HiddenTP  float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
+	Blocking  bool    // sends to other stages are waited for
+	Scattered bool    // and are split over tensor parallel ranks
+	Interfere float64 // by how much passes are slower while data-parallel traffic runs beside them
 
 	// Memory. Fitted to what tools showed of whole devices, where the row does not say otherwise.
 	Context    Bytes        // context and libraries of a rank
@@ -50,7 +50,7 @@ type Engine struct {
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
 var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.785, Memory: 1, Elementwise: 1,
-	Launch: 3e-6, Step: 200e-6, Overlap: [2]float64{1, 1}}
+	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}}
 
 // Engines are those that can be priced, planc's first. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
 // fitted (tools/validate, 2026-11-22).
@@ -58,7 +58,7 @@ var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
 		Matrix: 1, Vendor: true, Attention: 0.785, Memory: 1, Elementwise: 1.17, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.6e-3, Step: 5e-3,
-		Overlap: [2]float64{0, 1}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.11,
+		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.11,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
 		Matrix: 0.827, Attention: 1.04, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
@@ -66,7 +66,7 @@ var Engines = []*Engine{
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
 		Matrix: 0.98, Attention: 0.71, Memory: 1, Elementwise: 2, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 2e-3, Step: 11e-3,
-		Overlap: [2]float64{1, 1}, Interfere: 0.16,
+		Overlap: [2]bool{true, true}, Interfere: 0.16,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F16)},
 }
 

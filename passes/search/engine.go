@@ -3,6 +3,7 @@ package search
 import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
 )
 
 // Another runtime than planc's runs other kernels and saves other values. Its layers are costmodel's; what the passes make of
@@ -107,19 +108,15 @@ func threeLayers(e *costmodel.Engine, t *costmodel.Transformer, p costmodel.Spli
 // replace sets a variant's profile; grown is the layer at one sequence more.
 func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) {
 	to := p.of(v)
-	to.work = int(l.Work)
+	to.work, to.saved = int(l.Work), line{int(l.Saved), int(grown.Saved - l.Saved)}
 	to.forward = lines(l.Forward, grown.Forward)
 	to.backward, to.weights = lines(l.Backward, grown.Backward), lines(l.Weights, grown.Weights)
 	if !apart || v.Weights == nil {
 		to.backward.ops = append(to.backward.ops, to.weights.ops...)
 		to.backward.flops += to.weights.flops
 		to.backward.hard += to.weights.hard
+		to.backward.more += to.weights.more
 		to.weights = funcProfile{}
-	}
-	for i := range p.prog.Saved {
-		if p.prog.Saved[i].Segment == v.Name {
-			p.prog.Saved[i].Bytes = roundUp(int(l.Saved))
-		}
 	}
 }
 
@@ -129,6 +126,9 @@ func lines(f, grown costmodel.Function) funcProfile {
 	for i := range f.Ops {
 		p.add(f.Ops[i])
 		p.ops[i].slope = f.Ops[i].Slope(&grown.Ops[i])
+		if f.Ops[i].Kind != costmodel.Vector {
+			p.more += p.ops[i].slope.Flops
+		}
 	}
 	for i, c := range f.Comms {
 		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{"tp"}, Bytes: int(c.Bytes)}
@@ -137,13 +137,19 @@ func lines(f, grown costmodel.Function) funcProfile {
 	return p
 }
 
-// savedSlopes are the bytes that a sequence adds to what layers save.
-func (b *base) savedSlopes() {
-	for _, v := range b.prog.Model.Variants() {
-		for _, saved := range b.prog.Saved {
-			if saved.Segment == v.Name {
-				b.saved[v] = saved.Bytes
-			}
-		}
+// foreignLines puts what an engine's layers keep in the place of what the passes' do.
+func (b *base) foreignLines() {
+	b.wides = nil
+	for i, v := range b.prog.Model.Variants() {
+		of := b.profile.of(v)
+		work := tempLine{Temp: passes.Temp{Bytes: of.work}, more: of.work}
+		b.lines[i] = variantLines{slots: []line{of.saved}, temps: [][]tempLine{{work}}}
 	}
+}
+
+// foreignBytes is what a stage's arena takes under an engine that adds to it, less what planc's own adds.
+func (s *searcher) foreignBytes(f *family, k *kept, n *stateNeed, h *hold) int {
+	a := s.arena(f, k, n, h)
+	m := s.memoryOf(&a, &f.plan)
+	return int(m.Total-m.Capacity) + s.capacity
 }

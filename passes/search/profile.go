@@ -44,7 +44,8 @@ type profile struct {
 type segmentProfile struct {
 	variant                    *ir.Segment
 	forward, backward, weights funcProfile
-	work                       int // bytes of temporaries
+	work                       int  // bytes of temporaries
+	saved                      line // of other engines: bytes that a layer keeps beside its input
 }
 
 // rowBytes is a batch input: bytes of one sequence.
@@ -67,7 +68,11 @@ type funcProfile struct {
 	comms []commLine
 	flops float64 // of all nodes
 	hard  float64 // of matmuls and attention
+	more  float64 // of those, by which they grow with the micro-batch
 }
+
+// hardAt is the flops of matmuls and attention at a micro-batch.
+func (p *funcProfile) hardAt(micro int) float64 { return p.hard + float64(float64(micro-1)*p.more) }
 
 // opLine is an op as a line over the micro-batch: at size k, at grown by (k-1)·slope.
 type opLine struct{ at, slope costmodel.Op }
@@ -179,7 +184,11 @@ func (p *profile) of(v *ir.Segment) *segmentProfile {
 type layerCost struct {
 	forward, backward, weights  costmodel.Cost
 	rematForward, rematBackward costmodel.Cost
+	sums                        costSums
 }
+
+// costSums are the whole of each cost.
+type costSums struct{ forward, backward, weights, rematForward, rematBackward costmodel.Seconds }
 
 // costKey is what the costs of layers depend on: a profile, how many times its micro-batch, and where tensor parallel ranks
 // are.
@@ -208,6 +217,7 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 			again := p.of(seg.Remat)
 			c.rematForward, c.rematBackward = s.cost(&again.forward, times, mesh), s.cost(&again.backward, times, mesh)
 		}
+		c.sums = costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
 		out = append(out, c)
 	}
 	s.layerCosts[key] = out
