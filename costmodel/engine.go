@@ -49,7 +49,7 @@ type Engine struct {
 
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
-var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.785, Memory: 1, Elementwise: 1,
+var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.795, Memory: 1, Elementwise: 1,
 	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}}
 
 // Engines are those that can be priced, planc's first. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
@@ -57,11 +57,11 @@ var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true,
 var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.785, Memory: 1, Elementwise: 1.17, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.6e-3, Step: 5e-3,
+		Matrix: 1, Vendor: true, Attention: 0.795, Memory: 1, Elementwise: 1.25, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.6e-3, Step: 5e-3,
 		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.11,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
-		Matrix: 0.827, Attention: 1.04, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
+		Matrix: 0.832, Attention: 1.04, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
 		Blocking: true, Interfere: 0.1,
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
@@ -70,9 +70,10 @@ var Engines = []*Engine{
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F16)},
 }
 
-// mixed is 16-bit weights with f32 master copy and moments; gradients of F16 stand for those of the compute type.
+// mixed is 16-bit weights with f32 master copy and moments; F16 stands for the compute type. On the network gradients have
+// 16 bits: Megatron's fp16 runs reduce what backward made, and its recipes for bf16 set grad-reduce-in-bf16.
 func mixed(grads ir.Elem) ir.Precision {
-	return ir.Precision{Grads: grads, Reduce: grads, Master: ir.F32, Moments: ir.F32}
+	return ir.Precision{Grads: grads, Reduce: ir.F16, Master: ir.F32, Moments: ir.F32}
 }
 
 // EngineOf is an engine by its name, nil if there is none.
@@ -93,7 +94,10 @@ func (e *Engine) State(p ir.Precision) ir.Precision {
 	q := e.Bytes16
 	q.Compute, q.Params = p.Compute, p.Params
 	if q.Grads.Narrow() {
-		q.Grads, q.Reduce = p.Params, p.Params
+		q.Grads = p.Params
+	}
+	if q.Reduce.Narrow() {
+		q.Reduce = p.Params
 	}
 	return q
 }
