@@ -9,6 +9,7 @@ import (
 // nodes and devices that the job asks for.
 type Cluster struct {
 	Name     string            `yaml:"-"` // of the catalogue row or the file
+	Base     string            `yaml:"base" doc:"a cluster of the catalogue: this file says only what differs"`
 	GPU      GPU               `yaml:"gpu" doc:"one device"`
 	Node     Node              `yaml:"node" doc:"the devices that share a host"`
 	Nodes    int               `yaml:"nodes" min:"1" max:"1e6" doc:"how many; 1 if absent"`
