@@ -30,8 +30,8 @@ func TestEmitters(t *testing.T) {
 		if got := emitters[o] != nil; got != want {
 			t.Errorf("%s has an emitter: %v, want %v", o, got, want)
 		}
-		if _, got := expressions[o]; got != (o.Element() && o != ir.OpFused) {
-			t.Errorf("%s has an expression: %v; it works element by element: %v", o, got, o.Element())
+		if got := links[o] != nil; got != (o.Element() && o != ir.OpFused) {
+			t.Errorf("%s has a link: %v; it works element by element: %v", o, got, o.Element())
 		}
 	}
 }

@@ -2,22 +2,28 @@ package codegen
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
-// emitLoop writes an element-wise op, or a fused chain of them, as one loop nest over the result. Dims that
-// the same operands have run in one loop.
+// emitLoop writes an element-wise op, or a fused chain of them, as a call of the kernels' Chain over the result's
+// elements. Dims that the same operands have are one; of what remains the last two are rows and columns of the chain,
+// and the others are loops around it.
 func emitLoop(e *emitter, n *ir.Node) {
 	body := n.Body
 	if n.Op != ir.OpFused {
 		body = []*ir.Node{n}
+	} else {
+		for _, m := range body {
+			e.body.Comment("\t" + opLine(m))
+		}
 	}
 	l := &loop{e: e, n: n, body: body}
 	l.split()
-	e.body.Add(l.nest(0))
+	l.nest(e.body, 0)
 }
 
 // loop is one nest: sizes of its loops, and for each operand which loops move it.
@@ -53,126 +59,190 @@ func (l *loop) split() {
 
 func loopVar(k int) string { return fmt.Sprintf("i%d", k) }
 
-// nest writes loop k and those inside.
-func (l *loop) nest(k int) jen.Code {
-	if k == len(l.sizes) {
-		panic("codegen: a loop nest without a body")
+// nest writes loop k and those inside, or the chain.
+func (l *loop) nest(b *jen.Group, k int) {
+	if k+2 < len(l.sizes) {
+		b.For(jen.Id(loopVar(k)).Op(":=").Range().Lit(l.sizes[k])).BlockFunc(func(b *jen.Group) { l.nest(b, k+1) })
+		return
 	}
-	return jen.For(jen.Id(loopVar(k)).Op(":=").Range().Lit(l.sizes[k])).BlockFunc(func(b *jen.Group) {
-		if k+1 < len(l.sizes) {
-			b.Add(l.nest(k + 1))
-			return
+	rows, cols := 1, l.sizes[len(l.sizes)-1]
+	if k+1 < len(l.sizes) {
+		rows = l.sizes[k]
+	}
+	spec := l.chain()
+	name, narrow := "Chain", slices.ContainsFunc(spec.Operands, func(o chainOperand) bool { return o.Elem != "" })
+	if narrow {
+		name = "ChainOf"
+	}
+	args := []jen.Code{jen.Op("&").Id(l.e.chain(spec)), jen.Lit(rows), jen.Lit(cols)}
+	for _, v := range l.operands() {
+		x := jen.Id(l.e.name(v))
+		if at := l.offset(v.Type, k); at != nil {
+			x = x.Index(jen.Add(at).Op(":"))
 		}
-		l.inner(b)
-	})
+		if narrow {
+			how := "Wide"
+			if v.Type.Elem.Narrow() {
+				how = "Half"
+			}
+			x = jen.Qual(cpuPath, how).Call(x)
+		}
+		args = append(args, x)
+	}
+	b.Id("kern").Dot(name).Call(args...)
 }
 
-// inner writes the body for one element.
-func (l *loop) inner(b *jen.Group) {
-	names := map[*ir.Value]jen.Code{}
-	for _, a := range l.n.Args {
-		names[a] = jen.Id(l.e.name(a)).Index(l.index(a.Type))
-		if a.Type.Elem.Narrow() {
-			names[a] = jen.Add(names[a]).Dot("Wide").Call()
-		}
-	}
-	index := jen.Id("i")
-	if len(l.sizes) == 1 {
-		index = jen.Id(loopVar(0))
-	} else {
-		b.Id("i").Op(":=").Add(l.index(l.n.Outs[0].Type))
-	}
-	for _, n := range l.body {
-		o := n.Outs[0]
-		args := make([]jen.Code, len(n.Args))
-		for i, a := range n.Args {
-			args[i] = names[a]
-		}
-		expr := expressions[n.Op](n, args)
-		if l.n.Op != ir.OpFused {
-			b.Id(l.e.name(o)).Index(index).Op("=").Add(rounded("To", o.Type.Elem, expr))
-			return
-		}
-		t := "v" + title(o.Name)
-		b.Id(t).Op(":=").Add(rounded("Round", o.Type.Elem, expr)) // so that fusing changes no bits
-		names[o] = jen.Id(t)
-		if slices.Contains(l.n.Outs, o) {
-			b.Id(l.e.name(o)).Index(index).Op("=").Add(rounded("To", o.Type.Elem, jen.Id(t)))
-		}
-	}
-}
+// operands are what the chain reads or writes in memory: first what comes from outside, then results.
+func (l *loop) operands() []*ir.Value { return append(slices.Clone(l.n.Args), l.n.Outs...) }
 
-// rounded is a number rounded to a type of 16 bits: To gives that type, Round the value as float32.
-func rounded(how string, elem ir.Elem, x jen.Code) jen.Code {
-	if !elem.Narrow() {
-		return x
-	}
-	return jen.Qual(numPath, how+storage[elem]).Call(x)
-}
-
-// index is an operand's element as a function of the loops' variables.
-func (l *loop) index(t ir.Type) jen.Code {
+// offset is where the part of an operand begins that the loops before loop k have come to; nil: at its beginning.
+func (l *loop) offset(t ir.Type, k int) jen.Code {
 	stride := 1
-	var terms []jen.Code
-	for k := len(l.sizes) - 1; k >= 0; k-- {
-		if len(l.dims[k]) == 0 || !t.Has(l.dims[k][0]) {
+	var sum *jen.Statement
+	for i := len(l.sizes) - 1; i >= 0; i-- {
+		if len(l.dims[i]) == 0 || !t.Has(l.dims[i][0]) {
 			continue
 		}
-		v := jen.Id(loopVar(k))
-		if stride > 1 {
-			v = v.Op("*").Lit(stride)
+		if i < k {
+			term := jen.Id(loopVar(i)).Op("*").Lit(stride)
+			if sum != nil {
+				term = term.Op("+").Add(sum)
+			}
+			sum = term
 		}
-		terms = append(terms, v)
-		stride *= l.sizes[k]
+		stride *= l.sizes[i]
 	}
-	if len(terms) == 0 {
-		return jen.Lit(0)
-	}
-	slices.Reverse(terms)
-	sum := jen.Add(terms[0])
-	for _, x := range terms[1:] {
-		sum = sum.Op("+").Add(x)
+	if sum == nil {
+		return nil
 	}
 	return sum
 }
 
-// expressions are the element-wise ops as Go.
-var expressions = map[ir.Op]func(n *ir.Node, x []jen.Code) jen.Code{
-	ir.OpAdd: binary("+"), ir.OpSub: binary("-"), ir.OpMul: binary("*"),
-	ir.OpScale: func(n *ir.Node, x []jen.Code) jen.Code {
-		return jen.Id("float").Call(jen.Lit(n.Attr.Scale).Op("*").Add(x[0]))
-	},
-	ir.OpBroadcast: func(n *ir.Node, x []jen.Code) jen.Code { return x[0] },
-	ir.OpCast:      func(n *ir.Node, x []jen.Code) jen.Code { return x[0] },
-	ir.OpGelu:      function("Gelu"), ir.OpGeluErf: function("GeluErf"), ir.OpSilu: function("Silu"), ir.OpRelu: function("Relu"),
-	ir.OpGeluGrad: derivative("GeluGrad"), ir.OpGeluErfGrad: derivative("GeluErfGrad"),
-	ir.OpSiluGrad: derivative("SiluGrad"), ir.OpReluGrad: derivative("ReluGrad"),
-	ir.OpSoftcap: function("Softcap"), ir.OpSoftcapGrad: derivative("SoftcapGrad"),
+// A chainSpec is a cpu.Chain as it will be printed.
+type chainSpec struct {
+	Operands []chainOperand
+	Links    []chainLink
 }
 
-// binary rounds its result to the element type, so that no machine fuses it with the next operation.
-func binary(op string) func(*ir.Node, []jen.Code) jen.Code {
-	return func(n *ir.Node, x []jen.Code) jen.Code {
-		return jen.Id("float").Call(jen.Add(x[0]).Op(op).Add(x[1]))
+type chainOperand struct{ At, Elem string }
+
+type chainLink struct {
+	Do       string
+	To, A, B int
+	C        float64
+	Round    string
+}
+
+// chain describes the body: its operands by number, those that only it knows behind the others.
+func (l *loop) chain() (c chainSpec) {
+	number := map[*ir.Value]int{}
+	for i, v := range l.operands() {
+		number[v] = i
+		c.Operands = append(c.Operands, chainOperand{l.where(v.Type), storage[v.Type.Elem]})
 	}
-}
-
-func function(name string) func(*ir.Node, []jen.Code) jen.Code {
-	return func(n *ir.Node, x []jen.Code) jen.Code { return element(name, n, x[0]) }
-}
-
-// element calls a function of one element, and of the node's cap where it has one.
-func element(name string, n *ir.Node, x jen.Code) *jen.Statement {
-	args := []jen.Code{x}
-	if n.Attr.Softcap > 0 {
-		args = append(args, jen.Lit(n.Attr.Softcap))
+	for _, n := range l.body {
+		o := n.Outs[0]
+		if _, ok := number[o]; !ok {
+			number[o] = len(c.Operands)
+			c.Operands = append(c.Operands, chainOperand{At: "Temp"})
+		}
+		link := chainLink{To: number[o], A: number[n.Args[0]], Round: storage[o.Type.Elem]}
+		if len(n.Args) > 1 {
+			link.B = number[n.Args[1]]
+		}
+		link.Do, link.C = links[n.Op](n)
+		c.Links = append(c.Links, link)
 	}
-	return jen.Qual(cpuPath, name).Call(args...)
+	return c
 }
 
-// derivative multiplies the incoming gradient by the function's derivative.
-func derivative(name string) func(*ir.Node, []jen.Code) jen.Code {
-	return func(n *ir.Node, x []jen.Code) jen.Code {
-		return jen.Id("float").Call(jen.Add(x[0]).Op("*").Add(element(name, n, x[1])))
+// where says which of the chain's rows and columns move an operand.
+func (l *loop) where(t ir.Type) string {
+	has := func(k int) bool { return k >= 0 && len(l.dims[k]) > 0 && t.Has(l.dims[k][0]) }
+	last := len(l.sizes) - 1
+	switch cols, rows := has(last), has(last-1); {
+	case cols && (rows || last == 0):
+		return "Whole"
+	case cols:
+		return "PerCol"
+	case rows:
+		return "PerRow"
 	}
+	return "One"
+}
+
+// links are the element-wise ops as package cpu names them, with the number that they take.
+var links = map[ir.Op]func(n *ir.Node) (do string, c float64){
+	ir.OpBroadcast: plain("Copy"), ir.OpCast: plain("Copy"), ir.OpAdd: plain("Add"), ir.OpSub: plain("Sub"), ir.OpMul: plain("Mul"),
+	ir.OpScale: func(n *ir.Node) (string, float64) { return "Scale", n.Attr.Scale },
+	ir.OpGelu:  plain("Gelu"), ir.OpGeluErf: plain("GeluErf"), ir.OpSilu: plain("Silu"), ir.OpRelu: plain("Relu"),
+	ir.OpGeluGrad: plain("GeluGrad"), ir.OpGeluErfGrad: plain("GeluErfGrad"), ir.OpSiluGrad: plain("SiluGrad"), ir.OpReluGrad: plain("ReluGrad"),
+	ir.OpSoftcap:     func(n *ir.Node) (string, float64) { return "Softcap", n.Attr.Softcap },
+	ir.OpSoftcapGrad: func(n *ir.Node) (string, float64) { return "SoftcapGrad", n.Attr.Softcap },
+}
+
+func plain(do string) func(*ir.Node) (string, float64) {
+	return func(*ir.Node) (string, float64) { return do, 0 }
+}
+
+// chain is the name of the variable that has a chain; equal ones share it.
+func (g *generator) chain(c chainSpec) string {
+	i := slices.IndexFunc(g.chains, func(o chainSpec) bool { return reflect.DeepEqual(o, c) })
+	if i < 0 {
+		i = len(g.chains)
+		g.chains = append(g.chains, c)
+	}
+	return fmt.Sprintf("chain%d", i+1)
+}
+
+// chainTable declares the chains.
+func (g *generator) chainTable(f *jen.File) {
+	if len(g.chains) == 0 {
+		return
+	}
+	f.Comment("Element-wise groups, done strip by strip: operands by number, in the order of the calls.")
+	f.Var().DefsFunc(func(d *jen.Group) {
+		for i, c := range g.chains {
+			d.Id(fmt.Sprintf("chain%d", i+1)).Op("=").Qual(cpuPath, "Chain").Values(jen.Dict{
+				jen.Id("Operands"): jen.Index().Qual(cpuPath, "Operand").ValuesFunc(func(v *jen.Group) {
+					for _, o := range c.Operands {
+						v.Add(o.literal())
+					}
+				}),
+				jen.Id("Links"): jen.Index().Qual(cpuPath, "Link").CustomFunc(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, func(v *jen.Group) {
+					for _, l := range c.Links {
+						v.Add(l.literal())
+					}
+				}),
+			})
+		}
+	})
+}
+
+func (o chainOperand) literal() jen.Code {
+	at := jen.Id("At").Op(":").Qual(cpuPath, o.At)
+	if o.Elem == "" {
+		return jen.Values(at)
+	}
+	return jen.Values(at, jen.Id("Elem").Op(":").Qual(numPath, "Elem"+o.Elem))
+}
+
+func (l chainLink) literal() jen.Code {
+	return jen.ValuesFunc(func(v *jen.Group) {
+		v.Id("Do").Op(":").Qual(cpuPath, "Do"+l.Do)
+		for _, f := range []struct {
+			name string
+			n    int
+		}{{"To", l.To}, {"A", l.A}, {"B", l.B}} {
+			if f.n != 0 {
+				v.Id(f.name).Op(":").Lit(f.n)
+			}
+		}
+		if l.C != 0 {
+			v.Id("C").Op(":").Lit(l.C)
+		}
+		if l.Round != "" {
+			v.Id("Round").Op(":").Qual(numPath, "Elem"+l.Round)
+		}
+	})
 }

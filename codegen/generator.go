@@ -15,6 +15,7 @@ type generator struct {
 	groups map[string]int // atoms joined, to the index in groupList
 	list   [][]ir.Axis
 
+	chains   []chainSpec
 	patterns []ir.Layers // of local layers, as functions use them
 }
 
@@ -81,6 +82,7 @@ func (g *generator) file(f *jen.File) {
 	f.Comment("kern are the kernels of this machine.")
 	f.Var().Id("kern").Op("=").Qual(cpuPath, "Table").Index(jen.Id("float")).Call()
 	g.groupConsts(f)
+	g.chainTable(f)
 	f.Comment("Plan is the plan that this file carries out.")
 	f.Var().Id("Plan").Op("=").Add(literal(g.Plan))
 	f.Add(table)

@@ -73,17 +73,22 @@ func TestLocalLayers(t *testing.T) {
 	if n := strings.Count(string(src), "var layers2l1f = rt.Layers{true, true, false}"); n != 1 {
 		t.Errorf("the pattern is declared %d times", n)
 	}
+	for _, link := range []string{"C: 30.0}", "{Do: cpu.DoSoftcapGrad, "} {
+		if !strings.Contains(string(src), link) {
+			t.Errorf("no chain has %s", link)
+		}
+	}
 	for name, wants := range map[string][]string{
 		"blockForward": {
 			"rt.Pick(layers2l1f, b.Layer, 100.0, 10000.0), rt.Pick(layers2l1f, b.Layer, cpu.RopeScale{}, cpu.RopeScale{",
 			"kern.RMSNorm(qn, q0, gain, 32, 4, 1e-06, true)",
 			"rt.Pick(layers2l1f, b.Layer, 3, 0),", "Softcap:  50.0,", "Alibi:    true,",
 			"4, 2, 0, 10000.0, cpu.RopeScale{", "Exact:       true,", `Kind:        "yarn",`, "SeqLen:      8,",
-			"Factors:   []float64{1.0, 2.0},", ":= cpu.Softcap(o[i0], 30.0)",
+			"Factors:   []float64{1.0, 2.0},", "= softcap o {",
 		},
 		"blockBackward": {
 			"rt.Pick(layers2l1f, b.Layer, 100.0, 10000.0), rt.Pick(layers2l1f, b.Layer, cpu.RopeScale{}, cpu.RopeScale{",
-			"kern.RMSNormDX(", ", 32, 4, 1e-06, true)", "rt.Pick(layers2l1f, b.Layer, 3, 0),", "cpu.SoftcapGrad(o[i0], 30.0)",
+			"kern.RMSNormDX(", ", 32, 4, 1e-06, true)", "rt.Pick(layers2l1f, b.Layer, 3, 0),", "= softcap_grad ",
 		},
 	} {
 		text := textOf(t, src, name)

@@ -61,6 +61,7 @@ func Use(isa ISA) {
 	table32, table64 = portable[float32](), portable[float64]()
 	engine32, engine64 = nil, nil
 	vec.Use(nil)
+	useElements(nil)
 	for i := AVX2; i <= isa; i++ {
 		faster[i](&table32, &table64)
 	}

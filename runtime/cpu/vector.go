@@ -11,6 +11,7 @@ import (
 // depends on it alone, and sums have a fixed order: the number of threads changes no bit.
 func useVectors(t *Kernels[float32], loops *vec.Kernels) {
 	vec.Use(loops)
+	useElements(loops)
 	v := vectors{loops}
 	t.SumRows, t.SumCols, t.SumSquares, t.Add = v.sumRows, v.sumCols, v.sumSquares, v.add
 	t.LayerNorm, t.LayerNormDX, t.LayerNormDGain = v.layerNorm, v.layerNormDX, v.layerNormDGain

@@ -91,3 +91,46 @@ func Convert[D, S Stored](dst []D, src []S) {
 		dst, src = dst[n:], src[n:]
 	}
 }
+
+// Elem names how a number is stored where a table says it.
+type Elem uint8
+
+const (
+	Native   Elem = iota // as it is computed with
+	ElemBF16             // as BF16
+	ElemF16              // as F16
+)
+
+// halves are patterns as numbers of 16 bits.
+func halves[H Half](x []uint16) []H {
+	return unsafe.Slice((*H)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
+
+// LoadBits is Load from patterns of 16 bits.
+func LoadBits[F float32 | float64](dst []F, src []uint16, e Elem) {
+	if e == ElemBF16 {
+		Load(dst, halves[BF16](src))
+	} else {
+		Load(dst, halves[F16](src))
+	}
+}
+
+// StoreBits is Store to patterns of 16 bits.
+func StoreBits[F float32 | float64](dst []uint16, src []F, e Elem) {
+	if e == ElemBF16 {
+		Store(halves[BF16](dst), src)
+	} else {
+		Store(halves[F16](dst), src)
+	}
+}
+
+// Round rounds x to the numbers that e holds, in place.
+func Round[F float32 | float64](x []F, e Elem) {
+	var b [256]uint16
+	for e != Native && len(x) > 0 {
+		n := min(len(x), len(b))
+		StoreBits(b[:n], x[:n], e)
+		LoadBits(x[:n], b[:n], e)
+		x = x[n:]
+	}
+}

@@ -26,6 +26,58 @@ const (
 	groupDp = 0
 )
 
+// Element-wise groups, done strip by strip: operands by number, in the order of the calls.
+var (
+	chain1 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoAdd, To: 2, B: 1},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
+	}
+	chain2 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoSilu, To: 2},
+			{Do: cpu.DoMul, To: 3, A: 2, B: 1},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
+	}
+	chain3 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoMul, To: 2, B: 1},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
+	}
+	chain4 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoMul, To: 4, B: 1},
+			{Do: cpu.DoSiluGrad, To: 3, A: 4, B: 2},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+	chain5 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoAdd, To: 4, B: 1},
+			{Do: cpu.DoAdd, To: 3, A: 4, B: 2},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+	chain6 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoSub, To: 4, B: 1},
+			{Do: cpu.DoMul, To: 3, A: 4, B: 2},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+	chain7 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoCopy, To: 4},
+			{Do: cpu.DoMul, To: 2, A: 4, B: 1},
+			{Do: cpu.DoScale, To: 3, A: 2, C: -1.0},
+		},
+		Operands: []cpu.Operand{{At: cpu.One}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+)
+
 // Plan is the plan that this file carries out.
 var Plan = rt.Plan{
 	AxisOrder: []string{"tp", "dp"},
@@ -632,9 +684,7 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(o, attn, attnO, 256, 32, 32, false, false, false)
 	// h = add x, o : f32[batch=64@dp,seq=8,hidden=32] !norm
 	h := rt.View[float](r, b.Slot+167936, 8192)
-	for i0 := range 8192 {
-		h[i0] = float(x[i0] + o[i0])
-	}
+	kern.Chain(&chain1, 1, 8192, x, o, h)
 	// ln2 = rms_norm h, ln2.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm
 	ln2 := rt.View[float](r, b.Slot+200704, 8192)
 	kern.RMSNorm(ln2, h, ln2Gain, 256, 32, 1e-06, false)
@@ -647,20 +697,15 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	// act, gated = fused gate, up : f32[batch=64@dp,seq=8,ffn=64], f32[batch=64@dp,seq=8,ffn=64] !mlp
 	act := rt.View[float](r, b.Slot+364544, 16384)
 	gated := rt.View[float](r, b.Slot+430080, 16384)
-	for i0 := range 16384 {
-		vAct := cpu.Silu(gate[i0])
-		act[i0] = vAct
-		vGated := float(vAct * up[i0])
-		gated[i0] = vGated
-	}
+	// act = silu gate : f32[batch=64@dp,seq=8,ffn=64] !mlp
+	// gated = mul act, up : f32[batch=64@dp,seq=8,ffn=64] !mlp
+	kern.Chain(&chain2, 1, 16384, gate, up, act, gated)
 	// down = matmul gated, mlp.down : f32[batch=64@dp,seq=8,hidden=32] !mlp
 	down := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(down, gated, mlpDown, 256, 32, 64, false, false, false)
 	// y = add h, down : f32[batch=64@dp,seq=8,hidden=32] !norm
 	y := rt.View[float](r, b.Out, 8192)
-	for i0 := range 8192 {
-		y[i0] = float(h[i0] + down[i0])
-	}
+	kern.Chain(&chain1, 1, 8192, h, down, y)
 }
 
 // blockBackward is block.backward, of which the model has 1.
@@ -696,9 +741,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dDown_2, gated, dY, 64, 32, 256, true, false, true)
 	// d.gated_2 = mul d.down, act : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
 	dGated_2 := rt.View[float](r, b.Work+65536, 16384)
-	for i0 := range 16384 {
-		dGated_2[i0] = float(dDown[i0] * act[i0])
-	}
+	kern.Chain(&chain3, 1, 16384, dDown, act, dGated_2)
 	// d.up = matmul d.gated_2, mlp.up : f32[batch=64@dp,seq=8,hidden=32] !mlp <- up
 	dUp := rt.View[float](r, b.Work+131072, 8192)
 	kern.MatMul(dUp, dGated_2, mlpUp, 256, 32, 64, false, true, false)
@@ -707,11 +750,9 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dUp_2, ln2, dGated_2, 32, 64, 256, true, false, true)
 	// d.act = fused d.down, up, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
 	dAct := rt.View[float](r, b.Work+65536, 16384)
-	for i0 := range 16384 {
-		vDGated := float(dDown[i0] * up[i0])
-		vDAct := float(vDGated * cpu.SiluGrad(gate[i0]))
-		dAct[i0] = vDAct
-	}
+	// d.gated = mul d.down, up : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
+	// d.act = silu_grad d.gated, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
+	kern.Chain(&chain4, 1, 16384, dDown, up, gate, dAct)
 	// d.gate = matmul d.act, mlp.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- gate
 	dGate := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(dGate, dAct, mlpGate, 256, 32, 64, false, true, false)
@@ -720,9 +761,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dGate_2, ln2, dAct, 32, 64, 256, true, false, true)
 	// d.ln2 = add d.up, d.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- ln2
 	dLn2 := rt.View[float](r, b.Work+32768, 8192)
-	for i0 := range 8192 {
-		dLn2[i0] = float(dUp[i0] + dGate[i0])
-	}
+	kern.Chain(&chain1, 1, 8192, dUp, dGate, dLn2)
 	// d.ln2_2 = rms_norm_dgain d.ln2, h {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln2
 	dLn2_2 := rt.View[float](r, b.Grads[0]+24576, 32)
 	kern.RMSNormDGain(dLn2_2, dLn2, h, 256, 32, 1e-06, true)
@@ -731,9 +770,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.RMSNormDX(dLn2_3, dLn2, h, ln2Gain, 256, 32, 1e-06, false)
 	// d.h = add d.y, d.ln2_3 : f32[batch=64@dp,seq=8,hidden=32] !norm <- h
 	dH := rt.View[float](r, b.Work+32768, 8192)
-	for i0 := range 8192 {
-		dH[i0] = float(dY[i0] + dLn2_3[i0])
-	}
+	kern.Chain(&chain1, 1, 8192, dY, dLn2_3, dH)
 	// d.o = matmul d.h, attn.o : f32[batch=64@dp,seq=8,head=4,v_dim=8] !attention <- o
 	dO := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(dO, dH, attnO, 256, 32, 32, false, true, false)
@@ -789,11 +826,9 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dQ_2, ln1, dQRot, 32, 32, 256, true, false, true)
 	// d.ln1_2 = fused d.v, d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
 	dLn1_2 := rt.View[float](r, b.Work+131072, 8192)
-	for i0 := range 8192 {
-		vDLn1 := float(dV[i0] + dK[i0])
-		vDLn1_2 := float(vDLn1 + dQ[i0])
-		dLn1_2[i0] = vDLn1_2
-	}
+	// d.ln1 = add d.v, d.k : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
+	// d.ln1_2 = add d.ln1, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
+	kern.Chain(&chain5, 1, 8192, dV, dK, dQ, dLn1_2)
 	// d.ln1_3 = rms_norm_dgain d.ln1_2, x {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln1
 	dLn1_3 := rt.View[float](r, b.Grads[0]+41088, 32)
 	kern.RMSNormDGain(dLn1_3, dLn1_2, x, 256, 32, 1e-06, true)
@@ -802,9 +837,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.RMSNormDX(dLn1_4, dLn1_2, x, ln1Gain, 256, 32, 1e-06, false)
 	// d.x = add d.h, d.ln1_4 : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
 	dX := rt.View[float](r, b.DX, 8192)
-	for i0 := range 8192 {
-		dX[i0] = float(dH[i0] + dLn1_4[i0])
-	}
+	kern.Chain(&chain1, 1, 8192, dH, dLn1_4, dX)
 }
 
 // headForward is head.forward, of which the model has 1.
@@ -828,11 +861,9 @@ func headForward(r *rt.Rank, b *rt.Block) {
 	kern.Pick(label, logits, labels, 256, 12, 0, 12)
 	// counted = fused lse, label, mask : f32[batch=64@dp,seq=8] !vocab
 	counted := rt.View[float](r, b.Work+1024, 256)
-	for i0 := range 256 {
-		vCe := float(lse[i0] - label[i0])
-		vCounted := float(vCe * mask[i0])
-		counted[i0] = vCounted
-	}
+	// ce = sub lse, label : f32[batch=64@dp,seq=8] !vocab
+	// counted = mul ce, mask : f32[batch=64@dp,seq=8] !vocab
+	kern.Chain(&chain6, 1, 256, lse, label, mask, counted)
 	// loss = reduce_sum counted : f32[] sum@dp !vocab
 	loss := rt.View[float](r, b.Work, 1)
 	kern.SumCols(loss, counted, 1, 256, false)
@@ -856,13 +887,10 @@ func headBackward(r *rt.Rank, b *rt.Block) {
 	// d.counted, d.ce = fused d.loss, mask : f32[batch=64@dp,seq=8], f32[batch=64@dp,seq=8] !vocab <- ce
 	dCounted := rt.View[float](r, b.Work+64, 256)
 	dCe := rt.View[float](r, b.Work+1088, 256)
-	for i0 := range 256 {
-		vDLoss_2 := dLoss[0]
-		vDCounted := float(vDLoss_2 * mask[i0])
-		dCounted[i0] = vDCounted
-		vDCe := float(-1.0 * vDCounted)
-		dCe[i0] = vDCe
-	}
+	// d.loss_2 = broadcast d.loss : f32[batch=64@dp,seq=8] !vocab <- loss
+	// d.counted = mul d.loss_2, mask : f32[batch=64@dp,seq=8] !vocab <- counted
+	// d.ce = scale d.counted {scale=-1} : f32[batch=64@dp,seq=8] !vocab <- ce
+	kern.Chain(&chain7, 1, 256, dLoss, mask, dCounted, dCe)
 	// d.label = pick_grad d.ce, labels : f32[batch=64@dp,seq=8,vocab=12] !vocab <- label
 	dLabel := rt.View[float](r, b.Work+2112, 3072)
 	kern.PickGrad(dLabel, dCe, labels, 256, 12, 0, 12)
@@ -871,9 +899,7 @@ func headBackward(r *rt.Rank, b *rt.Block) {
 	kern.LogSumExpGrad(dLse, dCounted, logits, lse, 256, 12, 12)
 	// d.logits = add d.label, d.lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
 	dLogits := rt.View[float](r, b.Work+26688, 3072)
-	for i0 := range 3072 {
-		dLogits[i0] = float(dLabel[i0] + dLse[i0])
-	}
+	kern.Chain(&chain1, 1, 3072, dLabel, dLse, dLogits)
 	// d.logits_2 = matmul d.logits, lm_head : f32[batch=64@dp,seq=8,hidden=32] !vocab <- logits
 	dLogits_2 := rt.View[float](r, b.Work+38976, 8192)
 	kern.MatMul(dLogits_2, dLogits, lmHead, 256, 32, 12, false, false, false)

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+var (
+	only      = flag.String("models", "nano,mid,gpt2", "models, of nano, mid, gpt2, llama")
+	threads   = flag.Int("threads", 1, "threads of both sides, all ranks together")
+	ranks     = flag.Int("ranks", 1, "data parallel ranks; the peer's are processes over Gloo")
+	precision = flag.String("precision", "f32", "f32 or bf16 (the peer's autocast)")
+	rounds    = flag.Int("rounds", 3, "turns of each side")
+	steps     = flag.Int("steps", 0, "steps of a turn; 0: about two seconds' worth")
+	mode      = flag.String("peer", "eager", "eager, compile, or none")
+	python    = flag.String("python", "python3", "a Python that has PyTorch 2 (and transformers, for llama)")
+	isa       = flag.String("cpu-isa", "auto", "instructions of ours")
+	keep      = flag.String("keep", "", "folder for jobs and binaries, to look at; else they are removed")
+)
+
+func main() {
+	flag.Parse()
+	if err := measure(); err != nil {
+		fmt.Fprintln(os.Stderr, "step:", err)
+		os.Exit(1)
+	}
+}
+
+func measure() error {
+	dir := *keep
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "planc-step"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	}
+	if dir, err := filepath.Abs(dir); err != nil || os.MkdirAll(dir, 0o777) != nil {
+		return fmt.Errorf("no folder %s (%v)", dir, err)
+	}
+	limit, err := limitOf(*threads)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s\n", runtime.GOARCH, *threads, *ranks, *precision, limit)
+	fmt.Printf("%-6s %9s %9s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "ours ms", "share", "ours min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
+	for _, m := range models {
+		if !slices.Contains(strings.Split(*only, ","), m.name) {
+			continue
+		}
+		m.precision, m.ranks = *precision, *ranks
+		if m.vocab == 0 {
+			m.vocab = 256
+		}
+		r, err := compare(dir, m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		r.print(m, limit)
+	}
+	return nil
+}
+
+// limitOf is what bench/gemm measures: the multiply-adds that the threads do from registers, in GFLOP/s.
+func limitOf(threads int) (limit float64, err error) {
+	out, err := exec.Command("go", "run", "./bench/gemm", "-alone", "-only", "nothing", "-threads", fmt.Sprint(threads)).CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("bench/gemm: %w\n%s", err, out)
+	}
+	_, text, ok := strings.Cut(string(out), "limit ")
+	if !ok {
+		return 0, fmt.Errorf("bench/gemm names no limit: %s", out)
+	}
+	_, err = fmt.Sscanf(text, "%f", &limit)
+	return limit, err
+}
+
+// result is seconds of steps, ours and the peer's, over all rounds; peak resident bytes of both, the peer's less those
+// of an idle process; seconds from our start to the end of the first step.
+type result struct {
+	ours, peer       []float64
+	rss, peerRSS     int64
+	first            float64
+	oursAll, peerAll []float64 // medians of the rounds
+}
+
+func (r *result) print(m model, limit float64) {
+	floor := m.flops() / limit / 1e9
+	ours := median(r.ours)
+	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours, 100*floor/ours, 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
+	if len(r.peer) == 0 {
+		fmt.Printf(" %9s %9s %5dM %9s %7.3f\n", "-", "-", r.rss>>20, "-", r.first)
+		return
+	}
+	peer := median(r.peer)
+	fmt.Printf(" %9.2f %8.2fx %5dM %8dM %7.3f  ratios of the rounds", 1e3*peer, peer/ours, r.rss>>20, r.peerRSS>>20, r.first)
+	for i := range r.oursAll {
+		fmt.Printf(" %.2f", r.peerAll[i]/r.oursAll[i])
+	}
+	fmt.Println()
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
