@@ -22,7 +22,7 @@ type goalDoc struct {
 	Less       int      `json:"less"`         // the next smaller number with a plan that fits; 0 if none
 	LessPerS   float64  `json:"less_tokens_per_s"`
 	PerDay     *float64 `json:"cost_per_day"`
-	PerToken   *float64 `json:"joules_per_token,omitempty"` // of the GPUs at full load
+	PerToken   *float64 `json:"joules_per_token"` // of the devices at full load, where the objective is energy
 }
 
 // needs are the figures of a cluster that objectives add up.
