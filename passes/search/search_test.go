@@ -14,7 +14,7 @@ import (
 func TestSearchIsDeterministic(t *testing.T) {
 	p := gpt3(t, 16)
 	a, b := must(t, p), must(t, p)
-	a.searcher, b.searcher = nil, nil // whose tables are keyed by where they lie in memory
+	a.searcher, b.searcher = nil, nil // what was found out on the way, in maps by address
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("two searches differ:\n%+v\n%+v", a, b)
 	}
