@@ -73,7 +73,7 @@ func wrongCounts(p *ir.Plan, s *setting) string {
 	case sum != s.Layers: // whatever pp and vpp may be
 		return fmt.Sprintf("adds up to %d", sum)
 	case len(ns) != p.PP*p.VPP:
-		return fmt.Sprintf("is %d of the chunks", len(ns))
+		return fmt.Sprintf("has %d counts", len(ns))
 	}
 	return ""
 }
