@@ -3,6 +3,8 @@ package search
 import (
 	"cmp"
 	"container/heap"
+	"maps"
+	"math"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -36,6 +38,8 @@ type Result struct {
 	Counts       Counts
 	Alternatives []Alternative // the best plan for each other value of each choice, the fastest first, then those that do not fit
 	Choices      []Choice
+
+	searcher *searcher // that found it
 }
 
 // caches hold what questions about one model, precision and kind of device share.
@@ -51,6 +55,18 @@ type caches struct {
 
 func newCaches() *caches {
 	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}}
+}
+
+// copied are caches of their own that begin with what these hold, which nobody changes any more.
+func (c *caches) copied() *caches {
+	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables)}
+	for k, b := range c.bases {
+		mine := *b
+		mine.byMicro = maps.Clone(b.byMicro)
+		own.bases[k] = &mine
+	}
+	return own
 }
 
 // searcher holds what one question's searches share.
@@ -117,13 +133,14 @@ func Search(p *Problem) (*Result, error) {
 	if !found {
 		return nil, s.noPlan(sp, counts)
 	}
-	r := &Result{Best: best, Counts: counts}
+	r := &Result{Best: best, Counts: counts, searcher: s}
 	s.explain(sp, r)
 	return r, nil
 }
 
 // keep restricts a search: what it does not hold of is passed over. A nil function holds of all.
 type keep struct {
+	limit  costmodel.Seconds // above 0: plans that take longer are of no interest
 	family func(*family) bool
 	branch func(*branch) bool
 	member func(*member) bool
@@ -192,7 +209,11 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	h := &hunt{s: s, sp: sp, keep: k}
 	h.n.Space = sp.size
 	h.start()
-	for h.queue.Len() > 0 && (len(h.fits) == 0 || h.queue[0].floor <= h.fastest*(1+tie)) {
+	h.fastest = costmodel.Seconds(math.Inf(1))
+	if k.limit > 0 {
+		h.fastest = k.limit
+	}
+	for h.queue.Len() > 0 && h.queue[0].floor <= h.fastest*(1+tie) {
 		switch e := heap.Pop(&h.queue).(entry); {
 		case e.member != nil:
 			h.price(e.member)
@@ -264,9 +285,7 @@ func (h *hunt) price(m *member) {
 	p := h.s.price(&best)
 	h.n.Simulated++
 	h.n.Priced++
-	if len(h.fits) == 0 || p.time < h.fastest {
-		h.fastest = p.time
-	}
+	h.fastest = min(h.fastest, p.time)
 	h.fits = append(h.fits, fit{best, m.place, p.time})
 }
 

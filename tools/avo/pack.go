@@ -11,8 +11,7 @@ import (
 // pack512 copies operands of a product into panels, with AVX-512.
 func pack512(c *build.Context) {
 	packRows(c)
-	packColumns(c, 16) // half of a panel of b
-	packColumns(c, 12) // a panel of a
+	packColumns(c)
 }
 
 // packRows copies rows of up to 32 words of 4 bytes.
@@ -32,24 +31,32 @@ func packRows(c *build.Context) {
 		c.SHRQ(operand.U8(16), bits)
 		c.KMOVW(bits.As32(), []reg.OpmaskPhysical{reg.K2, reg.K4}[i])
 	}
-	c.Label("row")
-	for half, k := range []reg.OpmaskPhysical{reg.K1, reg.K2} {
-		c.VMOVUPS_Z(operand.Mem{Base: src.(reg.Register), Disp: 64 * half}, k, zmm[half])
+	room := c.Load(c.Param("room"), c.GP64())
+	c.CMPQ(room, operand.U8(16))
+	c.JLE(operand.LabelRef("row1"))
+	for _, halves := range []int{2, 1} { // of a panel of b, and of a
+		label := fmt.Sprint("row", halves)
+		c.Label(label)
+		for half := range halves {
+			from := operand.Mem{Base: src.(reg.Register), Disp: 64 * half}
+			c.VMOVUPS_Z(from, []reg.OpmaskPhysical{reg.K1, reg.K2}[half], zmm[half])
+		}
+		for half := range halves {
+			to := operand.Mem{Base: dst.(reg.Register), Disp: 64 * half}
+			c.VMOVUPS(zmm[half], []reg.OpmaskPhysical{reg.K3, reg.K4}[half], to)
+		}
+		c.ADDQ(ld, src)
+		c.ADDQ(step, dst)
+		c.DECQ(rows)
+		c.JNZ(operand.LabelRef(label))
+		c.VZEROUPPER()
+		c.RET()
 	}
-	for half, k := range []reg.OpmaskPhysical{reg.K3, reg.K4} {
-		c.VMOVUPS(zmm[half], k, operand.Mem{Base: dst.(reg.Register), Disp: 64 * half})
-	}
-	c.ADDQ(ld, src)
-	c.ADDQ(step, dst)
-	c.DECQ(rows)
-	c.JNZ(operand.LabelRef("row"))
-	c.VZEROUPPER()
-	c.RET()
 }
 
-// packColumns transposes so many rows, 16 columns of them at a time.
-func packColumns(c *build.Context, rows int) {
-	name := fmt.Sprintf("pack%dColumnsAVX512", rows)
+// packColumns transposes 16 rows, 16 columns of them at a time.
+func packColumns(c *build.Context) {
+	const rows, name = 16, "packColumnsAVX512"
 	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" is", "",
 		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "", "step and ld are in bytes; n > 0.")
 	c.Pragma("noescape")
@@ -59,11 +66,6 @@ func packColumns(c *build.Context, rows int) {
 	full := c.GP64()
 	c.MOVQ(operand.U32(0xffff), full)
 	c.KMOVW(full.As32(), reg.K1)
-	c.MOVQ(operand.U32(1<<rows-1), full)
-	c.KMOVW(full.As32(), reg.K2)
-	for j := rows; j < 16; j++ {
-		c.VPXORQ(zmm[j], zmm[j], zmm[j])
-	}
 	c.Label("block")
 	c.CMPQ(n, operand.U8(16))
 	c.JGE(operand.LabelRef("whole"))
@@ -81,7 +83,7 @@ func packColumns(c *build.Context, rows int) {
 	}
 	out := transpose16(c)
 	for p, v := range out {
-		c.VMOVUPS(v, reg.K2, operand.Mem{Base: dst})
+		c.VMOVUPS(v, operand.Mem{Base: dst})
 		if p < 15 {
 			c.CMPQ(n, operand.U8(p+1))
 			c.JE(operand.LabelRef("done"))
