@@ -12,12 +12,18 @@ func placesFor(f *ir.Func, plan ir.Plan) {
 		if n.Op != ir.OpDispatch || !n.Attr.Round {
 			continue
 		}
-		seq, _ := n.Args[1].Type.Extent(ir.Seq)
-		choices, _ := n.Args[1].Type.Extent(ir.Choice)
-		experts, _ := n.Outs[0].Type.Extent(ir.Expert)
-		Resize(f, ir.SlotDim, plan.ExpertSlots(seq.Size, experts.Size, choices.Size))
+		Resize(f, ir.SlotDim, Places(n, plan, plan.MicroBatch*plan.DP))
 		return
 	}
+}
+
+// Places is how many places each expert has in a dispatch, where a micro-batch of all replicas has so many sequences.
+func Places(n *ir.Node, plan ir.Plan, sequences int) int {
+	plan.MicroBatch = sequences / plan.DP
+	seq, _ := n.Args[1].Type.Extent(ir.Seq)
+	choices, _ := n.Args[1].Type.Extent(ir.Choice)
+	experts, _ := n.Outs[0].Type.Extent(ir.Expert)
+	return plan.ExpertSlots(seq.Size, experts.Size, choices.Size)
 }
 
 // Ops of a function that are marked Round are one loop: it is run once for each round that the tokens need, each time with
