@@ -6,6 +6,19 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
+// keepRegions drops the maps of the experts' regions from programs that have none.
+func keepRegions(p *ir.Program) {
+	for _, s := range p.Model.Segments {
+		for _, n := range s.Forward.Nodes {
+			if n.Region == ir.Dispatch || n.Region == ir.Experts {
+				return
+			}
+		}
+	}
+	delete(p.Layouts, ir.Dispatch)
+	delete(p.Layouts, ir.Experts)
+}
+
 // placesFor sets how many places the experts of a function have for the tokens of a micro-batch.
 func placesFor(f *ir.Func, plan ir.Plan) {
 	for _, n := range f.Nodes {
