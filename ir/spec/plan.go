@@ -18,7 +18,7 @@ type Pins struct {
 	PP              Pin[int]     `yaml:"pp" min:"1" doc:"pipeline stages" absent:"searched" eg:"1"`
 	CP              Pin[int]     `yaml:"cp" min:"1" now:"1" doc:"context parallelism" absent:"searched" eg:"1"`
 	EP              Pin[int]     `yaml:"ep" min:"1" now:"1" doc:"expert parallelism" absent:"searched" eg:"1"`
-	ETP             Pin[int]     `yaml:"etp" min:"1" doc:"tensor parallelism inside experts" absent:"searched" eg:"1"`
+	ETP             Pin[int]     `yaml:"etp" min:"1" now:"1" doc:"tensor parallelism inside experts" absent:"searched" eg:"1"`
 	EPAxis          string       `yaml:"ep_axis" enum:"own" now:"-" doc:"own: gpus = dp·tp·pp·cp·ep" absent:"experts regroup dp·cp·tp" eg:"own"`
 	VPP             Pin[int]     `yaml:"vpp" min:"1" doc:"chunks of a stage" absent:"searched" eg:"1"`
 	SP              Pin[bool]    `yaml:"sp" doc:"sequence parallelism over tp" absent:"searched" eg:"true"`
