@@ -116,17 +116,18 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	},
 	ir.OpReduceScatter: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Outs[0].Type, n.Attr.Dim)
-		e.call(rt("ReduceScatter"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], outer, size*inner)
+		e.moves("ReduceScatter", n, outer, size*inner)
 	},
 	ir.OpSlice: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Outs[0].Type, n.Attr.Dim)
-		e.call(rt("Slice"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], outer, size*inner)
+		e.moves("Slice", n, outer, size*inner)
 	},
 	ir.OpAllGather: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
 		_, total, _ := e.around(n.Outs[0].Type, n.Attr.Dim)
-		e.call(rt("AllGather"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], outer, size*inner, total*inner)
+		e.moves("AllGather", n, outer, size*inner, total*inner)
 	},
+	ir.OpAllToAll: emitAllToAll,
 }
 
 func emitNormDGain(kernel string) func(*emitter, *ir.Node) {

@@ -24,6 +24,7 @@ type Layers struct {
 // Chunk is a run of layers on one stage, in times.
 type Chunk struct {
 	Runs   []Layers
+	From   int     // what the layers of the first run's segment are further on in the model than Runs says
 	Split  bool    // backward is: gradients of parameters come with its second part
 	Apart  bool    // the stage has other chunks: what runs before a pass is of other layers
 	Output Seconds // sending what it hands on, to the chunk after it

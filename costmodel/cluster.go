@@ -9,6 +9,7 @@ import (
 // nodes and devices that the job asks for.
 type Cluster struct {
 	Name     string            `yaml:"-"` // of the catalogue row or the file
+	Base     string            `yaml:"base" doc:"a cluster of the catalogue: this file says only what differs"`
 	GPU      GPU               `yaml:"gpu" doc:"one device"`
 	Node     Node              `yaml:"node" doc:"the devices that share a host"`
 	Nodes    int               `yaml:"nodes" min:"1" max:"1e6" doc:"how many; 1 if absent"`
@@ -70,15 +71,6 @@ type Tier struct {
 	LatencyUS        float64        `yaml:"latency_us" min:"0" doc:"microseconds from end to end"`
 	Rails            bool           `yaml:"rails" doc:"NIC i of each node is on switch i"`
 	Oversubscription float64        `yaml:"oversubscription" min:"1" doc:"bandwidth below it over bandwidth above it; 1 if absent"`
-}
-
-// Measured names what planc calibrate wrote.
-type Measured struct {
-	By                string  `yaml:"by" doc:"who or what measured, when"`
-	LinkEfficiency    float64 `yaml:"link_efficiency" over:"0" max:"1.5" doc:"of node.link.bandwidth that collectives reach; absent: docs/communication.md"`
-	NetworkEfficiency float64 `yaml:"network_efficiency" over:"0" max:"1.5" doc:"of a NIC's bandwidth that collectives reach; absent: docs/communication.md"`
-	Collectives       string  `yaml:"collectives" doc:"CSV of sizes and times"`
-	GEMM              string  `yaml:"gemm" doc:"CSV of shapes and times"`
 }
 
 // Devices is the number of devices of the whole cluster.

@@ -65,6 +65,27 @@ func TestCatalogueIsSound(t *testing.T) {
 	}
 }
 
+// A row of a GPU says all that a plan may ask for: so any number of nodes works, and so does energy.
+func TestCatalogueIsWhole(t *testing.T) {
+	for _, name := range ClusterNames() {
+		if name == "cpu" {
+			continue
+		}
+		c, err := Resolve(Ref{Node: name, Nodes: 1000}, nil, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		n := c.Network[0]
+		if n.LatencyUS == 0 || n.Bandwidth == 0 || n.NICs == 0 || c.GPU.Watts == 0 || c.Node.Host.Bandwidth == 0 || c.Node.Host.MemoryGiB == 0 || c.Node.Host.Cores == 0 {
+			t.Errorf("%s is not whole: %+v", name, c)
+		}
+		if c.Node.Devices > 1 && (c.Node.Link.LatencyUS == 0 || NCCL.link(c).Kind != c.Node.Link.Kind) {
+			t.Errorf("%s: the communication model knows no link like %+v", name, c.Node.Link)
+		}
+	}
+}
+
 // figures are the dotted names of the numbers of a cluster file that somebody must have found out.
 func figures(n *strict.Node, path string) []string {
 	var out []string
@@ -128,6 +149,26 @@ network: [{name: rail, nodes: 32, nics: 8, bandwidth: 400Gb/s, latency_us: 5, ra
 
 func lab(string) ([]byte, error) { return []byte(labFile), nil }
 
+// A file may say only what differs from a row of the catalogue: figures of mappings one by one, lists as a whole.
+func TestBase(t *testing.T) {
+	read := func(string) ([]byte, error) {
+		return []byte("base: h100\ngpu: {watts: 500, peak_tflops: {bf16: 900}}\nnode: {link: {bandwidth: 400GB/s}}\nnetwork: [{name: net, nics: 2, bandwidth: 200Gb/s}]\n"), nil
+	}
+	got, err := Resolve(Ref{Node: "ours.yaml", Nodes: 3}, nil, read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Resolve(Ref{Node: "dgx-h100", Nodes: 3}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Name, want.Base, want.GPU.Watts, want.GPU.PeakTFLOPS["bf16"], want.Node.Link.Bandwidth = "ours", "h100", 500, 900, 400e9
+	want.Network = []Tier{{Name: "net", Nodes: 3, NICs: 2, Bandwidth: 25e9, Oversubscription: 1}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
 func TestTiersInherit(t *testing.T) {
 	c, err := Resolve(Ref{Node: "lab.yaml"}, nil, lab)
 	if err != nil {
@@ -189,7 +230,9 @@ func TestWrongClusterFiles(t *testing.T) {
 			"c.yaml:1:1: gpu.peak_tflops is missing; it is written as {bf16: 989, f32: 67} [Missing]\n" +
 			"c.yaml:1:1: node.link.kind is missing; it is written as nvswitch [Missing]\n" +
 			"c.yaml:1:1: node.link.bandwidth is missing; it is written as 450GB/s [Missing]",
-		"": "c.yaml:1:1: the file is empty [Empty]",
+		"":                               "c.yaml:1:1: the file is empty [Empty]",
+		"base: dgx-h10":                  "c.yaml:1:7: there is no cluster dgx-h10 in the catalogue, and it is not the path of a file; did you mean dgx-h100? [UnknownCluster]",
+		"base: dgx-h100\nnode: {lnk: 4}": "c.yaml:2:8: no key lnk in node; did you mean link? [UnknownKey]",
 	} {
 		if _, err := ParseCluster("c.yaml", []byte(in)); err == nil || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", in, err, want)
@@ -200,6 +243,7 @@ func TestWrongClusterFiles(t *testing.T) {
 func FuzzParseCluster(f *testing.F) {
 	f.Add(labFile)
 	f.Add("gpu: {peak_tflops: {f32: 1e400}}")
+	f.Add("base: b200\nnode: 7")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Resolve(Ref{Node: "lab.yaml", Nodes: 2}, nil, func(string) ([]byte, error) { return []byte(text), nil })
 		if (c == nil) == (err == nil) {

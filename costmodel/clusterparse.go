@@ -21,6 +21,9 @@ func ParseCluster(file string, data []byte) (*Cluster, error) {
 	if len(diags) > 0 && d.Root.Kind != strict.Map {
 		return nil, diags.Err()
 	}
+	if mistake := rebase(d); mistake != nil {
+		return nil, append(diags, *mistake)
+	}
 	c := &Cluster{Name: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), Nodes: 1}
 	diags = append(diags, d.Decode(c)...)
 	if len(diags) == 0 {
@@ -30,6 +33,39 @@ func ParseCluster(file string, data []byte) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// rebase puts the figures of a file that has a base over those of the catalogue's row.
+func rebase(d *strict.Doc) *ir.Diag {
+	base := d.Root.Get("base")
+	if base == nil || base.Kind != strict.String { // which decoding tells
+		return nil
+	}
+	name := strings.ToLower(base.Text)
+	name = canonical(or(gpuNodes[name], name))
+	data, err := ClusterFile(name)
+	if err != nil {
+		mistake := unknown(base.Text, base.Pos)
+		return &mistake
+	}
+	row, diags := strict.Parse(name+".yaml", data)
+	if len(diags) > 0 {
+		panic("costmodel: catalogue: " + diags.Err().Error())
+	}
+	d.Root = over(row.Root, d.Root)
+	return nil
+}
+
+// over is a mapping with another's fields over it; of mappings in both, the same. Lists are replaced.
+func over(below, above *strict.Node) *strict.Node {
+	m := below.Clone()
+	for _, f := range above.Fields {
+		if old := m.Get(f.Key); old != nil && old.Kind == strict.Map && f.Value.Kind == strict.Map {
+			f.Value = over(old, f.Value)
+		}
+		m.Put(f)
+	}
+	return m
 }
 
 // complete wants what a plan cannot be priced without.
@@ -76,8 +112,9 @@ func (c *Cluster) inherit() {
 	}
 }
 
-func or[T int | float64 | BytesPerSecond](v, otherwise T) T {
-	if v == 0 {
+func or[T int | float64 | BytesPerSecond | string](v, otherwise T) T {
+	var none T
+	if v == none {
 		return otherwise
 	}
 	return v

@@ -64,6 +64,7 @@ func Resolve(r Ref, at func(field string) ir.Pos, read func(string) ([]byte, err
 		return nil, err
 	}
 	c.inherit()
+	c.applyBandwidths(c.Measured)
 	c.share()
 	return c, nil
 }

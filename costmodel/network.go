@@ -42,6 +42,8 @@ func (c *Cluster) reach(p Placement) reach {
 	if host := c.Node.Host.Bandwidth; host > 0 { // NICs are reached as the host is
 		r.ring, r.spread = min(r.ring, host), min(r.spread, host)
 	}
+	slower := BytesPerSecond(factor(c.Measured.Network))
+	r.ring, r.spread = r.ring*slower, r.spread*slower
 	return r
 }
 

@@ -65,6 +65,14 @@ func ComputeName(e ir.Elem) string {
 // Device is what a device of the cluster reaches in a compute type; ok is false if it cannot compute in it. A CPU widens
 // numbers of 16 bits and computes in f32.
 func (c *Cluster) Device(e ir.Elem) (d Device, ok bool) {
+	if d, ok = c.predicted(e); ok {
+		d.applyRates(c.Measured)
+	}
+	return d, ok
+}
+
+// predicted is a device as the catalogue's efficiencies have it.
+func (c *Cluster) predicted(e ir.Elem) (d Device, ok bool) {
 	if c.IsCPU() {
 		e = e.Statistic()
 	}

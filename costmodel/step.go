@@ -25,7 +25,7 @@ type BucketCost struct {
 
 // Step is a step's schedule in times: the passes of all stages, reductions beside the last of them, the update.
 type Step struct {
-	Stages    []Stage
+	Stages    []Stage // chunks that share their Runs take as long
 	Timetable *ir.Timetable
 	Other     Seconds // token count, loss and norm collectives, the step's own costs
 	Overlap   bool    // collectives of buckets run beside compute
@@ -72,16 +72,19 @@ func (t Time) Total() Seconds {
 	return sum
 }
 
-// passKinds are the passes of a micro-batch.
-var passKinds = []ir.ActionKind{ir.Forward, ir.Backward, ir.Weigh}
+// passTimes are a chunk's passes over a micro-batch.
+type passTimes struct{ forward, backward, weights Pass }
+
+// all are the passes in their order.
+func (p *passTimes) all() [3]*Pass { return [3]*Pass{&p.forward, &p.backward, &p.weights} }
 
 // stepRun is a step as it is simulated.
 type stepRun struct {
 	*Step
-	passes [][]map[ir.ActionKind]Pass // of each stage's chunks
-	ends   []Seconds                  // when each stage has done its passes
-	last   [][]Seconds                // when the last pass of each stage's chunks that makes gradients of parameters begins
-	end    Seconds                    // of all passes
+	passes [][]*passTimes // of each stage's chunks
+	ends   []Seconds      // when each stage has done its passes
+	last   [][]Seconds    // when the last pass of each stage's chunks that makes gradients of parameters begins
+	end    Seconds        // of all passes
 }
 
 // Simulate runs the schedule and gives the seconds to parts. Passes are those of the stage that has most to do; what else
@@ -146,8 +149,7 @@ func (r *stepRun) busiest() Time {
 func (r *stepRun) work(stage int) Time {
 	t, n := Time{}, Seconds(r.Timetable.Micro)
 	for _, passes := range r.passes[stage] {
-		for _, k := range passKinds {
-			p := passes[k]
+		for _, p := range passes.all() {
 			t.Compute += n * p.Compute
 			t.Recompute += n * p.Recompute
 			t.TPComm += n * p.TPComm
@@ -160,14 +162,15 @@ func (r *stepRun) work(stage int) Time {
 // passed is the step with its passes' times.
 func (s *Step) passed() *stepRun {
 	r := &stepRun{Step: s}
+	done := map[*Layers]*passTimes{}
 	for i := range s.Stages {
-		var cs []map[ir.ActionKind]Pass
-		for j := range s.Stages[i].Chunks {
-			m := map[ir.ActionKind]Pass{}
-			for _, k := range passKinds {
-				m[k] = s.Stages[i].Chunks[j].Pass(k, s.Overlap)
+		cs := make([]*passTimes, len(s.Stages[i].Chunks))
+		for j := range cs {
+			c := &s.Stages[i].Chunks[j]
+			if cs[j] = done[&c.Runs[0]]; cs[j] == nil {
+				cs[j] = &passTimes{c.Pass(ir.Forward, s.Overlap), c.Pass(ir.Backward, s.Overlap), c.Pass(ir.Weigh, s.Overlap)}
+				done[&c.Runs[0]] = cs[j]
 			}
-			cs = append(cs, m)
 		}
 		r.passes = append(r.passes, cs)
 	}
@@ -194,7 +197,7 @@ func (r *stepRun) play(send bool) Seconds {
 
 // one is a step without a pipeline: its end is the sum of its passes.
 func (r *stepRun) one() {
-	f, b := r.passes[0][0][ir.Forward], r.passes[0][0][ir.Backward]
+	f, b := &r.passes[0][0].forward, &r.passes[0][0].backward
 	r.end = Seconds(r.Timetable.Micro) * (f.Total() + b.Total())
 	r.ends[0], r.last[0] = r.end, []Seconds{r.end - b.Total()}
 }
@@ -209,8 +212,7 @@ func (r *stepRun) chunkTimes(send bool) []ChunkTime {
 	for i, cs := range r.Timetable.Chunks {
 		for j, of := range cs {
 			p, c := r.passes[i][j], &r.Stages[i].Chunks[j]
-			total := func(k ir.ActionKind) Seconds { pass := p[k]; return pass.Total() }
-			out[of] = ChunkTime{Forward: total(ir.Forward), Backward: total(ir.Backward), Weights: total(ir.Weigh)}
+			out[of] = ChunkTime{Forward: p.forward.Total(), Backward: p.backward.Total(), Weights: p.weights.Total()}
 			if send {
 				out[of].SendOutput, out[of].SendGradient = c.Output, c.Grad
 			}
@@ -229,8 +231,7 @@ func (r *stepRun) reduced(stage int) Seconds {
 	}
 	free := Seconds(0)
 	for _, passes := range r.passes[stage] {
-		b, w := passes[ir.Backward], passes[ir.Weigh]
-		free = max(free, now+b.Tail, now+w.Tail)
+		free = max(free, now+passes.backward.Tail, now+passes.weights.Tail)
 	}
 	at := r.readyTimes(stage)
 	var queue []ready
@@ -259,11 +260,15 @@ func (r *stepRun) reduced(stage int) Seconds {
 func (r *stepRun) readyTimes(stage int) map[[2]int]Seconds {
 	out := map[[2]int]Seconds{}
 	for j := range r.Stages[stage].Chunks {
-		p := r.passes[stage][j][ir.Backward]
-		if r.Stages[stage].Chunks[j].Split {
-			p = r.passes[stage][j][ir.Weigh]
+		c := &r.Stages[stage].Chunks[j]
+		p := &r.passes[stage][j].backward
+		if c.Split {
+			p = &r.passes[stage][j].weights
 		}
 		for _, d := range p.done {
+			if d.segment == c.Runs[0].Segment {
+				d.layer += c.From
+			}
 			out[[2]int{d.segment, d.layer}] = r.last[stage][j] + d.at
 		}
 	}

@@ -67,7 +67,7 @@ func combines(t Type, a Attr) error {
 		return fmt.Errorf("it combines by %q, the operand's parts by %q", a.Monoid, t.Monoid)
 	}
 	for _, x := range a.Axes {
-		if !slices.Contains(t.Axes, x) {
+		if !slices.Contains(t.Axes, x.Plain()) {
 			return fmt.Errorf("the operand is not partial over %s", x)
 		}
 	}
@@ -88,7 +88,8 @@ func innermost(t Type, a Attr) error {
 func Moved(t Type, op Op, a Attr) Type {
 	t = t.Clone()
 	if op == OpAllReduce || op == OpReduceScatter {
-		t.Axes = slices.DeleteFunc(t.Axes, func(x Axis) bool { return slices.Contains(a.Axes, x) })
+		plain := Plain(a.Axes)
+		t.Axes = slices.DeleteFunc(t.Axes, func(x Axis) bool { return slices.Contains(plain, x) })
 		if len(t.Axes) == 0 {
 			t.Monoid, t.Axes = NoMonoid, nil
 		}

@@ -49,7 +49,7 @@ func (c *checker) computes(n *Node) error {
 		var want []Axis
 		for _, u := range uses {
 			if u.Lacks(i) && u.Merged == nil && !c.mergedAway(uses, u) {
-				want = append(want, axes[u.Dim]...)
+				want = append(want, Plain(axes[u.Dim])...)
 			}
 		}
 		want = append(want, passed...)

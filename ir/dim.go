@@ -32,8 +32,30 @@ const (
 // parameters and which no op of the table reads.
 func (d Dim) Padded() bool { return d == Vocab }
 
-// Axis names an axis of the mesh, or a sub-axis.
+// Axis names an axis of the mesh, or a sub-axis. Where it splits a dim into balanced causal parts it is labelled: part i of
+// n over zigzag:cp holds chunks i and 2n-1-i of 2n. A labelled axis is another split than the plain one; its ranks are the
+// same.
 type Axis string
+
+const zigzagLabel = "zigzag:"
+
+// Zigzag is the axis with the label.
+func (a Axis) Zigzag() Axis { return zigzagLabel + a }
+
+// IsZigzag tells whether the axis has the label.
+func (a Axis) IsZigzag() bool { return strings.HasPrefix(string(a), zigzagLabel) }
+
+// Plain is the axis without a label.
+func (a Axis) Plain() Axis { return Axis(strings.TrimPrefix(string(a), zigzagLabel)) }
+
+// Plain are the axes without labels.
+func Plain(axes []Axis) []Axis {
+	out := slices.Clone(axes)
+	for i, a := range out {
+		out[i] = a.Plain()
+	}
+	return out
+}
 
 // Region names a part of a block in which a plan gives each dim one layout.
 type Region string

@@ -160,6 +160,7 @@ func (m Mesh) tooLarge() bool {
 }
 
 func (m Mesh) known(a Axis) bool {
+	a = a.Plain()
 	return m.atomSize(a) > 0 || slices.ContainsFunc(m.Axes, func(n NamedAxis) bool { return n.Name == a })
 }
 
@@ -175,7 +176,7 @@ func (m Mesh) atomSize(a Axis) int {
 // Has tells whether the mesh has the axis, and it splits anything.
 func (m Mesh) Has(a Axis) bool { return m.known(a) }
 
-// Expand replaces axes by their atoms, the fastest-varying first. Axes of a list are major first, so the
+// Expand replaces axes by their atoms, without labels, the fastest-varying first. Axes of a list are major first, so the
 // last comes first.
 func (m Mesh) Expand(axes []Axis) []Axis {
 	var out []Axis
@@ -186,6 +187,7 @@ func (m Mesh) Expand(axes []Axis) []Axis {
 }
 
 func (m Mesh) expand(a Axis) []Axis {
+	a = a.Plain()
 	if m.atomSize(a) > 0 {
 		return []Axis{a}
 	}

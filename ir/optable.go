@@ -59,8 +59,6 @@ const (
 	NumOps
 )
 
-const laterMoves = "values are partitioned so that dims trade axes; the kernel comes with context and expert parallelism"
-
 const betweenStages = "no block has it: the runtime's pipes do it before and after a chunk's blocks"
 
 const laterExperts = "experts are planned and partitioned; their kernels come with the experts issue"
@@ -180,7 +178,7 @@ var ops = [NumOps]opInfo{
 		doc: "combines the parts and keeps this rank's share of dim"},
 	OpAllGather: {name: "all_gather", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes"},
 		doc: "joins the shares of dim"},
-	OpAllToAll: {name: "all_to_all", text: "m* -> m*", comm: true, attrs: []string{"dim", "to", "axes"}, noKernel: laterMoves,
+	OpAllToAll: {name: "all_to_all", text: "m* -> m*", comm: true, attrs: []string{"dim", "to", "axes"},
 		doc: "splits dim to where dim was split before"},
 	OpSend: {name: "send", text: "m* -> m*", comm: true, attrs: []string{"axes"}, noKernel: betweenStages,
 		doc: "hands a block's input, or its gradient, to the stage that needs it"},

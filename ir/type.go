@@ -51,10 +51,9 @@ func ParseElem(s string) (Elem, bool) {
 
 // Extent is a dim of a tensor: its logical size and the axes that split it, the major one first.
 type Extent struct {
-	Dim    Dim
-	Size   int
-	Axes   []Axis
-	Zigzag bool // over its one axis: part i of n holds chunks i and 2n-1-i
+	Dim  Dim
+	Size int
+	Axes []Axis // only the first may be labelled zigzag
 }
 
 // Type is an element type, the extents in memory order (row-major), and whether the value is partial:
@@ -76,10 +75,6 @@ func (t Type) String() string {
 			b.WriteByte(',')
 		}
 		fmt.Fprintf(&b, "%s=%d", d.Dim, d.Size)
-		if d.Zigzag {
-			fmt.Fprintf(&b, "@zigzag:%s", d.Axes[0])
-			continue
-		}
 		for _, a := range d.Axes {
 			b.WriteString("@" + string(a))
 		}
@@ -130,6 +125,9 @@ func (t *Type) parsePartial(s string) error {
 		return fmt.Errorf("partial %q: want monoid@axis", s)
 	}
 	t.Monoid, t.Axes = m, splitAxes(axes, "@")
+	if t.Axes[0].IsZigzag() {
+		return fmt.Errorf("partial %q: a sum has no order, so that its axes are plain", s)
+	}
 	return checkAxes(t.Axes)
 }
 
@@ -146,13 +144,7 @@ func parseExtent(s string) (Extent, error) {
 	}
 	e = Extent{Dim: Dim(name), Size: n}
 	if split {
-		if a, zig := strings.CutPrefix(axes, "zigzag:"); zig {
-			e.Zigzag, axes = true, a
-		}
 		e.Axes = splitAxes(axes, "@")
-		if e.Zigzag && len(e.Axes) != 1 {
-			return e, fmt.Errorf("dim %q: zigzag wants one axis", s)
-		}
 	}
 	if err := checkName(name); err != nil {
 		return e, err
@@ -161,12 +153,16 @@ func parseExtent(s string) (Extent, error) {
 }
 
 func checkAxes(axes []Axis) error {
-	for i, a := range axes {
+	plain := Plain(axes)
+	for i, a := range plain {
 		if err := checkName(string(a)); err != nil {
 			return err
 		}
-		if slices.Contains(axes[:i], a) {
+		if slices.Contains(plain[:i], a) {
 			return fmt.Errorf("axis %s occurs twice", a)
+		}
+		if i > 0 && axes[i].IsZigzag() {
+			return fmt.Errorf("axis %s: only the first that splits a dim may be zigzag", axes[i])
 		}
 	}
 	return nil

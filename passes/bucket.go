@@ -6,8 +6,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// alignElems keeps every parameter on a line of 64 bytes, of 32 in a type of 16 bits.
-const alignElems = 16
+// BucketLine keeps every parameter on a line of 64 bytes, of 32 in a type of 16 bits.
+const BucketLine = 16
 
 // Buckets hold about a quarter of the parameters, so that three quarters of the reduction can run beside
 // backward, but at least 64 Ki elements, below which latency rules, and at most 8 Mi (32 MB in f32; DDP's
@@ -25,16 +25,38 @@ func bucket(p *ir.Program) error {
 		for class := range p.Classes {
 			b.layers(class, func(_ string, _, n int) { total += n })
 		}
-		b.limit = min(max(total/4, minBucket), maxBucket)
+		b.limit = BucketLimit(total)
 		for class := range p.Classes {
 			b.class(class)
 		}
 		stageFuncs(p, b.stage)
 	}
-	replicas := majorFirst(p.Mesh, replicaAxes(p.Mesh, ir.Type{}))
-	p.Begin = &ir.Func{Name: ir.BeginName, Nodes: []*ir.Node{
-		{Op: ir.OpCountTokens, Attr: ir.Attr{Axes: replicas}, Region: ir.Update}}}
+	p.Begin = Begin(p)
 	return nil
+}
+
+// Begin is what happens before the first micro-batch.
+func Begin(p *ir.Program) *ir.Func {
+	replicas := majorFirst(p.Mesh, replicaAxes(p.Mesh, ir.Type{}))
+	return &ir.Func{Name: ir.BeginName, Nodes: []*ir.Node{
+		{Op: ir.OpCountTokens, Attr: ir.Attr{Axes: replicas}, Region: ir.Update}}}
+}
+
+// ClassSizes are the elements that a layer of a segment has of a class, as buckets count them; after pass zero.
+func ClassSizes(p *ir.Program) func(segment string, class int) int {
+	sizes := layoutSlots(p)
+	return func(segment string, class int) int { return sizes[chunkKey{segment, class}] }
+}
+
+// BucketLimit is what a bucket holds at least, of a stage with so many elements, unless its class ends before.
+func BucketLimit(elems int) int { return min(max(elems/4, minBucket), maxBucket) }
+
+// StageFuncs writes a stage's functions over its buckets.
+func StageFuncs(p *ir.Program, s *ir.Stage) { stageFuncs(p, s) }
+
+// BucketOwners is what the size of a class's buckets is padded to: whole lines for each owner's part.
+func BucketOwners(p *ir.Program, class int) int {
+	return p.Mesh.Ranks(p.Classes[class].Shard) * BucketLine
 }
 
 // chunkKey names the run of one class in a layer of a segment.
@@ -50,7 +72,7 @@ func layoutSlots(p *ir.Program) map[chunkKey]int {
 		s := &p.Slots[i]
 		k := chunkKey{s.Segment, s.Class}
 		s.Offset = sizes[k]
-		sizes[k] = RoundUp(s.Offset+s.Elems, alignElems)
+		sizes[k] = RoundUp(s.Offset+s.Elems, BucketLine)
 	}
 	return sizes
 }
@@ -97,7 +119,7 @@ func (b *bucketer) class(class int) {
 // close pads the bucket so that each owner's part is whole lines, and begins the next.
 func (b *bucketer) close(k ir.Bucket) ir.Bucket {
 	owners := b.p.Mesh.Ranks(b.p.Classes[k.Class].Shard)
-	k.Elems = RoundUp(k.Elems, owners*alignElems)
+	k.Elems = RoundUp(k.Elems, owners*BucketLine)
 	k.State = b.state
 	b.stage.Buckets = append(b.stage.Buckets, k)
 	b.offset += k.Elems

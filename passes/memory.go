@@ -164,13 +164,13 @@ type live struct {
 func placeTemps(p *ir.Program, f *ir.Func) int {
 	placeGrads(f)
 	lives := lifetimes(p, f)
-	peak := 0
-	var active []*live
-	for _, l := range lives {
-		active = slices.DeleteFunc(active, func(a *live) bool { return a.last < l.first })
-		l.v.Place = ir.Place{Region: ir.PlaceWork, Offset: firstGap(active, l.size)}
-		active = append(active, l)
-		peak = max(peak, l.v.Place.Offset+l.size)
+	temps := make([]Temp, len(lives))
+	for i, l := range lives {
+		temps[i] = Temp{Bytes: l.size, First: l.first, Last: l.last}
+	}
+	peak := Workspace(temps)
+	for i, l := range lives {
+		l.v.Place = ir.Place{Region: ir.PlaceWork, Offset: temps[i].Offset}
 	}
 	for _, n := range f.Nodes {
 		if n.Op.View() {
@@ -199,7 +199,7 @@ func placeGrads(f *ir.Func) {
 	}
 }
 
-// lifetimes lists the values of f without a place in the order in which they are made. Using a view is using
+// lifetimes lists the values of f that have no place but in the workspace, in the order in which they are made. Using a view is using
 // what it views.
 func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	base := map[*ir.Value]*ir.Value{}
@@ -219,7 +219,7 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 			continue
 		}
 		for _, o := range n.Outs {
-			if o.Place.Region == "" {
+			if o.Place.Region == "" || o.Place.Region == ir.PlaceWork {
 				l := &live{v: o, size: RoundUp(o.Type.LocalBytes(p.Mesh), alignBytes), first: i, last: i}
 				of[o] = l
 				lives = append(lives, l)
@@ -229,17 +229,39 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	return lives
 }
 
-// firstGap is the lowest offset with size free bytes beside the active values.
-func firstGap(active []*live, size int) int {
-	slices.SortFunc(active, func(a, b *live) int { return a.v.Place.Offset - b.v.Place.Offset })
-	at := 0
-	for _, a := range active {
-		if a.v.Place.Offset-at >= size {
-			break
-		}
-		at = max(at, a.v.Place.Offset+a.size)
+// Temp is a temporary of a function: its size, the indices of the op that makes it and of its last user, and where in the
+// workspace it lies.
+type Temp struct{ Bytes, First, Last, Offset int }
+
+// Temps are a placed function's temporaries in order of birth.
+func Temps(p *ir.Program, f *ir.Func) []Temp {
+	var out []Temp
+	for _, l := range lifetimes(p, f) {
+		out = append(out, Temp{l.v.Type.LocalBytes(p.Mesh), l.first, l.last, l.v.Place.Offset})
 	}
-	return at
+	return out
+}
+
+// Workspace places temporaries, which are in order of birth, in whole lines by first fit, and returns where the last ends.
+func Workspace(temps []Temp) int {
+	peak := 0
+	active := make([]*Temp, 0, len(temps)) // by offset
+	for i := range temps {
+		t := &temps[i]
+		active = slices.DeleteFunc(active, func(a *Temp) bool { return a.Last < t.First })
+		at, gap := 0, len(active)
+		for j, a := range active {
+			if a.Offset-at >= RoundUp(t.Bytes, alignBytes) {
+				gap = j
+				break
+			}
+			at = max(at, a.Offset+RoundUp(a.Bytes, alignBytes))
+		}
+		t.Offset = at
+		active = slices.Insert(active, gap, t)
+		peak = max(peak, t.Offset+RoundUp(t.Bytes, alignBytes))
+	}
+	return peak
 }
 
 // layoutArena sizes a stage's regions. The workspace ends with the two stream gradients that blocks hand back. Where a

@@ -244,7 +244,7 @@ func checkFlat(p *ir.Program) error {
 func checkFlatStage(p *ir.Program, st *ir.Stage) error {
 	elems := 0
 	for _, k := range st.Buckets {
-		if k.Offset != elems || k.Offset%alignElems != 0 {
+		if k.Offset != elems || k.Offset%BucketLine != 0 {
 			return fmt.Errorf("bucket at %d, the one before it ends at %d", k.Offset, elems)
 		}
 		elems += k.Elems

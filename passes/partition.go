@@ -81,13 +81,22 @@ func named(f *ir.Func, names, saved map[string]bool) map[*ir.Value]bool {
 
 // atoms are the sub-axes of axes, the major one first.
 func atoms(m ir.Mesh, axes []ir.Axis) []ir.Axis {
-	out := slices.Clone(m.Expand(axes))
-	slices.Reverse(out)
+	var out []ir.Axis
+	for _, a := range axes {
+		if a.IsZigzag() { // an atom: see [ir.Plan.Layouts]
+			out = append(out, a)
+			continue
+		}
+		parts := slices.Clone(m.Expand([]ir.Axis{a}))
+		slices.Reverse(parts)
+		out = append(out, parts...)
+	}
 	return out
 }
 
-// majorFirst orders atoms as the mesh has them, each once.
+// majorFirst orders atoms as the mesh has them, each once, without labels.
 func majorFirst(m ir.Mesh, axes []ir.Axis) []ir.Axis {
+	axes = ir.Plain(axes)
 	var out []ir.Axis
 	for i := len(m.Atoms) - 1; i >= 0; i-- {
 		if slices.Contains(axes, m.Atoms[i].Name) {
@@ -216,7 +225,7 @@ func (pt *partitioner) node(n *ir.Node) error {
 }
 
 // nodeLayout is the region's map restricted to what the node's rule lets be split. A merged dim carries
-// the axes of the dims that it merges.
+// the axes of the dims that it merges, without their labels: its order is data.
 func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 	region := p.Layouts[n.Region]
 	layout := ir.Layout{}
@@ -237,7 +246,7 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 		}
 		layout[u.Dim] = nil
 		for _, d := range u.Merged {
-			layout[u.Dim] = append(layout[u.Dim], layout[d]...)
+			layout[u.Dim] = append(layout[u.Dim], ir.Plain(layout[d])...)
 		}
 	}
 	return layout

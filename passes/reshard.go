@@ -78,10 +78,11 @@ func (r *resharder) resolve() {
 			continue
 		}
 		extra := e.Axes[len(have):]
-		if !containsAll(rest, extra) {
+		plain := ir.Plain(extra)
+		if !containsAll(rest, plain) {
 			continue
 		}
-		rest = slices.DeleteFunc(rest, func(a ir.Axis) bool { return slices.Contains(extra, a) })
+		rest = slices.DeleteFunc(rest, func(a ir.Axis) bool { return slices.Contains(plain, a) })
 		scatter = append(scatter, ir.Attr{Dim: e.Dim, Axes: extra, Monoid: t.Monoid})
 	}
 	for _, a := range scatter {

@@ -9,18 +9,22 @@ import (
 // schedule orders each stage's work and counts the micro-batches of each chunk that are between forward and backward, or
 // its second part: those need an activation buffer each.
 func schedule(p *ir.Program) error {
-	order := orders[p.Plan.Schedule]
-	if order == nil {
+	if !HasSchedule(p.Plan.Schedule) {
 		return fmt.Errorf("no schedule %q", p.Plan.Schedule)
 	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		s.Schedule = append(order(p.Plan, i), ir.Action{Kind: ir.Finish})
+		s.Schedule = Schedule(p.Plan, i)
 		for c := range s.Chunks {
 			s.Chunks[c].Buffers = ir.InFlight(s.Schedule, c)
 		}
 	}
 	return nil
+}
+
+// Schedule is what a stage does in a step of a plan whose schedule there is.
+func Schedule(plan ir.Plan, stage int) []ir.Action {
+	return append(orders[plan.Schedule](plan, stage), ir.Action{Kind: ir.Finish})
 }
 
 // HasSchedule tells whether there is a schedule of that name.

@@ -46,6 +46,29 @@ func Slice[T any](r *Rank, group int, dst, src []T, outer, inner int) {
 	comm.Slice(r.groups[group], dst, src, outer, inner)
 }
 
+// Turn is the shape of an AllToAll.
+type Turn = comm.Turn
+
+// AllToAll makes the dim that was split over a group whole, and splits another; see [comm.AllToAll].
+func AllToAll[F num.Stored](r *Rank, group int, dst, src []F, t Turn) {
+	check(comm.AllToAll(r.groups[group], dst, src, t))
+}
+
+// AllGatherZigzag is AllGather of a dim in the zigzag order of n parts; see [comm.AllGatherZigzag].
+func AllGatherZigzag[F num.Stored](r *Rank, group int, dst, src []F, outer, inner, total, n int) {
+	check(comm.AllGatherZigzag(r.groups[group], dst, src, outer, inner, total, n))
+}
+
+// ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts.
+func ReduceScatterZigzag[F num.Stored](r *Rank, group int, dst, src []F, outer, inner, n int) {
+	check(comm.ReduceScatterZigzag(r.groups[group], dst, src, outer, inner, n))
+}
+
+// SliceZigzag is Slice of the zigzag order of n parts.
+func SliceZigzag[T any](r *Rank, group int, dst, src []T, outer, inner, n int) {
+	comm.SliceZigzag(r.groups[group], dst, src, outer, inner, n)
+}
+
 // Index is the rank's index in a group.
 func Index(r *Rank, group int) int {
 	if group < 0 {

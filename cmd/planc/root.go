@@ -44,7 +44,7 @@ const (
 )
 
 // laterCommands are refused by name.
-var laterCommands = []string{"calibrate", "import", "export", "data", "checkpoint"}
+var laterCommands = []string{"import", "export", "data", "checkpoint"}
 
 // meant are words that people type for what is no command here, and what to type.
 var meant = map[string]string{"version": "planc --version prints it", "train": "planc run trains", "build": "planc compile builds",
@@ -94,7 +94,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
 	root.SetFlagErrorFunc(flagMistake)
 	root.AddCommand(a.planCommand(), a.explainCommand(), a.compileCommand(), a.runCommand(), a.genCommand(), a.verifyCommand(), a.diffCommand(), a.irCommand())
-	root.AddCommand(a.validateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(), a.doctorCommand(), a.detectCommand())
+	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(), a.doctorCommand(), a.detectCommand())
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "help on a command", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) }})
 	for _, c := range root.Commands() {

@@ -21,7 +21,7 @@ type header struct {
 	links       []string
 	link        string // the name of the kind between devices of a node, "" if it has none
 	memory      int64  // of a device, before headroom
-	probable    bool   // memory was measured on such devices: law 3 on CPUs, or a calibrated cluster
+	probable    bool   // memory was measured on such devices: law 3 on CPUs
 	device      string // the word for a device: GPU
 	command     string // what to type next
 	rows        int    // of alternatives

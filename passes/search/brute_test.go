@@ -55,10 +55,11 @@ func (b *brute) run() *brute {
 			for i := range ms {
 				m, fits := &ms[i], false
 				for n := br.again.least; n <= br.again.most; n++ {
-					c := b.price(m.plan(n))
+					q := m.at(n)
+					c := b.price(&q)
 					b.hold(m, n, c)
 					if c.memory.Fits() {
-						plans, times, fits = append(plans, m.plan(n)), append(times, c.time), true
+						plans, times, fits = append(plans, q.plan()), append(times, c.time), true
 						b.time = min(b.time, c.time)
 					}
 				}
@@ -80,7 +81,9 @@ func (b *brute) run() *brute {
 // hold holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those of the
 // numbers from the least on that the bound of memory allows.
 func (b *brute) hold(m *member, n int, c *price) {
-	f, br, plan := m.branch.family, m.branch, m.plan(n)
+	q := m.at(n)
+	f, br, plan := m.branch.family, m.branch, q.plan()
+	time := b.stepTime(&q)
 	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero), fmt.Sprint("pp ", plan.PP)} {
 		b.seen[what]++
 	}
@@ -92,9 +95,16 @@ func (b *brute) hold(m *member, n int, c *price) {
 		}
 		b.seen["fits"]++
 	}
-	if n >= m.n && m.floor > c.time || n >= br.n && br.floor > c.time || b.familyFloor(f, again{kind: anyKind}, 0) > c.time {
-		b.t.Errorf("%v takes %v; its bounds of time: family %v, branch %v, plan %v", plan.Text(), c.time, b.familyFloor(f, again{kind: anyKind}, 0), br.floor, m.floor)
+	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time {
+		b.t.Errorf("%v takes %v; its bounds of time: family %v, branch %v, plan %v", plan.Text(), time, b.familyFloor(f, &perhaps, 0), br.floor, m.floor)
 	}
+}
+
+// at is the member with a number.
+func (m *member) at(n int) point {
+	p := m.point
+	p.n = n
+	return p
 }
 
 // agrees compares what the search found with brute force.
@@ -114,7 +124,8 @@ func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
 	b := bruteForce(t, p, shared)
 	f := b.space.families[r.IntN(len(b.space.families))]
 	br := b.open(p, f)[0]
-	need := float64(b.price(b.grow(p, br)[0].plan(br.again.least)).memory.Total)
+	q := b.grow(p, br)[0].at(br.again.least)
+	need := float64(b.price(&q).memory.Total)
 	p.Cluster.GPU.MemoryGiB = need * (0.3 + r.Float64()) / (1 - p.Headroom) / float64(1<<30)
 }
 

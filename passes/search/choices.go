@@ -90,7 +90,7 @@ func only(c *choice, than *ir.Plan, want func(string) bool) *keep {
 	case "zero_group":
 		return &keep{member: func(m *member) bool { return want(strconv.Itoa(m.of.group)) }}
 	case "axis_order":
-		return &keep{family: func(f *family) bool { return sameDegrees(&f.plan, than) }, member: func(m *member) bool { return want(m.axes) }}
+		return &keep{family: func(f *family) bool { return sameDegrees(&f.plan, than) }, member: func(m *member) bool { return want(m.order.name) }}
 	}
 	return &keep{family: func(f *family) bool { return want(c.value(&f.plan)) }}
 }

@@ -105,7 +105,7 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 		bs := s.open(s.problem, fs[r.IntN(len(fs))])
 		ms := s.grow(s.problem, bs[r.IntN(len(bs))])
 		m := ms[r.IntN(len(ms))]
-		plan := m.plan(m.n)
+		plan := m.plan()
 		drawRecompute(r, &plan)
 		if plan.PP > 1 && r.IntN(2) == 0 {
 			drawStages(r, s, &plan)
@@ -207,13 +207,14 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 			t.Errorf("%v stage %d: composed %v, the program has %v", plan.Text(), stage, tables.Stages[stage].Arena, prog.Stages[stage].Arena)
 		}
 	}
-	p := s.priced(plan).Predict
+	priced := s.priced(s.member(plan))
+	p := priced.Predict
 	arena := prog.ArenaBytes()
 	if s.problem.Cluster.IsCPU() {
 		arena += prog.Scratch()
 	}
-	if m := p.MemoryBytes; m.Total-m.Overhead != int64(arena) || s.priced(plan).Stage != prog.Fullest() {
-		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead, s.priced(plan).Stage, prog.Fullest(), arena)
+	if m := p.MemoryBytes; m.Total-m.Overhead != int64(arena) || priced.Stage != prog.Fullest() {
+		t.Errorf("%v: predicted %d on stage %d, the arena of stage %d has %d", plan.Text(), m.Total-m.Overhead, priced.Stage, prog.Fullest(), arena)
 	}
 	if p.FlopsFormula != s.formula {
 		t.Errorf("%v: the formula is %q", plan, p.FlopsFormula)
@@ -224,32 +225,26 @@ func checkComposition(t *testing.T, s *searcher, plan ir.Plan) {
 // checkBounds: no bound of a plan exceeds what it bounds.
 func checkBounds(t *testing.T, s *searcher, plan ir.Plan) {
 	t.Helper()
-	p := s.price(plan)
-	f := &family{plan: plan, counts: counts(&plan)}
-	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.RecomputeSplit = 0, 1, "none", 0, 1, false
-	of, a, n := sharding{zero: plan.Zero, group: plan.ZeroGroup}, again{kind: plan.Recompute, split: plan.RecomputeSplit}, plan.RecomputeLayers
-	if plan.RecomputeEvery > 1 {
-		if plan.RecomputeLayers < plan.LargestChunk() {
-			return // the search does not try it
-		}
-		a.groups, a.most, n = true, plan.RecomputeLayers, plan.RecomputeEvery
+	m := s.member(plan)
+	memory, _ := m.memory(s)
+	if plan.RecomputeEvery > 1 && plan.RecomputeLayers < plan.LargestChunk() {
+		return // the search does not try it
 	}
-	arena := int(p.memory.Total - p.memory.Overhead)
-	state := s.stateFloor(f, of)
-	if v := fullest(state, s.keptFloor(f, a, n)); v > arena {
-		t.Errorf("%v: the memory bound %d exceeds %d", plan.Text(), v, arena)
-	}
-	if v := fullest(state, s.groupFloor(f)); v > arena {
+	arena, time := int(memory.Total-memory.Overhead), s.stepTime(m)
+	if v := s.least(&Problem{Pins: Pins{"recompute_split": nil}}, m.family); v > arena {
 		t.Errorf("%v: the bound of the family's memory %d exceeds %d", plan.Text(), v, arena)
 	}
-	if v := s.floorTime(f, of, a, n, plan.AxisOrder); v > p.time {
-		t.Errorf("%v: the time bound %v exceeds %v", plan.Text(), v, p.time)
+	if q := s.quote(m); q.bytes != arena || q.time > time {
+		t.Errorf("%v: the closed form is %v and %d bytes, the simulation %v and the arena %d", plan.Text(), q.time, q.bytes, time, arena)
 	}
-	if v := s.familyFloor(f, a, n); v > p.time {
-		t.Errorf("%v: the bound of the branch's time %v exceeds %v", plan.Text(), v, p.time)
+	if v := s.floor(m.family, m.of, m.again, m.n, m.order); v > time {
+		t.Errorf("%v: the time bound %v exceeds %v", plan.Text(), v, time)
 	}
-	if v := s.familyFloor(f, again{kind: anyKind}, 0); v > p.time {
-		t.Errorf("%v: the bound of the family's time %v exceeds %v", plan.Text(), v, p.time)
+	if v := s.familyFloor(m.family, m.again, m.n); v > time {
+		t.Errorf("%v: the bound of the branch's time %v exceeds %v", plan.Text(), v, time)
+	}
+	if v := s.familyFloor(m.family, &perhaps, 0); v > time {
+		t.Errorf("%v: the bound of the family's time %v exceeds %v", plan.Text(), v, time)
 	}
 }
 
@@ -282,7 +277,7 @@ func TestMasterCopy(t *testing.T) {
 	if got[ir.RegionMaster] != got[ir.RegionMoment1] || got[ir.RegionMoment1] == 0 {
 		t.Errorf("master %d, moments %d", got[ir.RegionMaster], got[ir.RegionMoment1])
 	}
-	if m := s.price(plan).memory; m.Optimizer != int64(3*got[ir.RegionMoment1]) {
+	if m, _ := s.member(plan).memory(s); m.Optimizer != int64(3*got[ir.RegionMoment1]) {
 		t.Errorf("optimizer %d of %v", m.Optimizer, got)
 	}
 }

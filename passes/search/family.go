@@ -1,11 +1,9 @@
 package search
 
 import (
-	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
-	"github.com/planc-dev/planc/ir"
 )
 
 // branch is the plans of a family that recompute in one way. How many blocks are recomputed is solved.
@@ -15,29 +13,22 @@ type branch struct {
 	first   int // where its plans begin in the space
 	size    int
 	over    int // bytes that it lacks at least, with the state that is smallest
-	n       int // the least number that the bounds of memory allow any plan of it
+	n       int // the least number with which any plan of it may fit
 	floor   costmodel.Seconds
 	members []member // once it has grown
 }
 
-// member is a plan of a branch with its bounds.
+// member is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks least.
 type member struct {
+	point
 	branch *branch
-	order  int // in the space
-	of     sharding
-	axes   string
-	n      int // the least number that the bound of its memory allows
-	over   int // bytes by which the bound of its memory exceeds the device
+	place  int // in the space
+	over   int // bytes that it lacks
 	floor  costmodel.Seconds
 }
 
-// plan is the member's with a number of recomputed blocks.
-func (m *member) plan(n int) ir.Plan {
-	p := m.branch.family.plan
-	m.branch.again.set(&p, n)
-	p.Zero, p.ZeroGroup, p.AxisOrder = m.of.zero, m.of.group, m.axes
-	return p
-}
+// never is the choice to recompute nothing, perhaps any choice of what is recomputed.
+var never, perhaps = again{kind: "none"}, again{kind: anyKind}
 
 // open lists a family's branches.
 func (s *searcher) open(p *Problem, f *family) []*branch {
@@ -45,27 +36,53 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 		return f.branches
 	}
 	shardings := p.shardings(f.plan.DP)
-	f.states = make([][]int, len(shardings))
-	var smallest []int
+	f.states = make([][]stateNeed, len(shardings))
+	var smallest []stateNeed
 	for i, of := range shardings {
-		f.states[i] = s.stateFloor(f, of)
+		f.states[i] = s.stateNeeds(nil, f, of)
 		if smallest == nil {
 			smallest = slices.Clone(f.states[i])
 		}
 		for st, n := range f.states[i] {
-			smallest[st] = min(smallest[st], n)
+			smallest[st].least(&n)
 		}
 	}
 	agains := p.recomputes(&f.plan, slices.Max(f.counts))
 	for i, a := range agains {
 		b := &branch{family: f, again: a, size: f.size / len(agains)}
 		b.first = f.first + i*b.size
-		if b.n, b.over = s.fewest(f, a, smallest, map[int][]int{}); b.over == 0 {
-			b.floor = max(f.floor, s.familyFloor(f, a, b.n))
+		for j, each := range f.eachOf(shardings) {
+			n, over := s.fewest(f, &a, smallest, each)
+			if j == 0 || over < b.over || over == b.over && n < b.n {
+				b.n, b.over = n, over
+			}
+		}
+		if b.over == 0 {
+			b.floor = max(f.floor, s.familyFloor(f, &b.again, b.n))
 		}
 		f.branches = append(f.branches, b)
 	}
 	return f.branches
+}
+
+// least takes what is less in each part.
+func (n *stateNeed) least(o *stateNeed) {
+	n.params, n.grads, n.master, n.moment, n.moving = min(n.params, o.params), min(n.grads, o.grads), min(n.master, o.master), min(n.moment, o.moment), min(n.moving, o.moving)
+}
+
+// eachOf says whether gradients are scattered after each micro-batch by a pass of their own: under some shardings of a
+// family or others.
+func (f *family) eachOf(shardings []sharding) []bool {
+	if !f.splits {
+		return []bool{false}
+	}
+	var out []bool
+	for _, of := range shardings {
+		if each := of.zero >= 2; !slices.Contains(out, each) {
+			out = append(out, each)
+		}
+	}
+	return out
 }
 
 // grow lists a branch's plans.
@@ -73,15 +90,15 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	if b.members != nil {
 		return b.members
 	}
-	f := b.family
-	kept := map[int][]int{}
-	for i, of := range p.shardings(f.plan.DP) {
-		m := member{branch: b, of: of}
-		m.n, m.over = s.fewest(f, b.again, f.states[i], kept)
-		for _, m.axes = range p.orders(&f.plan) {
-			m.order = b.first + len(b.members)
-			if m.over == 0 {
-				m.floor = s.floorTime(f, of, b.again, m.n, m.axes)
+	f, shardings := b.family, p.shardings(b.family.plan.DP)
+	orders := f.ordersOf()
+	b.members = make([]member, 0, len(shardings)*len(orders))
+	for i, of := range shardings {
+		n, over := s.fewest(f, &b.again, f.states[i], f.splits && of.zero >= 2)
+		for j := range orders {
+			m := member{point: point{family: f, of: of, again: &b.again, n: n, order: &orders[j]}, branch: b, place: b.first + len(b.members), over: over}
+			if over == 0 {
+				m.floor = max(b.floor, s.floor(f, of, &b.again, n, &orders[j]))
 			}
 			b.members = append(b.members, m)
 		}
@@ -89,15 +106,13 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	return b.members
 }
 
-// fewest is the least number of recomputed blocks with which the bound of the memory fits, and else the most, with the bytes
+// fewest is the least number of recomputed blocks with which a plan fits, and else that which lacks least, with the bytes
 // that it lacks. More blocks need no more memory; the blocks of a group do not shrink it one by one, so that they are
 // tried in turn.
-func (s *searcher) fewest(f *family, a again, state []int, kept map[int][]int) (n, over int) {
+func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n, over int) {
 	lacks := func(n int) int {
-		if kept[n] == nil {
-			kept[n] = s.keptFloor(f, a, n)
-		}
-		return max(0, fullest(state, kept[n])-s.capacity)
+		s.keep(&s.kept, f, a, n, each)
+		return max(0, s.most(f, &s.kept, state)-s.capacity)
 	}
 	if a.groups {
 		best := 0
@@ -124,75 +139,75 @@ func (s *searcher) fewest(f *family, a again, state []int, kept map[int][]int) (
 	return low, 0
 }
 
-// solve is a member's plan with the least number with which it fits, and else the plan with the most.
-func (s *searcher) solve(m *member) ir.Plan {
-	a := &m.branch.again
-	if m.over > 0 || m.n == a.most {
-		return m.plan(m.n)
+// solve is a member with the number with which it is fastest: the least that fits, but where blocks are faster if they are
+// recomputed, see floorCosts. Of equal numbers it is the least.
+func (s *searcher) solve(m *member) point {
+	best := m.point
+	if m.over > 0 || !s.faster(m) {
+		return best
 	}
-	if s.faster(m) {
-		return s.fastest(m)
-	}
-	fits := func(n int) bool {
-		memory, _ := s.memory(s.tables(m.plan(n)))
-		return memory.Fits()
-	}
-	if a.groups {
-		for n := m.n; n <= a.most; n++ {
-			if fits(n) {
-				return m.plan(n)
-			}
-		}
-		return m.plan(m.n)
-	}
-	low, high := m.n, a.most
-	for low < high {
-		if mid := (low + high) / 2; fits(mid) {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return m.plan(low)
-}
-
-// faster tells whether blocks are faster where they are recomputed, see floorCosts.
-func (s *searcher) faster(m *member) bool {
-	plan := m.plan(m.n)
-	if !plan.Splits() || m.branch.again.groups || plan.Recompute == "none" {
-		return false
-	}
-	for _, c := range s.costs(&plan, baseKey(plan), s.base(plan).profile, plan.MicroBatch) {
-		if again := c.rematForward.Sum() + c.rematBackward.Sum(); again > 0 && again < c.sum() {
-			return true
-		}
-	}
-	return false
-}
-
-// fastest is a member's fastest plan that fits, with the least number of such, or else the one with the most.
-func (s *searcher) fastest(m *member) ir.Plan {
-	best, time := m.plan(m.branch.again.most), costmodel.Seconds(math.Inf(1))
-	for n := m.n; n <= m.branch.again.most; n++ {
-		if p := s.price(m.plan(n)); p.memory.Fits() && p.time < time*(1-tie) {
-			best, time = m.plan(n), p.time
+	time := s.price(&best).time
+	for n := m.n + 1; n <= m.again.most; n++ {
+		p := m.point
+		p.n = n
+		if q := s.price(&p); q.memory.Fits() && q.time < time*(1-tie) {
+			best, time = p, q.time
 		}
 	}
 	return best
 }
 
+// faster tells whether blocks are faster where they are recomputed.
+func (s *searcher) faster(m *member) bool {
+	if !m.family.splits || m.again.groups || m.again.kind == "none" {
+		return false
+	}
+	costs := s.costsOf(m.family, s.blocksOf(m.family, m.again, m.each()), m.order)
+	return slices.ContainsFunc(costs, func(c layerCost) bool {
+		again := c.sums.rematForward + c.sums.rematBackward
+		return again > 0 && again < c.sum()
+	})
+}
+
 // least is at most what any plan of a family needs: the most sharding, with one block's input kept of each chunk.
 func (s *searcher) least(p *Problem, f *family) int {
-	if f.least == 0 {
-		kept := s.groupFloor(f)
-		for _, of := range p.shardings(f.plan.DP) {
-			if of.zero > 0 && of.group < f.plan.DP && p.Pins["zero_group"] == nil {
-				continue // a smaller group needs no less
-			}
-			if v := fullest(s.stateFloor(f, of), kept); f.least == 0 || v < f.least {
-				f.least = v
+	if f.least > 0 {
+		return f.least
+	}
+	_, split := p.Pins["recompute_split"]
+	k, fr, shardings := &s.kept, s.frame(f), p.shardings(f.plan.DP)
+	for i, each := range f.eachOf(shardings) {
+		if i == 0 {
+			s.keep(k, f, &never, 0, each)
+			clear(k.kinds)
+		}
+		for j := range k.kinds {
+			if size := s.blocksOf(f, &never, each).leastOf(&fr.kinds[j], split, s.ends); i == 0 || size < k.kinds[j].size {
+				k.kinds[j].size = size
 			}
 		}
 	}
+	k.work, k.wide = 0, 0
+	for _, of := range shardings {
+		if of.zero > 0 && of.group < f.plan.DP && p.Pins["zero_group"] == nil {
+			continue // a smaller group needs no less
+		}
+		s.needs = s.stateNeeds(s.needs[:0], f, of)
+		if most := s.most(f, k, s.needs); f.least == 0 || most < f.least {
+			f.least = most
+		}
+	}
 	return f.least
+}
+
+// leastOf is what a kind of chunk keeps at least, whatever is recomputed: of all blocks of a segment one input.
+func (b *blocks) leastOf(c *chunkKind, split bool, ends func(int) bool) (size int) {
+	for i := range c.runs {
+		if l := &b.layers[c.runs[i].segment]; ends(c.runs[i].segment) {
+			size += c.runs[i].count * l.whole
+		} else if !split { // else part of an input
+			size += b.stream
+		}
+	}
+	return size
 }

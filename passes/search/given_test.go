@@ -29,7 +29,7 @@ func allPlans(t testing.TB, p *Problem) (out []ir.Plan) {
 	for _, f := range sp.families {
 		for _, b := range s.open(p, f) {
 			for _, m := range s.grow(p, b) {
-				out = append(out, m.plan(m.n))
+				out = append(out, m.plan())
 			}
 		}
 	}

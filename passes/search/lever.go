@@ -68,6 +68,10 @@ var levers = []struct {
 			c.Network[i].Bandwidth *= 2
 		}
 		set["network[0].bandwidth"] = c.Network[0].Bandwidth.String()
+		if c.Node.Host.Bandwidth > 0 { // the way to the NICs
+			c.Node.Host.Bandwidth *= 2
+			set["node.host.bandwidth"] = c.Node.Host.Bandwidth.String()
+		}
 		return set
 	}},
 	{"batch", func(p *Problem, _ *costmodel.Cluster) map[string]any {

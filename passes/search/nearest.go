@@ -3,8 +3,6 @@ package search
 import (
 	"cmp"
 	"slices"
-
-	"github.com/planc-dev/planc/ir"
 )
 
 // nearest is the plan that lacks least memory; of equals the faster, then the earlier.
@@ -27,15 +25,15 @@ func (s *searcher) nearest(sp *space, k *keep) Priced {
 		}
 		n.family(sp, f, k)
 	}
-	return s.priced(n.plan)
+	return s.priced(&n.best.point)
 }
 
 // nearest is the plan so far that lacks least.
 type nearest struct {
-	s           *searcher
-	plan        ir.Plan
-	over, order int
-	found       bool
+	s     *searcher
+	best  *member
+	over  int
+	found bool
 }
 
 // family looks at a family's plans, those that may lack least first.
@@ -58,23 +56,17 @@ func (n *nearest) family(sp *space, f *family, k *keep) {
 	}
 }
 
-// try looks at a member whose bound is not beyond that.
+// try looks at a member.
 func (n *nearest) try(m *member) {
-	if n.found && m.over > n.over {
-		return
-	}
-	plan := n.s.solve(m)
-	of, _ := n.s.memory(n.s.tables(plan))
-	over := int(of.Over())
 	switch {
-	case !n.found || over < n.over:
-	case over > n.over:
+	case !n.found || m.over < n.over:
+	case m.over > n.over:
 		return
 	default:
-		a, b := n.s.price(plan).time, n.s.price(n.plan).time
-		if a > b*(1+tie) || a >= b*(1-tie) && m.order > n.order {
+		a, b := n.s.stepTime(&m.point), n.s.stepTime(&n.best.point)
+		if a > b*(1+tie) || a >= b*(1-tie) && m.place > n.best.place {
 			return
 		}
 	}
-	n.plan, n.over, n.order, n.found = plan, over, m.order, true
+	n.best, n.over, n.found = m, m.over, true
 }

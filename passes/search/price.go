@@ -8,67 +8,18 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// price is what the search compares of plans.
-type price struct {
-	time   costmodel.Seconds
-	memory costmodel.Memory
-	stage  int // that it is of
-}
-
-// price simulates a plan.
-func (s *searcher) price(plan ir.Plan) *price {
-	if p := s.prices[plan]; p != nil {
-		return p
-	}
-	t := s.tables(plan)
-	p := &price{time: s.step(t).Total()}
-	p.memory, p.stage = s.memory(t)
-	s.prices[plan] = p
-	return p
-}
-
-// priced is a plan with its prediction.
-func (s *searcher) priced(plan ir.Plan) Priced {
-	t, p := s.tables(plan), s.price(plan)
-	return Priced{plan, s.problem.Cluster.Predict(costmodel.Run{
-		Time: s.step(t).Simulate(), Memory: p.memory,
-		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
-		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
-		Formula:       s.formula,
-		HardwareFlops: t.hardFlops(), Ranks: plan.Ranks(), Precision: plan.Precision,
-	}), p.stage}
-}
-
 // Stages is what each stage of a plan has to do in a step's passes.
 func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
 	s, err := newSearcher(p)
 	if err != nil {
 		return nil, err
 	}
-	return s.step(s.tables(plan)).Work(), nil
-}
-
-// hardFlops are matmuls and attention of a step that a rank does, in the mean over the stages.
-func (t *tables) hardFlops() float64 {
-	sum := 0.0
-	for i := range t.Stages {
-		for j := range t.Stages[i].Chunks {
-			for _, r := range t.Stages[i].Chunks[j].Runs {
-				f := t.prof.of(t.Kind(&r))
-				hard := f.forward.hard + f.backward.hard + f.weights.hard
-				if r.Every > 0 {
-					hard += f.forward.hard
-				}
-				sum += float64(float64(r.Count*t.Plan.MicroBatches) * hard)
-			}
-		}
-	}
-	return sum / float64(t.Plan.PP)
+	return s.stepOf(s.member(plan)).Work(), nil
 }
 
 // step is a plan's step in times.
 func (s *searcher) step(t *tables) *costmodel.Step {
-	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlaps(), Other: s.device.StepOverhead()}
+	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap, Other: s.device.StepOverhead()}
 	costs := s.costs(&t.Plan, keyOf(t.Plan), t.prof, 1)
 	index := t.index()
 	message := costmodel.Seconds(0)
@@ -85,7 +36,7 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 			for k := range c.Runs {
 				r := &c.Runs[k]
 				at := index[r.Segment]
-				l := layers(r, at, &costs[at])
+				l := layersOf(r, at, &costs[at])
 				l.Fetch, l.Scatter = state.moves[r.Segment].fetch, state.moves[r.Segment].scatter
 				chunk.Runs = append(chunk.Runs, l)
 			}
@@ -113,8 +64,8 @@ func (s *searcher) overlaps() bool {
 	return !c.IsCPU() || c.Node.Host.Cores > c.Node.Devices
 }
 
-// layers are a run in times.
-func layers(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
+// layersOf are a run in times.
+func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 	l := costmodel.Layers{Segment: segment, From: r.From, Count: r.Count, Forward: c.forward, Backward: c.backward, Weights: c.weights, Every: r.Every}
 	if r.Every > 0 { // does both parts of a split backward at once
 		l.Backward.Compute += c.weights.Compute
@@ -228,13 +179,18 @@ func (s *searcher) stageState(t *tables, stage int) (to stageState) {
 			to.buckets[at[n.Args[0].Type.Dims[0].Dim]].Reduce += cost
 		}
 	}
-	held := elems // gradients that the norm does not read are cleared too
-	if t.Plan.Zero >= 2 {
+	to.norm = s.norm(&t.Plan, elems, owned)
+	return to
+}
+
+// norm is the time of the global norm's arithmetic and of clearing the gradients, those that it does not read too.
+func (s *searcher) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
+	held := elems
+	if p.Zero >= 2 {
 		held = owned
 	}
-	grads := t.Plan.Precision.Grads.Size()
-	to.norm = s.device.StreamTime(costmodel.Bytes(owned*grads)) + s.device.StreamTime(costmodel.Bytes(held*grads))
-	return to
+	grads := p.Precision.Grads.Size()
+	return s.device.StreamTime(costmodel.Bytes(owned*grads)) + s.device.StreamTime(costmodel.Bytes(held*grads))
 }
 
 // splitOrder is an axis order's axes.

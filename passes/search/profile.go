@@ -66,7 +66,11 @@ type funcProfile struct {
 	comms []commLine
 	flops float64 // of all nodes
 	hard  float64 // of matmuls and attention
+	more  float64 // of those, by which they grow with the micro-batch
 }
+
+// hardAt is the flops of matmuls and attention at a micro-batch.
+func (p *funcProfile) hardAt(micro int) float64 { return p.hard + float64(float64(micro-1)*p.more) }
 
 // opLine is an op's flops and bytes as lines over the micro-batch: at size k, at + (k-1)·slope.
 type opLine struct {
@@ -173,7 +177,11 @@ func (p *profile) of(v *ir.Segment) *segmentProfile {
 type layerCost struct {
 	forward, backward, weights  costmodel.Cost
 	rematForward, rematBackward costmodel.Cost
+	sums                        costSums
 }
+
+// costSums are the whole of each cost.
+type costSums struct{ forward, backward, weights, rematForward, rematBackward costmodel.Seconds }
 
 // costKey is what the costs of layers depend on: a profile, how many times its micro-batch, and where tensor parallel ranks
 // are.
@@ -202,6 +210,7 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 			again := p.of(seg.Remat)
 			c.rematForward, c.rematBackward = s.cost(&again.forward, times, mesh), s.cost(&again.backward, times, mesh)
 		}
+		c.sums = costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
 		out = append(out, c)
 	}
 	s.layerCosts[key] = out

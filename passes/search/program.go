@@ -18,9 +18,6 @@ type tables struct {
 
 // tables makes a plan's tables.
 func (s *searcher) tables(plan ir.Plan) *tables {
-	if s.latest != nil && s.latest.Plan == plan {
-		return s.latest
-	}
 	mesh, err := plan.Mesh(s.dims.KVHeads)
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan, err))
@@ -30,8 +27,12 @@ func (s *searcher) tables(plan ir.Plan) *tables {
 	t := &tables{Program: &ir.Program{Name: base.Name, Plan: plan, Mesh: mesh, Recipe: base.Recipe, Layouts: base.Layouts, Model: base.Model,
 		Stream: base.Stream, Saved: base.Saved}, prof: prof}
 	t.run("pipeline")
-	s.bucketed(t)
-	s.scheduled(t)
+	t.run("zero")
+	t.run("bucket")
+	for i := range t.Stages {
+		t.states = append(t.states, s.stageState(t, i))
+	}
+	t.run("schedule")
 	n := passes.Needs{Batch: batchRegion(plan, prof), Logits: prof.logits}
 	for i := range prof.segs {
 		if seg := &prof.segs[i]; t.Uses(seg.variant) {
@@ -41,7 +42,6 @@ func (s *searcher) tables(plan ir.Plan) *tables {
 	for i := range t.Stages {
 		passes.LayoutStage(t.Program, &t.Stages[i], n)
 	}
-	s.latest = t
 	return t
 }
 
@@ -49,68 +49,6 @@ func (s *searcher) tables(plan ir.Plan) *tables {
 func (t *tables) run(name string) {
 	if err := pass(name).Run(t.Program); err != nil {
 		panic(fmt.Sprintf("search: pass %s of a legal plan: %v: %v", name, t.Plan.Text(), err))
-	}
-}
-
-// scheduleTables are what pass schedule makes, of each stage.
-type scheduleTables struct {
-	do      [][]ir.Action
-	buffers [][]int // of its chunks
-}
-
-// scheduled does pass schedule, which depends on the plan's schedule and numbers alone.
-func (s *searcher) scheduled(t *tables) {
-	key := flightKey{t.Plan.Schedule, t.Plan.PP, t.Plan.VPP, t.Plan.MicroBatches}
-	done := s.schedules[key]
-	if done == nil {
-		t.run("schedule")
-		done = &scheduleTables{}
-		for i := range t.Stages {
-			var buffers []int
-			for _, c := range t.Stages[i].Chunks {
-				buffers = append(buffers, c.Buffers)
-			}
-			done.do, done.buffers = append(done.do, t.Stages[i].Schedule), append(done.buffers, buffers)
-		}
-		s.schedules[key] = done
-	}
-	for i := range t.Stages {
-		t.Stages[i].Schedule = done.do[i]
-		for j := range t.Stages[i].Chunks {
-			t.Stages[i].Chunks[j].Buffers = done.buffers[i][j]
-		}
-	}
-}
-
-// bucketTables are what passes zero and bucket make, and what that costs each stage.
-type bucketTables struct {
-	prog   *ir.Program
-	states []stageState
-}
-
-// bucketed does passes zero and bucket, which depend on neither the micro-batch, since parameters do not, nor on what is
-// recomputed; so that their tables are shared.
-func (s *searcher) bucketed(t *tables) {
-	key := t.Plan
-	key.MicroBatch, key.MicroBatches, key.Recompute, key.RecomputeLayers, key.RecomputeEvery, key.RecomputeSplit = 1, 1, "none", 0, 1, false
-	if key.Schedule != "zb-v" { // whose chunks lie on other stages
-		key.Schedule = "none"
-	}
-	done := s.buckets[key]
-	if done == nil {
-		t.run("zero")
-		t.run("bucket")
-		done = &bucketTables{prog: t.Program}
-		for i := range t.Stages {
-			done.states = append(done.states, s.stageState(t, i))
-		}
-		s.buckets[key] = done
-	}
-	t.states = done.states
-	t.Classes, t.Slots, t.Begin = done.prog.Classes, done.prog.Slots, done.prog.Begin
-	for i := range t.Stages {
-		to, from := &t.Stages[i], &done.prog.Stages[i]
-		to.Buckets, to.Fetch, to.Resolve, to.Update = from.Buckets, from.Fetch, from.Resolve, from.Update
 	}
 }
 

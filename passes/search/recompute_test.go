@@ -17,8 +17,8 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := ir.SerialPlan(12, 8, p.Precision)
-	kept, flops := blocks(t, s, plain)
-	none := s.priced(plain).Predict.Time
+	kept, flops := blocksOf(t, s, plain)
+	none := s.priced(s.member(plain)).Predict.Time
 	for _, x := range []struct {
 		kind              string
 		every             int
@@ -27,8 +27,8 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 	}{{"full", 1, 0.75, 0.20, 0.35}, {"full", 4, 0.65, 0.20, 0.35}, {"selective", 1, 0.40, 0.01, 0.15}} {
 		plan := plain
 		plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = x.kind, 12, x.every
-		k, f := blocks(t, s, plan)
-		time := s.priced(plan).Predict.Time
+		k, f := blocksOf(t, s, plan)
+		time := s.priced(s.member(plan)).Predict.Time
 		more := float64(time.Recompute / none.Compute)
 		if 1-k/kept < x.saved || f/flops-1 < x.flopsMin || f/flops-1 > x.timeMax || more <= 0 || more > x.timeMax {
 			t.Errorf("%s, every %d: blocks keep %.3f of what they kept, for %.3f of the flops and %.3f of the time", x.kind, x.every, k/kept, f/flops, 1+more)
@@ -39,8 +39,8 @@ func TestRecomputeSavesThreeQuarters(t *testing.T) {
 	}
 }
 
-// blocks are the bytes that a plan's blocks keep and their flops, off its program's tables.
-func blocks(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
+// blocksOf are the bytes that a plan's blocks keep and their flops, off its program's tables.
+func blocksOf(t *testing.T, s *searcher, plan ir.Plan) (kept, flops float64) {
 	t.Helper()
 	prog, err := passes.Compile(s.problem.Model, plan, s.problem.Recipe, passes.Options{})
 	if err != nil {
@@ -73,10 +73,10 @@ func TestCheckpointEachFourLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := ir.SerialPlan(48, 1, p.Precision)
-	kept, _ := blocks(t, s, plain)
+	kept, _ := blocksOf(t, s, plain)
 	plan := plain
 	plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = "full", 48, 4
-	if now, _ := blocks(t, s, plan); now > kept/4 {
+	if now, _ := blocksOf(t, s, plan); now > kept/4 {
 		t.Errorf("blocks keep %.0f bytes, without recompute %.0f", now, kept)
 	}
 }

@@ -43,10 +43,14 @@ type caches struct {
 	profiles map[profileKey]*profile
 	bases    map[profileKey]*base
 	inFlight map[flightKey][]int
+	frames   map[frameKey]*frame
+	states   map[stateKey]*state
+
+	timetables map[flightKey]*ir.Timetable
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}}
 }
 
 // searcher holds what one question's searches share.
@@ -57,13 +61,23 @@ type searcher struct {
 	device     costmodel.Device
 	modelFlops float64
 	formula    string
-	capacity   int // bytes of a device for the arena
+	capacity   int  // bytes of a device for the arena
+	overlap    bool // collectives run beside compute
+
+	cpu, secondMoment bool
+
 	layerCosts map[costKey][]layerCost
+	blockCosts map[blockCost][]layerCost
+	layerMoves map[moveKey][]moved
+	messages   map[[2]int]costmodel.Seconds
 	places     map[[2]int]costmodel.Placement
-	buckets    map[ir.Plan]*bucketTables
-	schedules  map[flightKey]*scheduleTables
-	latest     *tables
-	prices     map[ir.Plan]*price
+	prices     map[priceKey]*price
+
+	bucketPrices map[bucketKey]*bucketPrice
+
+	kept       kept // this and what follows: room for what is written anew for each plan
+	needs      []stateNeed
+	kindFloors []kindFloor
 }
 
 func newSearcher(p *Problem) (*searcher, error) {
@@ -72,9 +86,12 @@ func newSearcher(p *Problem) (*searcher, error) {
 	}
 	dev, _ := p.Cluster.Device(p.Precision.Compute)
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	return &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
-		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{},
-		places: map[[2]int]costmodel.Placement{}, buckets: map[ir.Plan]*bucketTables{}, schedules: map[flightKey]*scheduleTables{}, prices: map[ir.Plan]*price{}}, nil
+	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
+		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, places: map[[2]int]costmodel.Placement{},
+		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
+	s.overlap, s.cpu, s.secondMoment = s.overlaps(), p.Cluster.IsCPU(), p.Recipe.Moments() > 1
+	return s, nil
 }
 
 // Search finds the fastest plan that fits, and what else there is to say. It fails with an [IllegalError] if no plan
@@ -161,8 +178,8 @@ type hunt struct {
 
 // fit is a plan that fits, with its place in the space.
 type fit struct {
-	plan  ir.Plan
-	order int
+	point point
+	place int
 	time  costmodel.Seconds
 }
 
@@ -190,14 +207,14 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	}
 	first := -1
 	for i, f := range h.fits {
-		if f.time <= h.fastest*(1+tie) && (first < 0 || f.order < h.fits[first].order) {
+		if f.time <= h.fastest*(1+tie) && (first < 0 || f.place < h.fits[first].place) {
 			first = i
 		}
 	}
 	if first < 0 {
 		return Priced{}, h.n, false
 	}
-	return s.priced(h.fits[first].plan), h.n, true
+	return s.priced(&h.fits[first].point), h.n, true
 }
 
 // start queues the families that may fit.
@@ -209,7 +226,7 @@ func (h *hunt) start() {
 			h.n.Infeasible += f.size
 		default:
 			if f.floor == 0 {
-				f.floor = h.s.familyFloor(f, again{kind: anyKind}, 0)
+				f.floor = h.s.familyFloor(f, &perhaps, 0)
 			}
 			h.queue = append(h.queue, entry{floor: f.floor, order: f.first, family: f})
 		}
@@ -237,24 +254,20 @@ func (h *hunt) members(b *branch) {
 		case m.over > 0:
 			h.n.Infeasible++
 		default:
-			heap.Push(&h.queue, entry{floor: m.floor, order: m.order, member: m})
+			heap.Push(&h.queue, entry{floor: m.floor, order: m.place, member: m})
 		}
 	}
 }
 
 func (h *hunt) price(m *member) {
-	plan := h.s.solve(m)
-	p := h.s.price(plan)
+	best := h.s.solve(m)
+	p := h.s.price(&best)
 	h.n.Simulated++
-	if !p.memory.Fits() {
-		h.n.Infeasible++
-		return
-	}
 	h.n.Priced++
 	if len(h.fits) == 0 || p.time < h.fastest {
 		h.fastest = p.time
 	}
-	h.fits = append(h.fits, fit{plan, m.order, p.time})
+	h.fits = append(h.fits, fit{best, m.place, p.time})
 }
 
 // Price predicts one plan, legal or refused with the rules that it breaks. Pins are not looked at.
@@ -266,5 +279,5 @@ func Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	if rs := Legal(plan, s.dims, p.Cluster, p.GlobalBatch); len(rs) > 0 {
 		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
 	}
-	return s.priced(plan).Predict, nil
+	return s.priced(s.member(plan)).Predict, nil
 }

@@ -69,5 +69,5 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	if rs := Legal(plan, s.dims, p.Cluster, p.GlobalBatch); len(rs) > 0 {
 		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
 	}
-	return s.priced(plan).Predict, nil
+	return s.priced(s.member(plan)).Predict, nil
 }

@@ -49,10 +49,20 @@ type family struct {
 	floor  costmodel.Seconds // no plan of it takes less
 	least  int               // bytes; no plan of it needs less
 
-	branches []*branch    // once it was opened
-	states   [][]int      // bounds of what each stage holds, for each sharding
-	layers   [][]stretch  // of each chunk
-	holds    []stageElems // of each stage
+	frame      *frame // this and what follows: once it was asked for
+	held       []hold
+	blocks     [8]*blocks
+	batchBytes int
+	mostElems  int
+	orders     []order
+	costs      [8][]familyCosts // by the order's index
+	stateOf    [4][2]*state     // by zero, and by whether groups share a copy
+	problem    *Problem
+	splits     bool // backward is two passes
+
+	branches []*branch     // once it was opened
+	states   [][]stateNeed // of each sharding
+	layers   [][]stretch   // of each chunk
 }
 
 // space lists the families of the legal plans. If there are none, the error says which rules the nearest plan breaks.
@@ -136,13 +146,16 @@ func (e *enumeration) chunks(plan ir.Plan) {
 	}
 }
 
+// schedules are all that the search knows, in its order.
+var schedules = []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v"}
+
 // schedules are those that go with a number of chunks, or those that pins ask for.
 func (p *Problem) schedules(plan *ir.Plan) []string {
 	if vs, pinned := p.Pins["schedule"]; pinned {
 		return vs
 	}
 	var out []string
-	for _, name := range []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v"} {
+	for _, name := range schedules {
 		plan.Schedule = name
 		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) {
 			out = append(out, name)
@@ -215,7 +228,7 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 }
 
 func (e *enumeration) family(plan ir.Plan, split []int) *family {
-	f := &family{plan: plan, counts: split, first: e.out.size}
+	f := &family{plan: plan, counts: split, first: e.out.size, splits: plan.Splits(), problem: e.p}
 	if len(e.p.unfollowed(plan)) > 0 {
 		return f
 	}

@@ -105,7 +105,7 @@ func (r *Row) nodes(c *costmodel.Cluster, row *gpuRow, gpus int) error {
 	if host != c.Node.Devices && len(c.Network) > 0 && row.perDomain == 0 {
 		c.Network[0].NICs = max(1, c.Network[0].NICs*host/c.Node.Devices)
 	}
-	c.Node.Devices, c.Nodes = per, gpus/per
+	c.Node.Devices, c.Nodes, c.Node.Whole = per, gpus/per, max(per, host)
 	if strings.Contains(r.lower("intra_bw_note"), "pcie") {
 		c.Node.Link.Kind, c.Node.Link.Bandwidth = "pcie", min(c.Node.Link.Bandwidth, c.Node.Host.Bandwidth)
 	}

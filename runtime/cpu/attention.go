@@ -29,7 +29,7 @@ type AttentionShape struct {
 
 // Queries and keys are handled in blocks. Scores of a block are a matrix with kBlock elements a row.
 const (
-	qBlock = 32
+	qBlock = 64
 	kBlock = 256
 )
 
@@ -82,17 +82,64 @@ func (s *AttentionShape) span(i0, i1 int) (lo, hi int) {
 	return lo, hi
 }
 
-func attention[F Float](o, lse, q, k, v []F, s AttentionShape) {
+// attending is a call of Attention or AttentionGrad as a job. Its units are what can be done apart: a block of a head's
+// queries; for the gradient a head of keys, whose dk and dv add up over its queries.
+type attending[F Float] struct {
+	s               AttentionShape
+	o, lse, q, k, v []F
+	dq, dk, dv, do  []F
+	grad            bool
+	units, per      int // per: units of a part
+}
+
+var attendings32, attendings64 = pool[attending[float32]]{}, pool[attending[float64]]{}
+
+// attendingsOf is the pool of F's calls.
+func attendingsOf[F Float]() *pool[attending[F]] {
+	if p, ok := any(&attendings32).(*pool[attending[F]]); ok {
+		return p
+	}
+	return any(&attendings64).(*pool[attending[F]])
+}
+
+// call does all units and gives a back to its pool.
+func (a *attending[F]) call(units int) {
+	a.units, a.per = units, (units+maxParts-1)/maxParts
+	if units > 0 {
+		run(a, (units+a.per-1)/a.per)
+	}
+	*a = attending[F]{}
+	attendingsOf[F]().put(a)
+}
+
+func (a *attending[F]) part(i int) {
 	w := borrow[F]()
-	for b := range s.Batch {
-		for hg := range s.Heads * s.Group {
-			hd := place(&s, b, hg, o, lse, q, k, v)
-			for i0 := 0; i0 < s.Seq; i0 += qBlock {
-				w.attend(&hd, i0, min(i0+qBlock, s.Seq))
-			}
+	for u := i * a.per; u < min((i+1)*a.per, a.units); u++ {
+		if a.grad {
+			w.headGrad(a, u)
+		} else {
+			w.headBlock(a, u)
 		}
 	}
 	w.giveBack()
+}
+
+func attention[F Float](o, lse, q, k, v []F, s AttentionShape) {
+	a := attendingsOf[F]().get()
+	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, false
+	a.call(s.Batch * s.Heads * s.Group * s.blocks())
+}
+
+// blocks is the number of blocks of queries.
+func (s *AttentionShape) blocks() int { return (s.Seq + qBlock - 1) / qBlock }
+
+// headBlock is Attention for one block of a head's queries. Later blocks, which may see more keys, come first.
+func (w *scratch[F]) headBlock(a *attending[F], unit int) {
+	s, n := &a.s, a.s.blocks()
+	unit, i0 := unit/n, (n-1-unit%n)*qBlock
+	heads := s.Heads * s.Group
+	hd := place(s, unit/heads, unit%heads, a.o, a.lse, a.q, a.k, a.v)
+	w.attend(&hd, i0, min(i0+qBlock, s.Seq))
 }
 
 // place finds query head hg = h*Group + g of sample b.
@@ -115,16 +162,16 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 		w.max[i], w.sum[i] = math.Inf(-1), 0
 		clear(o.d[i*o.ld:][:hd.VDim])
 	}
-	p := mat[F]{d: w.p[:], ld: kBlock}
+	p, q := mat[F]{d: w.p[:], ld: kBlock}, w.scaled(hd, i0, rows)
 	lo, hi := hd.span(i0, i1)
 	for j0 := lo; j0 < hi; j0 += kBlock {
 		n := min(kBlock, hi-j0)
 		kt := hd.k.rows(j0)
 		kt.t = true
-		w.gemm(p, hd.q.rows(i0), kt, rows, n, hd.Dim, false)
+		w.gemm(p, q, kt, rows, n, hd.Dim, false)
 		for i := range rows {
 			if f := w.weigh(hd, i0, i, j0, n); f != 1 {
-				scaleBy(o.d[i*o.ld:][:hd.VDim], F(f))
+				scaleTo(o.d[i*o.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim], F(f))
 			}
 		}
 		w.gemm(o, p, hd.v.rows(j0), rows, hd.VDim, n, true)
@@ -134,16 +181,30 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 		l := math.Inf(-1)
 		if sum := w.sum[i]; sum > 0 || sum != sum {
 			l = w.max[i] + rng.Log(sum)
-			scaleBy(o.d[i*o.ld:][:hd.VDim], F(1/sum))
+			scaleTo(o.d[i*o.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim], F(1/sum))
 		}
 		hd.lse[(i0+i)*step] = F(l)
 	}
 }
 
-// scaleBy is x *= f.
-func scaleBy[F Float](x []F, f F) {
-	for i := range x {
-		x[i] *= f
+// scaled are rows of the head's queries from i0 on, times the scale.
+func (w *scratch[F]) scaled(hd *head[F], i0, rows int) mat[F] {
+	w.q = room(w.q, qBlock*hd.Dim)
+	q, scale := hd.q.rows(i0), F(hd.Scale)
+	for i := range rows {
+		scaleTo(w.q[i*hd.Dim:][:hd.Dim], q.d[i*q.ld:][:hd.Dim], scale)
+	}
+	return mat[F]{d: w.q, ld: hd.Dim}
+}
+
+// scaleTo is y = x*f. y may be x.
+func scaleTo[F Float](y, x []F, f F) {
+	if k, row := loops32(x); k != nil {
+		k.Scale(any(y).([]float32), row, float32(f))
+		return
+	}
+	for i, v := range x {
+		y[i] = v * f
 	}
 }
 
@@ -158,31 +219,24 @@ func (hd *head[F]) seen(x []F, i0, i, j0, n int) ([]F, int) {
 	return row[lo:hi], lo
 }
 
-// weigh turns row i of w.p from scores of n keys into exp(scale*score - max), times z; it updates the
+// weigh turns row i of w.p from scores of n keys into exp(score - max), times z; it updates the
 // row's max and sum and returns the factor exp(old max - max) of what was computed with the old max.
 func (w *scratch[F]) weigh(hd *head[F], i0, i, j0, n int) float64 {
 	row, first := hd.seen(w.p[:], i0, i, j0, n)
 	if len(row) == 0 {
 		return 1
 	}
-	scaleBy(row, F(hd.Scale))
 	if hd.Softcap > 0 {
 		capScores(row, nil, F(hd.Softcap))
 	}
 	hd.bias(row, i0+i, j0+first)
-	top := max(w.max[i], float64(largest(row)))
+	top := max(w.max[i], float64(highest(row)))
 	if math.IsInf(top, -1) {
 		clear(row)
 		return 1
 	}
 	f := exp[F](w.max[i] - top)
-	sum := float64(w.sum[i] * f)
-	for j, x := range row {
-		e := exp[F](float64(x) - top)
-		sum += e
-		row[j] = F(e)
-	}
-	w.max[i], w.sum[i] = top, sum
+	w.max[i], w.sum[i] = top, float64(w.sum[i]*f)+weights(row, top)
 	if hd.Dropout > 0 {
 		hd.drop(row, i0+i, j0+first)
 	}

@@ -3,21 +3,30 @@ package cpu
 import "math"
 
 func attentionGrad[F Float](dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape) {
-	w := borrow[F]()
+	a := attendingsOf[F]().get()
+	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, true
+	a.dq, a.dk, a.dv, a.do = dq, dk, dv, do
+	a.call(s.Batch * s.Heads)
+}
+
+// headGrad is AttentionGrad for one head of keys and the group of query heads that read it.
+func (w *scratch[F]) headGrad(a *attending[F], unit int) {
+	s := &a.s
+	b, h := unit/s.Heads, unit%s.Heads
+	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
+	for j := range s.KSeq {
+		clear(dk.d[j*dk.ld:][:s.Dim])
+		clear(dv.d[j*dv.ld:][:s.VDim])
+	}
 	n := s.Heads * s.Group
-	clear(dk[:s.Batch*s.KSeq*s.Heads*s.Dim])
-	clear(dv[:s.Batch*s.KSeq*s.Heads*s.VDim])
-	for b := range s.Batch {
-		for hg := range n {
-			hd := place(&s, b, hg, o, lse, q, k, v)
-			hd.dq, hd.do = at(dq, b, s.Seq, n, hg, s.Dim), at(do, b, s.Seq, n, hg, s.VDim)
-			hd.dk, hd.dv = at(dk, b, s.KSeq, s.Heads, hd.h, s.Dim), at(dv, b, s.KSeq, s.Heads, hd.h, s.VDim)
-			for i0 := 0; i0 < s.Seq; i0 += qBlock {
-				w.attendGrad(&hd, i0, min(i0+qBlock, s.Seq))
-			}
+	for g := range s.Group {
+		hg := h*s.Group + g
+		hd := place(s, b, hg, a.o, a.lse, a.q, a.k, a.v)
+		hd.dq, hd.do, hd.dk, hd.dv = at(a.dq, b, s.Seq, n, hg, s.Dim), at(a.do, b, s.Seq, n, hg, s.VDim), dk, dv
+		for i0 := 0; i0 < s.Seq; i0 += qBlock {
+			w.attendGrad(&hd, i0, min(i0+qBlock, s.Seq))
 		}
 	}
-	w.giveBack()
 }
 
 // attendGrad computes dq of queries i0 to i1-1 and adds their part of dk and dv. For each block of keys,
@@ -29,19 +38,20 @@ func (w *scratch[F]) attendGrad(hd *head[F], i0, i1 int) {
 	q, dq, o, do := hd.q.rows(i0), hd.dq.rows(i0), hd.o.rows(i0), hd.do.rows(i0)
 	for i := range rows {
 		w.max[i] = float64(hd.lse[(i0+i)*step])
-		w.sum[i] = dot(do.d[i*do.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim])
+		w.sum[i] = w.along(do.d[i*do.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim])
 		clear(dq.d[i*dq.ld:][:hd.Dim])
 	}
 	p, dp := mat[F]{d: w.p[:], ld: kBlock}, mat[F]{d: w.dp[:], ld: kBlock}
 	pt, dst := p, dp
 	pt.t, dst.t = true, true
 	lo, hi := hd.span(i0, i1)
+	scaled := w.scaled(hd, i0, rows)
 	for j0 := lo; j0 < hi; j0 += kBlock {
 		n := min(kBlock, hi-j0)
 		k, v := hd.k.rows(j0), hd.v.rows(j0)
 		kt, vt := k, v
 		kt.t, vt.t = true, true
-		w.gemm(p, q, kt, rows, n, hd.Dim, false)
+		w.gemm(p, scaled, kt, rows, n, hd.Dim, false)
 		w.gemm(dp, do, vt, rows, n, hd.VDim, false)
 		for i := range rows {
 			w.weighGrad(hd, i0, i, j0, n)
@@ -64,31 +74,32 @@ func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0, n int) {
 		return
 	}
 	dp = dp[:len(p)]
-	left := scale // of the scores' scaling
-	if hd.Softcap > 0 || hd.slope != 0 {
-		scaleBy(p, scale)
-		left = 1
-	}
 	if hd.Softcap > 0 {
 		capScores(p, w.slope[:], F(hd.Softcap))
 	}
 	hd.bias(p, i0+i, j0+first)
-	keep := F(1)
-	if hd.Dropout > 0 {
-		keep = F(1 / (1 - hd.Dropout))
-	}
-	base := hd.weight(hd.b, hd.h, hd.g, i0+i) + uint64(j0+first)
-	for j, x := range p {
-		e, z := F(exp[F](float64(F(x*left))-lse)), keep
-		if hd.Dropout > 0 && !Keep(hd.Key, base+uint64(j), hd.Dropout) {
-			z = 0
-		}
-		p[j] = F(e * z)
-		dp[j] = F(F(e*(F(dp[j]*z)-d)) * scale)
+	if hd.Dropout == 0 {
+		gradScores(p, dp, lse, d, scale)
+	} else {
+		hd.gradDropped(p, dp, lse, d, i0+i, j0+first)
 	}
 	if hd.Softcap > 0 {
 		for j, f := range w.slope[:len(dp)] {
 			dp[j] *= f
 		}
+	}
+}
+
+// gradDropped is gradScores with dropped weights, of query i and the keys from j on.
+func (hd *head[F]) gradDropped(p, dp []F, lse float64, d F, i, j int) {
+	keep, scale := F(1/(1-hd.Dropout)), F(hd.Scale)
+	base := hd.weight(hd.b, hd.h, hd.g, i) + uint64(j)
+	for j, x := range p {
+		e, z := F(exp[F](float64(x)-lse)), keep
+		if !Keep(hd.Key, base+uint64(j), hd.Dropout) {
+			z = 0
+		}
+		p[j] = F(e * z)
+		dp[j] = F(F(e*(F(dp[j]*z)-d)) * scale)
 	}
 }

@@ -25,13 +25,26 @@ func matMul[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 		ldb = k
 	}
 	w := borrow[F]()
-	w.gemm(mat[F]{d: c, ld: n}, mat[F]{a, lda, ta}, mat[F]{b, ldb, tb}, m, n, k, acc)
+	w.plain(mat[F]{d: c, ld: n}, mat[F]{a, lda, ta}, mat[F]{b, ldb, tb}, m, n, k, acc)
 	w.giveBack()
 }
 
-// gemm is matMul on matrices that may lie inside larger ones. An element is the sum of sums of kc terms,
-// whatever m and n are: its bits do not depend on the other elements.
+// gemm is matMul on matrices that may lie inside larger ones, by the engine in use if there is one. It has no threads
+// but the caller's.
 func (w *scratch[F]) gemm(c, a, b mat[F], m, n, k int, acc bool) {
+	if e := engineOf[F](); e != nil {
+		g := borrowGemm(e)
+		g.c, g.a, g.b, g.m, g.n, g.k, g.acc = c, a, b, m, n, k, acc
+		g.multiply(false)
+		g.giveBack()
+		return
+	}
+	w.plain(c, a, b, m, n, k, acc)
+}
+
+// plain is gemm in plain Go. An element is the sum of sums of kc terms, whatever m and n are: its bits do not depend on
+// the other elements.
+func (w *scratch[F]) plain(c, a, b mat[F], m, n, k int, acc bool) {
 	if k == 0 && !acc {
 		for i := range m {
 			clear(c.d[i*c.ld:][:n])

@@ -47,7 +47,9 @@ func naiveMatMul[F Float](c []float64, a, b []F, m, n, k int, ta, tb bool) {
 
 // An element's bits do not depend on the other elements: the product of some rows and columns is that
 // part of the whole product.
-func TestMatMulElementAlone(t *testing.T) {
+func TestMatMulElementAlone(t *testing.T) { each(t, testMatMulElementAlone) }
+
+func testMatMulElementAlone(t *testing.T) {
 	const m, n, k = 71, 203, 301
 	a, bt := draw[float32](1, m*k), draw[float32](2, n*k)
 	whole := make([]float32, m*n)

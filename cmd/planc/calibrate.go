@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/spec/strict"
+	"github.com/planc-dev/planc/passes/calibrate"
+	"github.com/planc-dev/planc/passes/validate"
+)
+
+func (a *app) calibrateCommand() *cobra.Command {
+	var flags jobFlags
+	var from, out string
+	c := &cobra.Command{
+		Use:   "calibrate --from FILE|RUN [JOB] [-o FILE]",
+		Short: "a cluster file with the efficiencies of your own runs",
+		Long: "calibrate fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are\n" +
+			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of rows, as\n" +
+			"planc validate takes them, of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
+			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a measured block.\n" +
+			"It says what each row changed, and how well a fit to the others predicts it.",
+		Example: "planc calibrate --from runs.csv -o lab.yaml && planc plan --set cluster.node=lab.yaml",
+		Args:    oneJob,
+		RunE: func(c *cobra.Command, args []string) error {
+			if from == "" {
+				return mistake(strict.NotYet, "", "planc calibrate without --from is not there yet: it will measure this machine; --from FILE takes rows of your own runs")
+			}
+			return a.calibrate(args, flags, from, out)
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "a table of measured `ROWS`, or the folder of a run")
+	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not be there yet")
+	flags.register(c)
+	return c
+}
+
+// calibration is what a fit is made of, and where its result goes.
+type calibration struct {
+	from    string
+	rows    []calibrate.Observation
+	skipped []string // rows that cannot be used, with the reason
+	cluster *costmodel.Cluster
+	file    []byte // the cluster's file as it is
+}
+
+func (a *app) calibrate(args []string, flags jobFlags, from, out string) error {
+	q := &calibration{from: from}
+	var err error
+	if info, e := os.Stat(from); e == nil && info.IsDir() || strings.HasSuffix(from, ".jsonl") {
+		err = a.observeRun(args, flags, q)
+	} else {
+		err = a.observeTable(q)
+	}
+	if err != nil {
+		return err
+	}
+	var r *calibrate.Result
+	if err := a.during("fitting", func() (err error) { r, err = calibrate.Fit(q.rows); return err }); err != nil {
+		return err
+	}
+	text, err := q.text(r)
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		a.notef("%s", strings.TrimSuffix(q.screen(r), "\n"))
+		return a.print(text)
+	}
+	if err := a.print(q.screen(r)); err != nil {
+		return err
+	}
+	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
+}
+
+// NothingMeasured is reported where there is no measured step to calibrate by.
+//
+// Example:
+//
+//	planc calibrate --from testdata/unpriced.csv
+const NothingMeasured ir.Code = "NothingMeasured"
+
+// observeTable reads rows of a table; they must be of one kind of GPU.
+func (a *app) observeTable(q *calibration) error {
+	data, err := a.read(q.from)
+	if err != nil {
+		return ir.Diags{{Pos: ir.Pos{File: q.from}, Code: spec.NoFile, Msg: fmt.Sprintf("the table cannot be read: %v", ir.FileReason(err))}}.Err()
+	}
+	rows, err := validate.Parse(q.from, data)
+	if err != nil {
+		return err
+	}
+	asker := validate.NewAsker()
+	gpus := map[string]int{}
+	for i := range rows {
+		r := &rows[i]
+		asked, err := asker.Question(r)
+		switch {
+		case err == nil && r.StepS() == 0:
+			q.skipped = append(q.skipped, fmt.Sprintf("row %d: no time was measured", r.Number))
+		case err != nil:
+			q.skipped = append(q.skipped, fmt.Sprintf("row %d: %v", r.Number, err))
+		default:
+			q.cluster = asked.Problem.Cluster
+			gpus[q.cluster.GPU.Name]++
+			q.rows = append(q.rows, calibrate.Observation{Name: fmt.Sprintf("row %d", r.Number), Problem: asked.Problem, Plan: asked.Plan, StepS: r.StepS()})
+		}
+	}
+	if len(q.rows) == 0 {
+		first := ""
+		if len(q.skipped) > 0 {
+			first = "; " + q.skipped[0]
+		}
+		return mistake(NothingMeasured, "", "%s has no row that a step can be predicted of and was measured of%s", q.from, first)
+	}
+	if len(gpus) > 1 {
+		return mistake(NothingMeasured, "", "%s has rows of %s; a cluster file is of one kind: a table for each", q.from, strings.Join(slices.Sorted(maps.Keys(gpus)), ", "))
+	}
+	return q.ofCatalogue()
+}
+
+// ofCatalogue takes the file that the catalogue has for the rows' GPU.
+func (q *calibration) ofCatalogue() error {
+	file, err := costmodel.ClusterFile(q.cluster.Name)
+	if err == nil {
+		var c *costmodel.Cluster
+		if c, err = costmodel.ParseCluster(q.cluster.Name+".yaml", file); err == nil && c.GPU.Name != q.cluster.GPU.Name {
+			err = fmt.Errorf("it has %s", c.GPU.Name)
+		}
+	}
+	if err != nil {
+		return mistake(NothingMeasured, "", "%s has rows of %s, of which the catalogue has no cluster to calibrate: %v", q.from, q.cluster.GPU.Name, err)
+	}
+	q.file = file
+	return nil
+}
+
+// text is the cluster's file with the measured block in the place of the one that it had.
+func (q *calibration) text(r *calibrate.Result) (string, error) {
+	m := q.cluster.Scaled(r.Measured).Measured
+	var b strings.Builder
+	b.WriteString(withoutBlock(string(q.file), "measured:"))
+	fmt.Fprintf(&b, "measured:\n  by: %q\n", fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s of rows left out of the fit",
+		q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), percent(r.MedianError(without))))
+	for _, key := range costmodel.MeasuredKeys {
+		if v := *m.Factor(key); v != 1 {
+			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+		}
+	}
+	text := b.String()
+	if _, err := costmodel.ParseCluster(q.cluster.Name+".yaml", []byte(text)); err != nil {
+		return "", fmt.Errorf("a measured block cannot be added to the file of %s: %w", q.cluster.Name, err)
+	}
+	return text, nil
+}
+
+// withoutBlock is a YAML file without one key of its root.
+func withoutBlock(text, key string) string {
+	var b strings.Builder
+	inside := false
+	for line := range strings.Lines(text) {
+		if line[0] != ' ' && line[0] != '#' && line[0] != '\n' {
+			inside = strings.HasPrefix(line, key)
+		}
+		if !inside {
+			b.WriteString(line)
+		}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+func before(r calibrate.Row) float64  { return r.Before }
+func after(r calibrate.Row) float64   { return r.After }
+func without(r calibrate.Row) float64 { return r.Without }

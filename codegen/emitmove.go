@@ -1,0 +1,41 @@
+package codegen
+
+import (
+	"github.com/dave/jennifer/jen"
+	"github.com/planc-dev/planc/ir"
+)
+
+// moves writes a collective that splits a dim or joins its parts: rt.Op(r, group, to, from, sizes), or the variant that
+// knows how the parts of a zigzag dim lie.
+func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
+	args := append([]any{jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0]}, sizes...)
+	if a := n.Attr.Axes[0]; a.IsZigzag() {
+		op, args = op+"Zigzag", append(args, e.p.Mesh.Ranks([]ir.Axis{a}))
+	}
+	e.call(rt(op), args...)
+}
+
+// emitAllToAll writes the exchange as a turn of the two dims, in the order in which memory has them.
+func emitAllToAll(e *emitter, n *ir.Node) {
+	in, out := n.Args[0].Type, n.Outs[0].Type
+	x, y, back := e.dimIndex(in, n.Attr.Dim), e.dimIndex(in, n.Attr.To), false
+	first, second := in.Dims[x], out.Dims[y] // each as it is where it is split
+	if x > y {
+		x, y, back = y, x, true
+		first, second = second, first
+	}
+	one := func(d ir.Extent) int { return e.count([]ir.Extent{d}) }
+	turn := rt("Turn").Add(inline("Outer", e.count(in.Dims[:x]), "First", one(first), "Middle", e.count(in.Dims[x+1:y]), "Second", one(second),
+		"Inner", e.count(in.Dims[y+1:]), "Back", back))
+	e.call(rt("AllToAll"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], turn)
+}
+
+// dimIndex is the place of a dim in a type.
+func (e *emitter) dimIndex(t ir.Type, d ir.Dim) int {
+	for i, x := range t.Dims {
+		if x.Dim == d {
+			return i
+		}
+	}
+	panic("codegen: " + t.String() + " has no dim " + string(d))
+}

@@ -1,0 +1,81 @@
+package costmodel
+
+import (
+	"maps"
+	"slices"
+)
+
+// Measured is what planc calibrate wrote: how fast this cluster is against what the catalogue's figures predict. 1, or
+// absent, is as predicted; 0.9 is nine tenths of the rate. Overhead is of times: 2 is twice as long.
+type Measured struct {
+	By       string  `yaml:"by" doc:"who or what measured, when"`
+	Matrix   float64 `yaml:"matrix" over:"0" max:"100" doc:"rate of matmuls and attention, over the predicted one"`
+	Memory   float64 `yaml:"memory" over:"0" max:"100" doc:"bandwidth of the devices' memory, over gpu.memory_bandwidth as predicted"`
+	Link     float64 `yaml:"link" over:"0" max:"100" doc:"bandwidth between devices of a node, over node.link.bandwidth as predicted"`
+	Network  float64 `yaml:"network" over:"0" max:"100" doc:"bandwidth between nodes, over the network's as predicted"`
+	Overhead float64 `yaml:"overhead" over:"0" max:"100" doc:"time of launching kernels and of a step's own work, over the predicted one"`
+
+	LinkEfficiency    float64 `yaml:"link_efficiency" over:"0" max:"1.5" doc:"of node.link.bandwidth that collectives reach; absent: docs/communication.md"`
+	NetworkEfficiency float64 `yaml:"network_efficiency" over:"0" max:"1.5" doc:"of a NIC's bandwidth that collectives reach; absent: docs/communication.md"`
+
+	Collectives string `yaml:"collectives" doc:"CSV of sizes and times"`
+	GEMM        string `yaml:"gemm" doc:"CSV of shapes and times"`
+}
+
+// MeasuredKeys are the factors of Measured in their order.
+var MeasuredKeys = []string{"matrix", "memory", "link", "network", "overhead"}
+
+// Factor is a factor by its key, to be set.
+func (m *Measured) Factor(key string) *float64 {
+	switch key {
+	case "matrix":
+		return &m.Matrix
+	case "memory":
+		return &m.Memory
+	case "link":
+		return &m.Link
+	case "network":
+		return &m.Network
+	case "overhead":
+		return &m.Overhead
+	}
+	panic("costmodel: nothing is measured of " + key)
+}
+
+// factor is one that is there, or 1.
+func factor(v float64) float64 {
+	if v == 0 {
+		return 1
+	}
+	return v
+}
+
+// Scaled is the cluster as further measurements have it, on top of those that it has.
+func (c *Cluster) Scaled(m Measured) *Cluster {
+	own := *c
+	own.GPU.PeakTFLOPS = maps.Clone(c.GPU.PeakTFLOPS)
+	own.Network = slices.Clone(c.Network)
+	own.applyBandwidths(m)
+	for _, key := range MeasuredKeys {
+		*own.Measured.Factor(key) = factor(*c.Measured.Factor(key)) * factor(*m.Factor(key))
+	}
+	return &own
+}
+
+// applyBandwidths puts measured bandwidths in place of nominal ones, but for the network's, which reach counts in. Peaks
+// stay, since mfu is of them.
+func (c *Cluster) applyBandwidths(m Measured) {
+	c.GPU.MemoryBandwidth *= BytesPerSecond(factor(m.Memory))
+	c.Node.Link.Bandwidth *= BytesPerSecond(factor(m.Link))
+}
+
+// applyRates puts measured rates and overheads of a device in place of predicted ones.
+func (d *Device) applyRates(m Measured) {
+	for k := range d.rate {
+		if Kind(k) != Vector {
+			d.rate[k] *= FlopsPerSecond(factor(m.Matrix))
+		}
+	}
+	d.launch *= Seconds(factor(m.Overhead))
+	d.step *= Seconds(factor(m.Overhead))
+}

@@ -1,0 +1,324 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// Observation is a plan with what a step of it took.
+type Observation struct {
+	Name    string // for people: rows.csv:3
+	Problem *search.Problem
+	Plan    ir.Plan
+	StepS   float64
+}
+
+// What the fit assumes, as deviations of logarithms.
+const (
+	noise  = 0.04 // of a measured time against a perfect model: runs differ, and the model is none
+	belief = 0.40 // of a factor from 1: how far off the catalogue's efficiencies may be
+)
+
+// Factor is one that was fitted.
+type Factor struct {
+	Key   string
+	Value float64 // over the catalogue's
+	Error float64 // relative, one deviation
+}
+
+// Row is an observation beside its predictions, in seconds a step.
+type Row struct {
+	Name     string
+	Measured float64
+	Before   float64 // with the catalogue's figures
+	After    float64 // with the fit to all observations
+	Without  float64 // with the fit to all others
+
+	Moved string  // the factor that this row changes most; "" if none
+	By    float64 // that factor with this row over the factor without it, less 1
+}
+
+// Result is a fit.
+type Result struct {
+	Factors  []Factor // those that the observations move, in the order of costmodel.MeasuredKeys
+	Same     []string // of which they tell that they are as predicted
+	Open     []string // of which they tell nothing
+	Rows     []Row
+	Measured costmodel.Measured // the factors, to be written
+}
+
+// fitter prices observations under factors.
+type fitter struct {
+	rows   []Observation
+	series map[*ir.Model]*search.Series
+}
+
+// Fit fits the factors to observations.
+func Fit(rows []Observation) (*Result, error) {
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("there is no measured step to fit to")
+	}
+	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
+	r := &Result{}
+	s, err := f.chosen(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range costmodel.MeasuredKeys {
+		i := slices.Index(s.keys, key)
+		if i < 0 {
+			continue
+		}
+		v := math.Exp(s.x[i])
+		r.Factors = append(r.Factors, Factor{key, v, s.deviation(i) * s.spread()})
+		*r.Measured.Factor(key) = round(v)
+	}
+	return r, f.leaveOneOut(s, r)
+}
+
+// worth is by how much a factor must lessen the sum of squares to be taken: two deviations.
+const worth = 4
+
+// chosen adds factor after factor, the one that explains most first, as long as one is worth it; and says of the others
+// whether the observations tell that they are as predicted, or nothing.
+func (f *fitter) chosen(r *Result) (*solution, error) {
+	s, err := f.solve(nil)
+	for err == nil {
+		all := &solution{keys: slices.Clone(s.keys), x: slices.Clone(s.x)}
+		for _, key := range costmodel.MeasuredKeys {
+			if !slices.Contains(all.keys, key) {
+				all.keys, all.x = append(all.keys, key), append(all.x, 0)
+			}
+		}
+		if err = f.linear(all); err != nil {
+			break
+		}
+		best, most := -1, float64(worth)
+		for i := len(s.keys); i < len(all.keys); i++ {
+			if gain := all.gain(len(s.keys), i); gain > most {
+				best, most = i, gain
+			}
+		}
+		if best < 0 {
+			r.sort(all, len(s.keys))
+			return s, nil
+		}
+		s, err = f.solve(append(slices.Clone(s.keys), all.keys[best]))
+	}
+	return nil, err
+}
+
+// sort puts the factors that were not taken, those from n on, where they belong.
+func (r *Result) sort(all *solution, n int) {
+	for i := n; i < len(all.keys); i++ {
+		if all.deviation(i) < belief/2 {
+			r.Same = append(r.Same, all.keys[i])
+		} else {
+			r.Open = append(r.Open, all.keys[i])
+		}
+	}
+}
+
+// gain is by how much a step lessens the sum of squares if factor i moves with the first n.
+func (s *solution) gain(n, i int) float64 {
+	sub := &solution{}
+	pick := func(from []float64) []float64 { return append(slices.Clone(from[:n]), from[i]) }
+	sub.keys, sub.x, sub.errors = append(slices.Clone(s.keys[:n]), s.keys[i]), pick(s.x), s.errors
+	for _, slopes := range s.slopes {
+		sub.slopes = append(sub.slopes, pick(slopes))
+	}
+	step, cost := sub.step(-1), func(step []float64) (sum float64) {
+		for k, x := range sub.x {
+			sum += (x + step[k]) * (x + step[k]) / (belief * belief)
+		}
+		for r, e := range sub.errors {
+			for k := range step {
+				e += float64(sub.slopes[r][k] * step[k])
+			}
+			sum += float64(e*e) / (noise * noise)
+		}
+		return sum
+	}
+	return cost(make([]float64, len(step))) - cost(step)
+}
+
+// round is a factor to three digits, as files have it.
+func round(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// measured are the factors of logarithms.
+func measured(keys []string, x []float64) (m costmodel.Measured) {
+	for i, key := range keys {
+		*m.Factor(key) = math.Exp(x[i])
+	}
+	return m
+}
+
+// price is the logarithm of an observation's predicted step.
+func (f *fitter) price(o *Observation, m costmodel.Measured) (float64, error) {
+	p := *o.Problem
+	p.Cluster = p.Cluster.Scaled(m)
+	s := f.series[p.Model]
+	if s == nil {
+		s = &search.Series{}
+		f.series[p.Model] = s
+	}
+	predict, err := s.Price(&p, o.Plan)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", o.Name, err)
+	}
+	return math.Log(float64(predict.StepS)), nil
+}
+
+// solution is where a fit ended: logarithms of factors, with the slopes and residuals of the observations there.
+type solution struct {
+	keys   []string
+	x      []float64
+	slopes [][]float64 // of each observation
+	errors []float64   // predicted over measured, logarithms
+	normal [][]float64 // of all observations, with the belief
+}
+
+// solve is Gauss-Newton from the catalogue's figures, with the slopes that are found there and, of what it ends with, where
+// it ends.
+func (f *fitter) solve(keys []string) (*solution, error) {
+	s := &solution{keys: keys, x: make([]float64, len(keys))}
+	if err := f.linear(s); err != nil {
+		return nil, err
+	}
+	const rounds, farthest, still = 12, 2.0, 1e-4
+	for range rounds {
+		step, largest := s.step(-1), 0.0
+		for i := range step {
+			s.x[i] = max(-farthest, min(farthest, s.x[i]+step[i]))
+			largest = max(largest, math.Abs(step[i]))
+		}
+		if largest < still {
+			break
+		}
+		if err := f.residuals(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, f.linear(s)
+}
+
+// residuals prices all observations where the solution is.
+func (f *fitter) residuals(s *solution) error {
+	s.errors = nil
+	for i := range f.rows {
+		at, err := f.price(&f.rows[i], measured(s.keys, s.x))
+		if err != nil {
+			return err
+		}
+		s.errors = append(s.errors, at-math.Log(f.rows[i].StepS))
+	}
+	return nil
+}
+
+// linear finds residuals and slopes where the solution is.
+func (f *fitter) linear(s *solution) error {
+	if err := f.residuals(s); err != nil {
+		return err
+	}
+	const h = 0.02
+	s.slopes = nil
+	for i := range f.rows {
+		o := &f.rows[i]
+		slopes := make([]float64, len(s.keys))
+		for k := range s.keys {
+			x := slices.Clone(s.x)
+			x[k] += h
+			up, err := f.price(o, measured(s.keys, x))
+			if err != nil {
+				return err
+			}
+			slopes[k] = (up - math.Log(o.StepS) - s.errors[i]) / h
+		}
+		s.slopes = append(s.slopes, slopes)
+	}
+	s.normal = s.matrix(-1)
+	return nil
+}
+
+// matrix is the normal equations' without one observation, -1 with all.
+func (s *solution) matrix(without int) [][]float64 {
+	a := make([][]float64, len(s.keys))
+	for i := range a {
+		a[i] = make([]float64, len(s.keys))
+		a[i][i] = 1 / (belief * belief)
+	}
+	for r, slopes := range s.slopes {
+		if r == without {
+			continue
+		}
+		for i := range a {
+			for j := range a {
+				a[i][j] += float64(slopes[i]*slopes[j]) / (noise * noise)
+			}
+		}
+	}
+	return a
+}
+
+// step is where a Gauss-Newton step leads, without one observation, -1 with all.
+func (s *solution) step(without int) []float64 {
+	g := make([]float64, len(s.keys))
+	for i := range g {
+		g[i] = -s.x[i] / (belief * belief)
+		for r, slopes := range s.slopes {
+			if r != without {
+				g[i] -= float64(slopes[i]*s.errors[r]) / (noise * noise)
+			}
+		}
+	}
+	return solveLinear(s.matrix(without), g)
+}
+
+// deviation is how sure a factor is, if the noise is as assumed.
+func (s *solution) deviation(i int) float64 {
+	unit := make([]float64, len(s.keys))
+	unit[i] = 1
+	return math.Sqrt(solveLinear(s.normal, unit)[i])
+}
+
+// spread is by how much the residuals are wider than the noise that is assumed, at least 1.
+func (s *solution) spread() float64 {
+	sum, free := 0.0, len(s.errors)-len(s.keys)
+	if free < 1 {
+		return 1
+	}
+	for _, e := range s.errors {
+		sum += float64(e*e) / (noise * noise)
+	}
+	return max(1, math.Sqrt(sum/float64(free)))
+}
+
+// solveLinear solves a symmetric positive definite system by Gauss elimination; it leaves its arguments as they are.
+func solveLinear(a [][]float64, b []float64) []float64 {
+	n := len(b)
+	m, x := make([][]float64, n), slices.Clone(b)
+	for i := range m {
+		m[i] = slices.Clone(a[i])
+	}
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			by := m[j][i] / m[i][i]
+			for k := i; k < n; k++ {
+				m[j][k] -= float64(by * m[i][k])
+			}
+			x[j] -= float64(by * x[i])
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		for k := i + 1; k < n; k++ {
+			x[i] -= float64(m[i][k] * x[k])
+		}
+		x[i] /= m[i][i]
+	}
+	return x
+}

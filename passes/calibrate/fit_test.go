@@ -1,0 +1,129 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/zoo"
+	"github.com/planc-dev/planc/passes/search"
+)
+
+var mixed = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}
+
+// runs are plans of some models on nodes of A100s, with the steps that a cluster of these factors would take, give or take
+// some noise.
+func runs(t *testing.T, nodes []int, truth costmodel.Measured, noise float64) []Observation {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	var out []Observation
+	for _, hidden := range []int{1024, 4096} {
+		cfg := spec.Config{Family: spec.GPT2, Vocab: 50257, Hidden: hidden, Layers: 8, Heads: 16, KVHeads: 16, HeadDim: hidden / 16, FFN: 4 * hidden,
+			MaxPositions: 1024, Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02, Tied: true, AttentionBias: true, MLPBias: true}
+		m := zoo.Build("m", cfg, zoo.Options{SeqLen: 1024, Batch: 1, Elem: ir.BF16})
+		for _, n := range nodes {
+			for _, tp := range []int{1, 8, -8} { // -8: over nodes
+				order := "tp,dp"
+				if tp < 0 {
+					if tp, order = -tp, "dp,tp"; n < 8 {
+						continue
+					}
+				}
+				c, err := costmodel.Resolve(costmodel.Ref{Node: "dgx-a100", Nodes: n}, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &search.Problem{Model: m, Cluster: c, GlobalBatch: 64 * n, Precision: mixed, Recipe: ir.Recipe{Optimizer: "adamw"}}
+				plan := ir.SerialPlan(8, 8, mixed)
+				plan.TP, plan.DP = tp, 8*n/tp
+				plan.AxisOrder = order
+				plan.MicroBatches = p.GlobalBatch / (8 * plan.DP)
+				q := *p
+				q.Cluster = c.Scaled(truth)
+				took, err := search.Price(&q, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, Observation{Name: fmt.Sprintf("%d nodes, tp %d %s, hidden %d", n, tp, order, hidden), Problem: p, Plan: plan,
+					StepS: float64(took.StepS) * math.Exp(noise*r.NormFloat64())})
+			}
+		}
+	}
+	return out
+}
+
+// The factors that made the runs are found again within a tenth, to which belief in 1 draws them; those that the runs do not depend on stay as they are and are named.
+func TestFitFindsFactors(t *testing.T) {
+	truth := costmodel.Measured{Matrix: 0.7, Link: 0.5, Network: 0.6}
+	r, err := Fit(runs(t, []int{1, 2, 8, 16}, truth, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range r.Factors {
+		found[f.Key] = f.Value
+	}
+	for key, want := range map[string]float64{"matrix": 0.7, "link": 0.5, "network": 0.6} {
+		if got := found[key]; math.Abs(got/want-1) > 0.1 {
+			t.Errorf("%s is %.3f, want %v of %+v, open %v", key, got, want, r.Factors, r.Open)
+		}
+	}
+	if e := r.MedianError(func(r Row) float64 { return r.Without }); e > 0.02 {
+		t.Errorf("left out, rows are off by %.1f %%", 100*e)
+	}
+	one, err := Fit(runs(t, []int{1}, truth, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range one.Factors {
+		if f.Key == "network" {
+			t.Errorf("one node tells of a network: %+v", f)
+		}
+	}
+	if one.Measured.Network != 0 {
+		t.Errorf("network %v", one.Measured.Network)
+	}
+}
+
+// A fit to all, less a step for the row that is left out, predicts that row as a fit to the others does.
+func TestLeaveOneOut(t *testing.T) {
+	rows := runs(t, []int{1, 4}, costmodel.Measured{Matrix: 0.8, Link: 0.7}, 0.05)
+	all, err := Fit(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := false
+	for i, row := range all.Rows {
+		others := append(append([]Observation{}, rows[:i]...), rows[i+1:]...)
+		f := &fitter{rows: others, series: map[*ir.Model]*search.Series{}}
+		var keys []string
+		for _, k := range all.Factors {
+			keys = append(keys, k.Key)
+		}
+		s, err := f.solve(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := f.price(&rows[i], measured(keys, s.x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := math.Exp(log); math.Abs(row.Without/want-1) > 0.01 {
+			t.Errorf("%s: %.4g without it, a fit to the others says %.4g", row.Name, row.Without, want)
+		}
+		changed = changed || row.Moved != ""
+	}
+	if !changed {
+		t.Errorf("no row changed anything: %+v", all.Rows)
+	}
+}
+
+func TestNothingToFit(t *testing.T) {
+	if _, err := Fit(nil); err == nil {
+		t.Error("a fit to nothing")
+	}
+}

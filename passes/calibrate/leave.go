@@ -1,0 +1,56 @@
+package calibrate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// leaveOneOut puts every observation beside its predictions, among them that of the fit without it. That fit is a
+// Gauss-Newton step away from the one to all: exact where times are straight in the factors' logarithms.
+func (f *fitter) leaveOneOut(s *solution, r *Result) error {
+	for i := range f.rows {
+		o := &f.rows[i]
+		x := s.step(i)
+		for k := range x {
+			x[k] += s.x[k]
+		}
+		row := Row{Name: o.Name, Measured: o.StepS}
+		for _, p := range []struct {
+			to *float64
+			m  costmodel.Measured
+		}{{&row.Before, costmodel.Measured{}}, {&row.After, measured(s.keys, s.x)}, {&row.Without, measured(s.keys, x)}} {
+			log, err := f.price(o, p.m)
+			if err != nil {
+				return err
+			}
+			*p.to = costmodel.SixDigits(math.Exp(log))
+		}
+		row.Moved, row.By = moved(s, x)
+		r.Rows = append(r.Rows, row)
+	}
+	return nil
+}
+
+// moved is the factor that an observation changes most: x is the solution without it.
+func moved(s *solution, x []float64) (key string, by float64) {
+	const nothing = 5e-4
+	for k := range x {
+		if d := math.Exp(s.x[k]-x[k]) - 1; math.Abs(d) > max(nothing, math.Abs(by)) {
+			key, by = s.keys[k], d
+		}
+	}
+	return key, by
+}
+
+// MedianError is the median of the rows' relative errors of some prediction, without signs.
+func (r *Result) MedianError(of func(Row) float64) float64 {
+	var all []float64
+	for _, row := range r.Rows {
+		all = append(all, math.Abs(of(row)/row.Measured-1))
+	}
+	slices.Sort(all)
+	n := len(all)
+	return (all[n/2] + all[(n-1)/2]) / 2
+}

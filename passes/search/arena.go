@@ -1,0 +1,250 @@
+package search
+
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// arena is the regions of a stage's arena, in bytes: closed forms of the plan's numbers, equal to what pass memory lays out.
+type arena struct {
+	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
+}
+
+func (a *arena) total() int {
+	return a.params + a.grads + a.master + a.moment1 + a.moment2 + a.activations + a.workspace + a.comm + a.batch + a.logits + a.scratch
+}
+
+// region is a region by its name.
+func (a *arena) region(name string) int {
+	switch name {
+	case ir.RegionParams:
+		return a.params
+	case ir.RegionGrads:
+		return a.grads
+	case ir.RegionMaster:
+		return a.master
+	case ir.RegionMoment1:
+		return a.moment1
+	case ir.RegionMoment2:
+		return a.moment2
+	case ir.RegionActivations:
+		return a.activations
+	case ir.RegionWorkspace:
+		return a.workspace
+	case ir.RegionComm:
+		return a.comm
+	case ir.RegionBatch:
+		return a.batch
+	case ir.RegionLogits:
+		return a.logits
+	case ir.RegionScratch:
+		return a.scratch
+	}
+	return 0
+}
+
+// kept is what a family's chunks keep where blocks are recomputed in one way, and what its stages need beside it.
+type kept struct {
+	kinds  []kindNeed
+	work   int // temporaries of the functions that are used
+	stream int
+	logits int
+	wide   int
+}
+
+// kindNeed is what a buffer of a kind of chunk takes, and the spare memory of its runs.
+type kindNeed struct{ size, spare int }
+
+// blocksOf are the layers of a family's plans that recompute in one way.
+func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
+	i := 0 // groups of blocks have no functions of their own
+	switch {
+	case a.groups || a.kind == "none" || a.kind == anyKind:
+	case a.kind == "selective":
+		i = 1
+	case a.split:
+		i = 3
+	default:
+		i = 2
+	}
+	remat := i > 0
+	if each {
+		i += 4
+	}
+	if f.blocks[i] == nil {
+		plan := f.plan
+		if remat {
+			a.set(&plan, 1)
+		}
+		plan.Zero = 0
+		if each {
+			plan.Zero = 2
+		}
+		f.blocks[i] = s.base(plan).at(plan.MicroBatch)
+	}
+	return f.blocks[i]
+}
+
+// keep finds what chunks keep where n is the choice's number. It writes into k, whose memory it uses again.
+func (s *searcher) keep(k *kept, f *family, a *again, n int, each bool) {
+	b, fr := s.blocksOf(f, a, each), s.frame(f)
+	layers, every := a.numbers(n)
+	k.kinds, k.work, k.stream, k.logits, k.wide = k.kinds[:0], 0, b.stream, b.logits, b.wide
+	for i := range fr.kinds {
+		k.kinds = append(k.kinds, b.chunk(k, &fr.kinds[i], layers, every, a.split, s.ends))
+	}
+}
+
+// numbers are recompute_layers and recompute_every.
+func (a *again) numbers(n int) (layers, every int) {
+	switch {
+	case a.kind == "none" || a.kind == anyKind:
+		return 0, 1
+	case a.groups:
+		return a.most, n
+	}
+	return n, 1
+}
+
+// chunk is what a kind of chunk needs, the first blocks of which are recomputed; the temporaries of its functions go to k.
+func (b *blocks) chunk(k *kept, c *chunkKind, layers, every int, split bool, ends func(int) bool) (out kindNeed) {
+	for i := range c.runs {
+		r := &c.runs[i]
+		l := &b.layers[r.segment]
+		again := 0
+		if !ends(r.segment) {
+			again = min(layers, r.count)
+			layers -= again
+		}
+		if rest := r.count - again; rest > 0 {
+			out.size += rest * l.whole
+			k.work = max(k.work, l.work)
+		}
+		switch {
+		case again == 0:
+		case every > 1:
+			out.size += (again + every - 1) / every * b.stream
+			out.spare = max(out.spare, min(every, again)*l.grouped-b.stream)
+			k.work = max(k.work, l.work)
+		case split:
+			out.size += again * l.rematSaved
+			out.spare = max(out.spare, 2*b.stream)
+			k.work = max(k.work, l.rematWork)
+		default:
+			out.size += again * l.remat
+			k.work = max(k.work, l.rematWork)
+		}
+	}
+	if !c.last || b.layers[c.runs[len(c.runs)-1].segment].output {
+		out.size += b.stream
+	}
+	return out
+}
+
+// stateNeed is what parameters, gradients and the optimizer's state of a stage take, with what ZeRO moves.
+type stateNeed struct{ params, grads, master, moment, moving int }
+
+// stateNeeds are those of the stages that may be the fullest.
+func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNeed {
+	fr, prec := s.frame(f), &f.plan.Precision
+	st := s.stateOf(f, of)
+	for _, h := range s.holdsOf(f) {
+		stage := &fr.stages[h.stage]
+		elems, owned := st.held(stage.walk, of.group)
+		params, grads := elems, elems
+		if of.zero >= 2 {
+			grads = owned
+		}
+		if of.zero >= 3 {
+			params = owned
+		}
+		n := stateNeed{params: roundUp(params * prec.Params.Size()), grads: roundUp(grads * prec.Grads.Size()),
+			master: roundUp(owned * prec.MasterSize()), moment: roundUp(owned * prec.Moments.Size())}
+		if of.zero >= 2 {
+			gather, scatter := 0, 0
+			for _, w := range stage.walk {
+				g, sc := st.moving(w.segment, of.group, prec)
+				gather, scatter = max(gather, g), max(scatter, sc)
+			}
+			n.moving = 2 * (gather + scatter)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// arena is that of one of the stages that may be the fullest.
+func (s *searcher) arena(f *family, k *kept, n *stateNeed, h *hold) arena {
+	out := arena{params: n.params, grads: n.grads, master: n.master, moment1: n.moment,
+		workspace: roundUp(k.work + 2*k.stream), batch: f.batch(s), logits: roundUp(k.logits)}
+	if s.secondMoment {
+		out.moment2 = n.moment
+	}
+	if s.cpu {
+		out.scratch = k.wide
+	}
+	out.activations, out.comm = k.stage(n, h)
+	return out
+}
+
+// stage is a stage's activations, and the buffers of what it moves.
+func (k *kept) stage(n *stateNeed, h *hold) (activations, comm int) {
+	spare := 0
+	for _, b := range h.buffers {
+		need := &k.kinds[b.kind]
+		activations += b.n * need.size
+		spare = max(spare, need.spare)
+	}
+	comm = n.moving
+	if h.hands {
+		comm += 2 * k.stream
+	}
+	return roundUp(activations + spare), roundUp(comm)
+}
+
+// fullest is the arena that needs most, and the stage that it is of.
+func (s *searcher) fullest(f *family, k *kept, state []stateNeed) (arena, int) {
+	most, at := -1, 0
+	for i := range f.held {
+		if t := s.stageBytes(k, &state[i], &f.held[i]); t > most {
+			most, at = t, i
+		}
+	}
+	return s.arena(f, k, &state[at], &f.held[at]), f.held[at].stage
+}
+
+// most is the bytes of the fullest stage's arena.
+func (s *searcher) most(f *family, k *kept, state []stateNeed) int {
+	most := 0
+	for i := range f.held {
+		most = max(most, s.stageBytes(k, &state[i], &f.held[i]))
+	}
+	most += roundUp(k.work+2*k.stream) + f.batch(s) + roundUp(k.logits)
+	if s.cpu {
+		most += k.wide
+	}
+	return most
+}
+
+// stageBytes are those regions of an arena that differ between stages.
+func (s *searcher) stageBytes(k *kept, n *stateNeed, h *hold) int {
+	activations, comm := k.stage(n, h)
+	sum := n.params + n.grads + n.master + n.moment + activations + comm
+	if s.secondMoment {
+		sum += n.moment
+	}
+	return sum
+}
+
+// batch is a step's sequences of one replica.
+func (f *family) batch(s *searcher) int {
+	if f.batchBytes == 0 {
+		f.batchBytes = batchRegion(f.plan, s.base(f.plan).profile)
+	}
+	return f.batchBytes
+}
+
+// memoryOf is what a rank with such an arena needs.
+func (s *searcher) memoryOf(a *arena, ranks int) costmodel.Memory {
+	return s.problem.Cluster.MemoryOf(a.region, ranks, s.problem.Headroom)
+}

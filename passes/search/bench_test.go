@@ -1,0 +1,122 @@
+package search
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// problem175 is GPT-3 175B on 1,024 A100, its vocabulary padded as Megatron-LM's.
+func problem175(t testing.TB) *Problem {
+	return problem(cluster(t, "dgx-a100", 128, 0), gpt2Config(96, 12288, 96, 51200, 2048), 2048, 1536, mixed)
+}
+
+// problem405 is Llama 3 405B on 16,384 H100.
+func problem405(t testing.TB) *Problem {
+	return problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192, 2048, mixed)
+}
+
+func BenchmarkSearch175B(b *testing.B) { benchmarkSearch(b, problem175(b)) }
+func BenchmarkSearch405B(b *testing.B) { benchmarkSearch(b, problem405(b)) }
+
+// benchmarkSearch searches a whole space from nothing, its explanation included.
+func benchmarkSearch(b *testing.B, p *Problem) {
+	var n Counts
+	for b.Loop() {
+		n = must(b, p).Counts
+	}
+	b.ReportMetric(float64(n.Space), "plans")
+	b.ReportMetric(float64(n.Simulated), "simulated")
+}
+
+// drawPoints draws distinct plans of a space, each number that the search solves at random too.
+func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
+	t.Helper()
+	sp, err := s.space(s.problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[priceKey]bool{}
+	var out []point
+	for len(out) < n {
+		f := sp.families[r.IntN(len(sp.families))]
+		shardings, agains, orders := s.problem.shardings(f.plan.DP), s.problem.recomputes(&f.plan, slices.Max(f.counts)), f.ordersOf()
+		a := agains[r.IntN(len(agains))]
+		p := point{family: f, of: shardings[r.IntN(len(shardings))], again: &a, n: a.least + r.IntN(a.most-a.least+1), order: &orders[r.IntN(len(orders))]}
+		if k := p.key(s); !seen[k] {
+			seen[k] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// BenchmarkPricePlan prices plans of the whole space of GPT-3 175B on 1,024 A100, one by one. A priced plan has its time in
+// closed form, a lower bound of what the simulation of its schedule says (metric gap: by how much, in the mean over plans that
+// fit): passes of each chunk with their collectives and with what ZeRO moves beside them, the pipeline's fill and drain
+// with its messages, the optimizer and the step's own costs; and the bytes of its fullest stage's arena, exactly. What blocks and
+// layers cost, a split's chunks and a schedule's buffers are memoised; nothing about plans is, and nothing is left out by a
+// bound.
+func BenchmarkPricePlan(b *testing.B) {
+	p := problem175(b)
+	s, err := newSearcher(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	points := drawPoints(b, s, rand.New(rand.NewPCG(1, 1)), 1<<17)
+	for i := range points { // what blocks cost
+		s.quote(&points[i])
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		s.quote(&points[i%len(points)])
+		i++
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "plans/s")
+	gaps := gapsOf(s, points[:3000])
+	b.ReportMetric(100*mean(gaps), "gap-%")
+}
+
+// gapsOf are by how much the simulations of plans that fit exceed their closed forms, as fractions.
+func gapsOf(s *searcher, points []point) (out []float64) {
+	for i := range points {
+		q := s.quote(&points[i])
+		if q.bytes > s.capacity {
+			continue
+		}
+		out = append(out, float64(s.stepOf(&points[i]).Total()/q.time)-1)
+	}
+	return out
+}
+
+func mean(vs []float64) (sum float64) {
+	for _, v := range vs {
+		sum += v / float64(len(vs))
+	}
+	return sum
+}
+
+// The closed form is a lower bound of the simulation, and not far below it where plans matter.
+func TestGap(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		p    *Problem
+		mean float64 // at most
+	}{
+		{"GPT-3 175B on 1,024 A100", problem175(t), 0.25},
+		{"Llama 3 405B on 16,384 H100", problem405(t), 0.25},
+	} {
+		s, err := newSearcher(x.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gaps := gapsOf(s, drawPoints(t, s, rand.New(rand.NewPCG(2, 3)), 1500))
+		slices.Sort(gaps)
+		t.Logf("%s: of %d plans that fit, the simulation exceeds the closed form by %.2f %% in the mean, %.2f %% in the median, %.1f %% at most",
+			x.name, len(gaps), 100*mean(gaps), 100*gaps[len(gaps)/2], 100*gaps[len(gaps)-1])
+		if gaps[0] < 0 || mean(gaps) > x.mean || len(gaps) < 100 {
+			t.Errorf("%s: the closed form is off by %v to %v, %v in the mean", x.name, gaps[0], gaps[len(gaps)-1], mean(gaps))
+		}
+	}
+}

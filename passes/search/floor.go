@@ -1,0 +1,324 @@
+package search
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// order is an order of a plan's axes, with how many ranks neighbours on each are apart.
+type order struct {
+	name       string
+	index      int // among those of three axes
+	tp, dp, pp int
+}
+
+// ordersOf are those of a family that pins allow.
+func (f *family) ordersOf() []order {
+	if f.orders == nil {
+		for _, name := range f.problem.orders(&f.plan) {
+			f.orders = append(f.orders, orderOf(f.plan, name))
+		}
+	}
+	return f.orders
+}
+
+// orderOf is an order by its name.
+func orderOf(plan ir.Plan, name string) order {
+	plan.AxisOrder = name
+	return order{name: name, index: orderIndex(name), tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp")}
+}
+
+// orderIndex tells orders apart by which of dp and pp come before tp, and which of them before the other.
+func orderIndex(name string) (n int) {
+	for i, pair := range [3][2]string{{"dp", "tp"}, {"pp", "tp"}, {"pp", "dp"}} {
+		if at := strings.Index(name, pair[0]); at >= 0 && at < strings.Index(name, pair[1]) {
+			n |= 1 << i
+		}
+	}
+	return n
+}
+
+// costsOf are those of layers.
+func (s *searcher) costsOf(f *family, b *blocks, o *order) []layerCost {
+	at := &f.costs[o.index]
+	for i := range *at {
+		if c := &(*at)[i]; c.blocks == b && c.perhaps == "" {
+			return c.costs
+		}
+	}
+	c := s.newCosts(f, b, o)
+	*at = append(*at, familyCosts{blocks: b, costs: c})
+	return c
+}
+
+// familyCosts are the costs of a family's layers where it recomputes in one way.
+type familyCosts struct {
+	blocks  *blocks
+	perhaps string // at most: as if some of them may be recomputed in this way
+	costs   []layerCost
+}
+
+// anyKind stands for all choices of what is recomputed.
+const anyKind = "any"
+
+// floorCosts are what layers cost at least, whether they are recomputed or not. In one piece a backward pass that makes
+// forward values again takes no less than one that does not; in two it may, since their second part gathers once more
+// what the first has gathered, and recomputed layers have no second part.
+func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []layerCost {
+	b := s.blocksOf(f, a, each)
+	plain := s.costsOf(f, b, o)
+	if !f.splits || a.kind == "none" || a.groups {
+		return plain
+	}
+	for _, c := range f.costs[o.index] {
+		if c.blocks == b && c.perhaps == a.kind {
+			return c.costs
+		}
+	}
+	out := slices.Clone(plain)
+	kinds := []string{a.kind}
+	if a.kind == anyKind {
+		kinds = []string{"selective", "full"}
+	}
+	for _, kind := range kinds {
+		costs := s.costsOf(f, s.blocksOf(f, &again{kind: kind, split: a.split, least: 1, most: 1}, each), o)
+		for i := range out {
+			if costs[i].sums.rematForward > 0 {
+				out[i].sums.perhaps(&costs[i].sums)
+			}
+		}
+	}
+	f.costs[o.index] = append(f.costs[o.index], familyCosts{b, a.kind, out})
+	return out
+}
+
+// perhaps makes the costs no more than those of the recomputed layer: each pass, and all together.
+func (c *costSums) perhaps(of *costSums) {
+	all := min(c.forward+c.backward+c.weights, of.rematForward+of.rematBackward)
+	c.forward, c.backward = min(c.forward, of.rematForward), min(c.backward, of.rematBackward)
+	c.weights = max(0, all-c.forward-c.backward)
+}
+
+func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
+	k := blockCost{b, o.tp}
+	if c := s.blockCosts[k]; c != nil {
+		return c
+	}
+	plan := f.plan
+	plan.AxisOrder = o.name
+	c := s.costs(&plan, b.base.key, b.base.profile, b.micro)
+	s.blockCosts[k] = c
+	return c
+}
+
+// blockCost is what the costs of layers are found by: where tensor parallel ranks are is the stride of tp.
+type blockCost struct {
+	blocks *blocks
+	stride int
+}
+
+// work is a pass's own seconds and what its stream moves.
+type work struct{ own, moved costmodel.Seconds }
+
+func (w work) bound(overlap bool) costmodel.Seconds {
+	if overlap {
+		return max(w.own, w.moved)
+	}
+	return w.own + w.moved
+}
+
+// kindFloor is at most what passes over a kind of chunk take.
+type kindFloor struct{ forward, backward, weights costmodel.Seconds }
+
+// kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
+func (c *chunkKind) floor(costs []layerCost, move []moved, layers, every int, f *family, ends func(int) bool, overlap bool) (out kindFloor) {
+	var forward, backward work
+	var first costmodel.Seconds
+	for i := range c.runs {
+		r := &c.runs[i]
+		l := &costs[r.segment]
+		n, k := costmodel.Seconds(r.count), costmodel.Seconds(0)
+		if layers > 0 && !ends(r.segment) {
+			again := min(layers, r.count)
+			layers -= again
+			k = costmodel.Seconds(again)
+		}
+		forward.own += (n - k) * l.sums.forward
+		backward.own += (n - k) * l.sums.backward
+		out.weights += (n - k) * l.sums.weights
+		if every > 1 {
+			forward.own += k * l.sums.forward
+			backward.own += k * (l.sums.forward + l.sums.backward + l.sums.weights)
+		} else {
+			forward.own += k * l.sums.rematForward
+			backward.own += k * l.sums.rematBackward
+		}
+		if move != nil {
+			m := &move[r.segment]
+			first = max(first, m.fetch)
+			forward.moved += n * m.fetch
+			backward.moved += n * (m.fetch + m.scatter)
+		}
+	}
+	if f.plan.VPP == 1 { // the first layer's parameters are there
+		forward.moved -= first
+		backward.moved -= first
+	}
+	out.forward = forward.bound(overlap)
+	if f.splits { // either part may be the one that moves gradients
+		out.backward = backward.own
+		return out
+	}
+	out.backward = backward.bound(overlap)
+	return out
+}
+
+// moves are what layers gather and scatter at least: as if each were one bucket without padding.
+func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
+	if of.zero < 2 {
+		return nil
+	}
+	b := s.base(f.plan)
+	k := moveKey{b, of.zero >= 3, o.dp, of.group}
+	if m := s.layerMoves[k]; m != nil {
+		return m
+	}
+	place := s.shardPlace(o.dp, of.group)
+	prec, c := &f.plan.Precision, s.problem.Cluster
+	out := make([]moved, len(b.elems))
+	for i, n := range b.elems {
+		if n == 0 {
+			continue
+		}
+		out[i].scatter = c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
+		if of.zero >= 3 {
+			out[i].fetch = c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
+		}
+	}
+	s.layerMoves[k] = out
+	return out
+}
+
+// moveKey is what the moves of layers depend on.
+type moveKey struct {
+	base          *base
+	fetches       bool
+	stride, group int
+}
+
+// shardPlace is where the ranks are that share a copy of the state.
+func (s *searcher) shardPlace(stride, group int) costmodel.Placement {
+	k := [2]int{stride, group}
+	if p, ok := s.places[k]; ok {
+		return p
+	}
+	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: stride}, {Name: "inner", Size: group}}}
+	p := s.problem.Cluster.Place(m, []ir.Axis{"inner"})
+	s.places[k] = p
+	return p
+}
+
+// message is what a stage's output takes to the next.
+func (s *searcher) message(f *family, stream int, o *order) costmodel.Seconds {
+	if f.plan.PP == 1 {
+		return 0
+	}
+	k := [2]int{stream, o.pp*1<<20 + f.plan.PP}
+	if t, ok := s.messages[k]; ok {
+		return t
+	}
+	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: o.pp}, {Name: "pp", Size: f.plan.PP}}}
+	t := s.problem.Cluster.SendTime(m, "pp", costmodel.Bytes(stream))
+	s.messages[k] = t
+	return t
+}
+
+// floor is at most what the step of a family's plan takes that recomputes n blocks or more. still leaves out what ZeRO moves.
+func (s *searcher) floor(f *family, of sharding, a *again, n int, o *order) costmodel.Seconds {
+	return s.closed(f, of, a, n, o, s.floorCosts(f, a, f.splits && of.zero >= 2, o))
+}
+
+// closed is the closed form of a step, a lower bound of its simulation: the passes as costmodel.Floor has them, with what
+// layers cost; beside them the step's overhead, and the update of the fullest stage.
+func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, costs []layerCost) costmodel.Seconds {
+	stream := s.blocksOf(f, a, f.splits && of.zero >= 2).stream
+	var move []moved
+	if !of.still {
+		move = s.movesOf(f, of, o)
+	}
+	fr := s.frame(f)
+	layers, every := a.numbers(n)
+	overlap := s.overlap
+	kinds := s.kindFloors[:0]
+	through := costmodel.Seconds(0)
+	for i := range fr.kinds {
+		k := fr.kinds[i].floor(costs, move, layers, every, f, s.ends, overlap)
+		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
+		kinds = append(kinds, k)
+	}
+	s.kindFloors = kinds
+	message := s.message(f, stream, o)
+	through += costmodel.Seconds(2*fr.sends) * message
+	micro := costmodel.Seconds(f.plan.MicroBatches)
+	best, head, tail := through, costmodel.Seconds(0), costmodel.Seconds(0)
+	for i := range fr.stages {
+		st := &fr.stages[i]
+		work := costmodel.Seconds(0)
+		for _, c := range st.kinds {
+			k := &kinds[c.kind]
+			work += costmodel.Seconds(c.n) * (k.forward + k.backward + k.weights)
+		}
+		best = max(best, head+micro*work+tail)
+		k := &kinds[st.first]
+		head += k.forward + message
+		if !f.splits {
+			tail += k.backward + message
+		}
+	}
+	once := s.device.StepOverhead() + s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
+	return (best + once) * (1 - tie)
+}
+
+// mostElems are the parameters of the stage that has most.
+func (s *searcher) mostElems(f *family) int {
+	if f.mostElems > 0 {
+		return f.mostElems
+	}
+	b, fr := s.base(f.plan), s.frame(f)
+	for i := range fr.stages {
+		sum := 0
+		for _, w := range fr.stages[i].walk {
+			sum += w.count * b.elems[w.segment]
+		}
+		if last := len(fr.kindOf) - 1; i > 0 && slices.Contains(fr.stages[i].chunks, last) {
+			sum += b.tied
+		}
+		f.mostElems = max(f.mostElems, sum)
+	}
+	return f.mostElems
+}
+
+// familyFloor is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if nothing
+// were moved, wherever tensor parallel ranks are.
+func (s *searcher) familyFloor(f *family, a *again, n int) costmodel.Seconds {
+	best := costmodel.Seconds(-1)
+	orders := f.ordersOf()
+	for i := range orders {
+		o := &orders[i]
+		if slices.ContainsFunc(orders[:i], func(x order) bool { return x.tp == o.tp && x.pp == o.pp }) {
+			continue
+		}
+		for _, zero := range []int{0, 2} {
+			if zero > 0 && !(f.splits && f.plan.DP > 1) {
+				continue
+			}
+			if t := s.floor(f, sharding{zero, f.plan.DP, true}, a, n, o); best < 0 || t < best {
+				best = t
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,342 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// point is a plan as the search holds it: its family, and the choices that a family leaves open.
+type point struct {
+	family *family
+	of     sharding
+	again  *again
+	n      int // again's number
+	order  *order
+}
+
+// plan is the point for the world outside.
+func (p *point) plan() ir.Plan {
+	out := p.family.plan
+	p.again.set(&out, p.n)
+	out.Zero, out.ZeroGroup, out.AxisOrder = p.of.zero, p.of.group, p.order.name
+	return out
+}
+
+// member is a plan from outside as a point.
+func (s *searcher) member(plan ir.Plan) *point {
+	f := &family{plan: plan, counts: counts(&plan), splits: plan.Splits(), problem: s.problem}
+	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.RecomputeSplit = 0, 1, "none", 0, 1, false
+	a := &again{kind: plan.Recompute, split: plan.RecomputeSplit, least: min(1, plan.RecomputeLayers), most: plan.LargestChunk()}
+	o := orderOf(plan, plan.AxisOrder)
+	p := &point{family: f, of: sharding{zero: plan.Zero, group: plan.ZeroGroup}, again: a, n: plan.RecomputeLayers, order: &o}
+	if plan.RecomputeEvery > 1 {
+		a.groups, a.least, a.most, p.n = true, 2, plan.RecomputeLayers, plan.RecomputeEvery
+	}
+	return p
+}
+
+// each tells whether gradients are scattered after each micro-batch by a pass of their own.
+func (p *point) each() bool { return p.family.splits && p.of.zero >= 2 }
+
+// price is what the search compares of plans.
+type price struct {
+	time   costmodel.Seconds
+	memory costmodel.Memory
+	stage  int // that it is of
+}
+
+// priceKey is a point in small numbers.
+type priceKey struct {
+	frame                *frame
+	tp, dp, micro        int32
+	group, layers, every int32
+	zero, sp, split      uint8
+	schedule, kind       uint8
+	order                [3]int32
+}
+
+func (p *point) key(s *searcher) priceKey {
+	f := p.family
+	layers, every := p.again.numbers(p.n)
+	k := priceKey{frame: s.frame(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch), group: int32(p.of.group),
+		layers: int32(layers), every: int32(every), zero: uint8(p.of.zero), schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.again.kind[0],
+		order: [3]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp)}}
+	if f.plan.SP {
+		k.sp = 1
+	}
+	if p.again.split {
+		k.split = 1
+	}
+	return k
+}
+
+// memory is what a rank of the fullest stage needs.
+func (p *point) memory(s *searcher) (costmodel.Memory, int) {
+	s.keep(&s.kept, p.family, p.again, p.n, p.each())
+	s.needs = s.stateNeeds(s.needs[:0], p.family, p.of)
+	a, stage := s.fullest(p.family, &s.kept, s.needs)
+	return s.memoryOf(&a, p.family.plan.Ranks()), stage
+}
+
+// price simulates a plan that fits; of one that does not only the memory is known.
+func (s *searcher) price(p *point) *price {
+	k := p.key(s)
+	if q := s.prices[k]; q != nil {
+		return q
+	}
+	q := &price{}
+	if q.memory, q.stage = p.memory(s); q.memory.Fits() {
+		q.time = s.stepOf(p).Total()
+	}
+	s.prices[k] = q
+	return q
+}
+
+// stepTime is how long a plan's step takes, whether it fits or not.
+func (s *searcher) stepTime(p *point) costmodel.Seconds {
+	if q := s.price(p); q.time > 0 {
+		return q.time
+	}
+	return s.stepOf(p).Total()
+}
+
+// priced is a plan with its prediction.
+func (s *searcher) priced(p *point) Priced {
+	plan := p.plan()
+	memory, stage := p.memory(s)
+	return Priced{plan, s.problem.Cluster.Predict(costmodel.Run{
+		Time: s.stepOf(p).Simulate(), Memory: memory,
+		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
+		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
+		Formula:       s.formula,
+		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision,
+	}), stage}
+}
+
+// hardFlops are matmuls and attention of a step that a rank does, in the mean over the stages.
+func (s *searcher) hardFlops(p *point) float64 {
+	f := p.family
+	b, fr := s.blocksOf(f, p.again, p.each()), s.frame(f)
+	layers, every := p.again.numbers(p.n)
+	sum := 0.0
+	for i := range fr.kinds {
+		for _, r := range fr.kinds[i].parts(layers, every, p.again.split, s.ends) {
+			seg := b.base.prog.Model.Segments[r.segment]
+			if r.Remat {
+				seg = seg.Remat
+			}
+			of := b.base.profile.of(seg)
+			hard := of.forward.hardAt(b.micro) + of.backward.hardAt(b.micro) + of.weights.hardAt(b.micro)
+			if r.Every > 0 {
+				hard += of.forward.hardAt(b.micro)
+			}
+			sum += float64(float64(fr.kinds[i].count*r.Count*f.plan.MicroBatches) * hard)
+		}
+	}
+	return sum / float64(f.plan.PP)
+}
+
+// part is a run of a kind of chunk, its layers numbered from the first of their segment in the chunk.
+type part struct {
+	ir.Run
+	segment int
+}
+
+// parts are a kind's runs, those that are recomputed by themselves.
+func (c *chunkKind) parts(layers, every int, split bool, ends func(int) bool) (out []part) {
+	for _, r := range c.runs {
+		again := 0
+		if !ends(r.segment) {
+			again = min(layers, r.count)
+			layers -= again
+		}
+		if again > 0 {
+			p := part{ir.Run{Count: again, Remat: every == 1, Split: split}, r.segment}
+			if every > 1 {
+				p.Every = every
+			}
+			out = append(out, p)
+		}
+		if again < r.count {
+			out = append(out, part{ir.Run{From: again, Count: r.count - again}, r.segment})
+		}
+	}
+	return out
+}
+
+// stepOf is a plan's step in times.
+func (s *searcher) stepOf(p *point) *costmodel.Step {
+	f, plan := p.family, p.plan()
+	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.stateOf(p.family, p.of)
+	costs, prices := s.costsOf(f, b, p.order), &bucketPrices{s: s, state: st, plan: plan, order: p.order}
+	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
+		Stages: make([]costmodel.Stage, f.plan.PP)}
+	kinds := make([][]costmodel.Layers, len(fr.kinds))
+	layers, every := p.again.numbers(p.n)
+	for i := range fr.kinds {
+		for _, r := range fr.kinds[i].parts(layers, every, p.again.split, s.ends) {
+			l := layersOf(&r.Run, r.segment, &costs[r.segment])
+			l.Fetch, l.Scatter = prices.moved(r.segment)
+			kinds[i] = append(kinds[i], l)
+		}
+	}
+	message := s.message(f, b.stream, p.order)
+	for i := range step.Stages {
+		of := &fr.stages[i]
+		to := &step.Stages[i]
+		for _, c := range of.chunks {
+			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits, Apart: len(of.chunks) > 1}
+			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
+				chunk.Output = message
+			}
+			if c > 0 && f.plan.StageOf(c-1) != i {
+				chunk.Grad = message
+			}
+			to.Chunks = append(to.Chunks, chunk)
+		}
+		to.Buckets, to.Norm = prices.stage(fr, of)
+	}
+	return step
+}
+
+// timetable is the schedule of a family's stages.
+func (s *searcher) timetable(f *family) *ir.Timetable {
+	k := flightKey{f.plan.Schedule, f.plan.PP, f.plan.VPP, f.plan.MicroBatches}
+	if t := s.timetables[k]; t != nil {
+		return t
+	}
+	t := &ir.Timetable{Micro: k.micro}
+	for i, st := range s.frame(f).stages {
+		t.Chunks = append(t.Chunks, st.chunks)
+		t.Do = append(t.Do, passes.Schedule(f.plan, i))
+	}
+	s.timetables[k] = t
+	return t
+}
+
+// bucketPrices are what buckets of one plan cost.
+type bucketPrices struct {
+	s     *searcher
+	state *state
+	plan  ir.Plan
+	order *order
+}
+
+// bucketKey is what the price of a bucket depends on.
+type bucketKey struct {
+	state                        *state
+	tp, dp, pp, group            int
+	strideTP, strideDP, stridePP int
+	class, elems                 int
+}
+
+// bucketPrice is what a bucket costs once a step, and its parameters and gradients for each use.
+type bucketPrice struct {
+	costmodel.BucketCost
+	fetch, scatter, other costmodel.Seconds // other: what all stages do together
+}
+
+// of prices a bucket by the functions that pass bucket writes for it.
+func (b *bucketPrices) of(class, elems int) *bucketPrice {
+	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.ZeroGroup, b.order.tp, b.order.dp, b.order.pp, class, elems}
+	if p := b.s.bucketPrices[k]; p != nil {
+		return p
+	}
+	mesh, err := b.plan.Mesh(b.s.dims.KVHeads)
+	if err != nil {
+		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", b.plan, err))
+	}
+	from := b.state.prog
+	t := &tables{Program: &ir.Program{Name: from.Name, Plan: b.plan, Mesh: mesh, Recipe: from.Recipe, Classes: from.Classes, Slots: from.Slots, Model: from.Model}}
+	t.Stages = []ir.Stage{{Buckets: []ir.Bucket{{Class: class, Elems: elems, Pieces: []ir.Piece{{Segment: from.Model.Segments[0].Name}}}}}}
+	passes.StageFuncs(t.Program, &t.Stages[0])
+	t.Begin = passes.Begin(t.Program)
+	to := b.s.stageState(t, 0)
+	p := &bucketPrice{BucketCost: to.buckets[0], other: to.other,
+		fetch: b.s.bucketTime(t, t.Stages[0].Fetch, 0), scatter: b.s.bucketTime(t, t.Stages[0].Resolve, 0)}
+	b.s.bucketPrices[k] = p
+	return p
+}
+
+// moved is what a layer of a segment gathers before each use and scatters after each backward.
+func (b *bucketPrices) moved(segment int) (fetch, scatter costmodel.Seconds) {
+	if b.plan.Zero < 2 {
+		return 0, 0
+	}
+	for _, u := range b.state.uses[segment] {
+		c := &b.state.classes[u.class]
+		p := b.of(u.class, passes.RoundUp(c.elems[u.segment], c.padTo(b.plan.ZeroGroup)))
+		fetch, scatter = fetch+p.fetch, scatter+p.scatter
+	}
+	return fetch, scatter
+}
+
+// stage is a stage's buckets, as pass bucket cuts them, and its norm.
+func (b *bucketPrices) stage(fr *frame, of *frameStage) (out []costmodel.BucketCost, norm costmodel.Seconds) {
+	elems, owned := b.state.held(of.walk, b.plan.ZeroGroup)
+	total := 0
+	for i := range b.state.classes {
+		for _, w := range of.walk {
+			total += w.count * b.state.classes[i].elems[w.segment]
+		}
+	}
+	limit := passes.BucketLimit(total)
+	for i := range b.state.classes {
+		c := &b.state.classes[i]
+		open, last := 0, [2]int{}
+		shut := func() {
+			cost := b.of(i, passes.RoundUp(open, c.padTo(b.plan.ZeroGroup))).BucketCost
+			cost.Segment, cost.Layer = last[0], last[1]
+			out, open = append(out, cost), 0
+		}
+		fr.layers(of, func(segment, layer int) {
+			n := c.elems[segment]
+			if n == 0 {
+				return
+			}
+			open += n
+			if last = [2]int{segment, layer}; open >= limit || c.each {
+				shut()
+			}
+		})
+		if open > 0 {
+			shut()
+		}
+	}
+	return out, b.s.norm(&b.plan, elems, owned)
+}
+
+// layers goes through a stage's layers in the order in which backward makes their gradients.
+func (fr *frame) layers(of *frameStage, do func(segment, layer int)) {
+	for i := len(of.chunks) - 1; i >= 0; i-- {
+		c := of.chunks[i]
+		runs := fr.kinds[fr.kindOf[c]].runs
+		for j := len(runs) - 1; j >= 0; j-- {
+			from := 0
+			if j == 0 {
+				from = fr.first[c]
+			}
+			for k := runs[j].count - 1; k >= 0; k-- {
+				do(runs[j].segment, from+k)
+			}
+		}
+	}
+}
+
+// quote is a plan's price in closed form: at most what its step takes, and what the arena of its fullest stage needs, to
+// the byte. The search compares plans by it and simulates the few that no other's quote rules out.
+type quote struct {
+	time  costmodel.Seconds
+	bytes int
+}
+
+func (s *searcher) quote(p *point) quote {
+	s.keep(&s.kept, p.family, p.again, p.n, p.each())
+	s.needs = s.stateNeeds(s.needs[:0], p.family, p.of)
+	costs := s.costsOf(p.family, s.blocksOf(p.family, p.again, p.each()), p.order)
+	return quote{s.closed(p.family, p.of, p.again, p.n, p.order, costs), s.most(p.family, &s.kept, s.needs)}
+}

@@ -1,0 +1,79 @@
+package comm
+
+// Zigzag is how a dim lies that is split into balanced causal parts: it is cut into 2n equal chunks, and the i-th of n
+// parts is chunks i and 2n-1-i. The parts behind each other are the dim in zigzag order.
+
+// zigzagRuns calls f with the pieces of columns [lo, hi) of the zigzag order that are consecutive in the dim's own order: where a
+// piece is there, where it is in the zigzag order, how long it is. The dim is total long.
+func zigzagRuns(lo, hi, n, total int, f func(own, zigzag, width int)) {
+	chunk := total / (2 * n)
+	for lo < hi {
+		k := lo / chunk
+		end := min(hi, (k+1)*chunk)
+		own := k / 2
+		if k%2 == 1 {
+			own = 2*n - 1 - k/2
+		}
+		f(own*chunk+lo-k*chunk, lo, end-lo)
+		lo = end
+	}
+}
+
+// AllGatherZigzag is AllGather of a dim in the zigzag order of n parts, which the members' parts behind each other make
+// up. dst has the dim's own order; 2n divides total, Size×inner is total.
+func AllGatherZigzag[F Float](g *Group, dst, src []F, outer, inner, total, n int) error {
+	if err := open(g, "all_gather(zigzag)", src); err != nil {
+		return err
+	}
+	for k := range g.Size() {
+		i := (g.me + k) % g.Size()
+		from := peer[F](g, i)
+		zigzagRuns(i*inner, (i+1)*inner, n, total, func(own, zigzag, width int) {
+			for o := range outer {
+				copy(dst[o*total+own:][:width], from[o*inner+zigzag-i*inner:])
+			}
+		})
+	}
+	return g.ch.meet(g.me, "all_gather(zigzag)")
+}
+
+// ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts; src has the dim's own order. 2n divides
+// Size×inner.
+func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) error {
+	if err := open(g, "reduce_scatter(zigzag)", src); err != nil {
+		return err
+	}
+	total := g.Size() * inner
+	zigzagRuns(g.me*inner, (g.me+1)*inner, n, total, func(own, zigzag, width int) {
+		var block [blockLen]F
+		for o := range outer {
+			for lo := 0; lo < width; lo += blockLen {
+				out := block[:min(blockLen, width-lo)]
+				join(g, out, o*total+own+lo, Sum)
+				copy(dst[o*inner+zigzag-g.me*inner+lo:], out)
+			}
+		}
+	})
+	return g.ch.meet(g.me, "reduce_scatter(zigzag)")
+}
+
+// SliceZigzag is Slice of the zigzag order of n parts; src has the dim's own order.
+func SliceZigzag[T any](g *Group, dst, src []T, outer, inner, n int) {
+	total := g.Size() * inner
+	zigzagRuns(g.me*inner, (g.me+1)*inner, n, total, func(own, zigzag, width int) {
+		for o := range outer {
+			copy(dst[o*inner+zigzag-g.me*inner:][:width], src[o*total+own:])
+		}
+	})
+}
+
+// Parts calls f with the runs of the dim's own order that part i of parts has, each after the other in the part: where a run
+// begins and how long it is. zigzag is the n of the zigzag order, 0 where parts lie in the dim's own order.
+func Parts(i, parts, total, zigzag int, f func(at, width int)) {
+	width := total / parts
+	if zigzag == 0 {
+		f(i*width, width)
+		return
+	}
+	zigzagRuns(i*width, (i+1)*width, zigzag, total, func(own, _, n int) { f(own, n) })
+}
