@@ -57,7 +57,8 @@ func (r *Route) Time(b Bytes) Seconds {
 // CollectiveTime is the time of a collective on a buffer of b bytes: a rank's operand, or the gathered result of
 // an all_gather. It grows with the bytes, and no collective is cheaper in two parts.
 func (c *Cluster) CollectiveTime(op ir.Op, p Placement, b Bytes) Seconds {
-	r := c.Route(op, p)
+	var r Route
+	NCCL.route(&r, c, op, p)
 	return r.Time(b)
 }
 
@@ -80,48 +81,53 @@ type group struct {
 }
 
 // Route finds the ways of a collective over a group with a library's constants.
-func (k *Comm) Route(c *Cluster, op ir.Op, p Placement) Route {
+func (k *Comm) Route(c *Cluster, op ir.Op, p Placement) (r Route) {
+	k.route(&r, c, op, p)
+	return r
+}
+
+// route finds the ways into an empty Route.
+func (k *Comm) route(r *Route, c *Cluster, op ir.Op, p Placement) {
 	if rounds(op) == 0 {
 		panic("costmodel: " + op.String() + " is no collective")
 	}
-	r := Route{fill: k.Fill}
 	if p.Ranks() == 1 {
-		return Route{}
+		return
 	}
 	if c.IsCPU() {
-		return c.threads(op, p)
+		c.threads(r, op, p)
+		return
 	}
+	r.fill = k.Fill
 	g := k.group(c, op, p)
 	if op == ir.OpAllToAll {
-		g.direct(&r)
-		return r
+		g.direct(r)
+		return
 	}
-	g.rings(&r)
+	g.rings(r)
 	if op == ir.OpAllReduce && g.overNet {
-		g.trees(&r)
+		g.trees(r)
 	}
 	if op != ir.OpAllReduce && g.overNet && p.Local == 1 {
-		g.pat(&r)
+		g.pat(r)
 	}
 	if g.switches > 0 && p.Local > 1 && (op == ir.OpAllReduce || !g.overNet) {
-		g.nvls(&r)
+		g.nvls(r)
 	}
-	return r
 }
 
 func (k *Comm) group(c *Cluster, op ir.Op, p Placement) group {
 	g := group{k: k, op: op, local: float64(p.Local), nodes: float64(p.Nodes), ranks: float64(p.Ranks()), rounds: rounds(op),
 		hop: float64(c.Node.Link.Latency()), overNet: p.Nodes > 1}
 	rate := k.link(c)
-	g.near = float64(c.link(p.Local)) * or(c.Measured.LinkEfficiency, rate.Ring)
+	g.near = float64(c.link(p.Local)) * rate.Ring
 	if c.Node.SHARP {
 		g.switches = float64(c.Node.Link.Bandwidth) * rate.Switch
 	}
 	g.ring, g.spread = math.Inf(1), math.Inf(1)
 	if g.overNet {
 		far := c.reach(p)
-		reached := or(c.Measured.NetworkEfficiency, k.Network)
-		g.far, g.ring, g.spread = float64(far.latency), float64(far.ring)*reached, float64(far.spread)*reached
+		g.far, g.ring, g.spread = float64(far.latency), float64(far.ring)*k.Network, float64(far.spread)*k.Network
 		g.hopsUp = float64(bits.Len(uint(p.Nodes - 1)))
 		g.rails = len(c.Network) > 0 && c.Network[0].Rails
 	}

@@ -15,9 +15,6 @@ type Measured struct {
 	Network  float64 `yaml:"network" over:"0" max:"100" doc:"bandwidth between nodes, over the network's as predicted"`
 	Overhead float64 `yaml:"overhead" over:"0" max:"100" doc:"time of launching kernels and of a step's own work, over the predicted one"`
 
-	LinkEfficiency    float64 `yaml:"link_efficiency" over:"0" max:"1.5" doc:"of node.link.bandwidth that collectives reach; absent: docs/communication.md"`
-	NetworkEfficiency float64 `yaml:"network_efficiency" over:"0" max:"1.5" doc:"of a NIC's bandwidth that collectives reach; absent: docs/communication.md"`
-
 	Collectives string `yaml:"collectives" doc:"CSV of sizes and times"`
 	GEMM        string `yaml:"gemm" doc:"CSV of shapes and times"`
 }

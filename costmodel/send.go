@@ -21,10 +21,10 @@ func (c *Cluster) SendRoute(m ir.Mesh, axis ir.Axis) Route {
 	}
 	k := &NCCL
 	r := Route{fill: k.Fill}
-	hop, rate := c.Node.Link.Latency(), float64(c.link(2))*or(c.Measured.LinkEfficiency, k.link(c).Ring)*k.Pair
+	hop, rate := c.Node.Link.Latency(), float64(c.link(2))*k.link(c).Ring*k.Pair
 	if p.Nodes > 1 {
 		far := c.reach(p)
-		hop, rate = far.latency, float64(far.ring)*or(c.Measured.NetworkEfficiency, k.Network)
+		hop, rate = far.latency, float64(far.ring)*k.Network
 	}
 	r.pairs(k, float64(hop), 1/rate)
 	return r

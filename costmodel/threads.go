@@ -9,24 +9,22 @@ import (
 
 // threads is how ranks of one CPU's memory communicate, planc's own runtime: a ring in the node, a tree between nodes, at
 // the bandwidth and latency that were measured with a collective. Chunks are small, so filling a pipeline costs nothing.
-func (c *Cluster) threads(op ir.Op, p Placement) Route {
+func (c *Cluster) threads(r *Route, op ir.Op, p Placement) {
 	local, nodes := float64(p.Local), float64(p.Nodes)
 	hops := float64(c.Node.Link.Latency()) * (local - 1)
 	near, far := float64(c.Node.Link.Bandwidth), math.Inf(1)
 	if p.Nodes > 1 {
-		r := c.reach(p)
+		net := c.reach(p)
 		steps := float64(bits.Len(uint(p.Nodes - 1)))
 		if op == ir.OpAllToAll {
 			steps = nodes - 1
 		}
-		hops += float64(r.latency) * steps
-		far = float64(min(r.ring, r.spread)) * NCCL.Network
+		hops += float64(net.latency) * steps
+		far = float64(min(net.ring, net.spread)) * NCCL.Network
 	}
 	inside, outside := share(local), share(nodes)/local
 	if op == ir.OpAllToAll {
 		inside, outside = inside/nodes, outside*local
 	}
-	r := Route{}
 	r.add(rounds(op)*hops, rounds(op)*max(inside/near, outside/far))
-	return r
 }
