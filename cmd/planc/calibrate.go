@@ -139,7 +139,7 @@ func (q *calibration) ofCatalogue() error {
 	if err != nil {
 		return mistake(NothingMeasured, "", "%s has rows of %s, of which the catalogue has no cluster to calibrate: %v", q.from, q.cluster.GPU.Name, err)
 	}
-	q.file = file
+	q.file = fmt.Appendf(nil, "base: %s\n", q.cluster.Name)
 	return nil
 }
 

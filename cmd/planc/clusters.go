@@ -86,7 +86,7 @@ func (a *app) printClusters() error {
 
 // clustersScreen is the catalogue as a table, and the second names below it.
 func clustersScreen(rows []clusterRow) string {
-	columns := []column{{title: "NODE"}, {title: "DEVICES"}, {"GiB", true}, {"TFLOP/s", true}, {title: "LINK"}, {title: "NETWORK"}}
+	columns := []column{{title: "NODE"}, {title: "DEVICES"}, {"GiB", true}, {"TFLOP/s", true}, {title: "LINK GB/s"}, {title: "NET Gb/s"}}
 	var cells [][]string
 	var aliases []string
 	for _, r := range rows {
@@ -112,14 +112,14 @@ func (r clusterRow) peakText() string {
 }
 
 func (r clusterRow) linkText() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %.0f GB/s", r.Link, r.LinkBps/1e9))
+	return strings.TrimSpace(fmt.Sprintf("%s %.0f", r.Link, r.LinkBps/1e9))
 }
 
 func (r clusterRow) networkText() string {
 	if r.NICs == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%d×%.0f Gb/s", r.NICs, r.NICBps*8/1e9)
+	return fmt.Sprintf("%d×%.0f", r.NICs, r.NICBps*8/1e9)
 }
 
 // printCluster prints one as a file.

@@ -37,7 +37,7 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 	}
 	var f search.Further
 	err := a.during("weighing what would change it", func() error {
-		f = search.Beyond(j.problem(), j.Config.Params(), found.Best, own, j.narrower()...)
+		f = found.Beyond(j.Config.Params(), own, j.narrower()...)
 		return nil
 	})
 	for _, l := range f.Levers {

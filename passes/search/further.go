@@ -6,11 +6,12 @@ type Further struct {
 	Thumbs []Thumb // in the order of theirs, those that apply
 }
 
-// Beyond searches for every lever and rule of thumb, on all cores. chosen is the plan that rules are held against; best is
-// the search's own, which levers are. params is the model's size, and more are levers that only the job knows how to make.
-func Beyond(p *Problem, params int64, chosen, best Priced, more ...Trial) Further {
+// Beyond searches for every lever and rule of thumb, on all cores. Rules are held against the result's plan, levers against
+// own, which is the search's own. params is the model's size, and more are levers that only the job knows how to make.
+func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
+	p := r.searcher.problem
 	trials := append(leverTrials(p), more...)
-	q := &thumbs{p: p, params: params, chosen: chosen}
+	q := &thumbs{p: p, params: params, chosen: r.Best}
 	var rules []*thumb
 	for i := range theThumbs {
 		if t := &theThumbs[i]; t.applies(q) {
@@ -18,12 +19,12 @@ func Beyond(p *Problem, params int64, chosen, best Priced, more ...Trial) Furthe
 		}
 	}
 	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]Thumb, len(rules))}
-	inParallel(len(trials)+len(rules), func(i int, r *Series) {
+	inParallel(len(trials)+len(rules), func() *Series { return &Series{p.Model, r.searcher.caches.copied()} }, func(i int, s *Series) {
 		if i < len(trials) {
-			f.Levers[i] = trials[i].lever(r, best)
+			f.Levers[i] = trials[i].lever(s, own)
 			return
 		}
-		f.Thumbs[i-len(trials)] = rules[i-len(trials)].answer(q, r)
+		f.Thumbs[i-len(trials)] = rules[i-len(trials)].answer(q, s)
 	})
 	return f
 }

@@ -102,6 +102,9 @@ func ownCopy(c *costmodel.Cluster) *costmodel.Cluster {
 // lever is what a trial comes to, against the best plan of the problem as it is.
 func (t *Trial) lever(r *Series, base Priced) Lever {
 	l := Lever{Name: t.Name, Set: t.Set}
+	if t.Problem.Model != r.model {
+		r = &Series{}
+	}
 	best, _, err := r.Best(&t.Problem)
 	if err != nil {
 		return l // no plan is legal, or none fits
@@ -115,14 +118,14 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 
 // inParallel does n independent things on the machine's cores. Each core has a Series of its own; what is found does not
 // depend on which one answers.
-func inParallel(n int, do func(i int, r *Series)) {
+func inParallel(n int, series func() *Series, do func(i int, r *Series)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {
+		r := series()
 		all.Go(func() {
-			var r Series
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i, &r)
+				do(i, r)
 			}
 		})
 	}

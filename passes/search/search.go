@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -36,6 +37,8 @@ type Result struct {
 	Counts       Counts
 	Alternatives []Alternative // the best plan for each other value of each choice, the fastest first, then those that do not fit
 	Choices      []Choice
+
+	searcher *searcher // that found it
 }
 
 // caches hold what questions about one model, precision and kind of device share.
@@ -51,6 +54,18 @@ type caches struct {
 
 func newCaches() *caches {
 	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}}
+}
+
+// copied are caches of their own that begin with what these hold, which nobody changes any more.
+func (c *caches) copied() *caches {
+	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables)}
+	for k, b := range c.bases {
+		mine := *b
+		mine.byMicro = maps.Clone(b.byMicro)
+		own.bases[k] = &mine
+	}
+	return own
 }
 
 // searcher holds what one question's searches share.
@@ -117,7 +132,7 @@ func Search(p *Problem) (*Result, error) {
 	if !found {
 		return nil, s.noPlan(sp, counts)
 	}
-	r := &Result{Best: best, Counts: counts}
+	r := &Result{Best: best, Counts: counts, searcher: s}
 	s.explain(sp, r)
 	return r, nil
 }

@@ -11,8 +11,7 @@ type engine[F Float] struct {
 	rows, cols int // of a panel
 	multiply   func(s *byte)
 	packRows   func(dst, src *byte, step, ld, rows, words, room uintptr)
-	packCols   func(dst, src *float32, step, ld, n uintptr) // 16 columns of op(b); these may be nil: plain Go does it then
-	packColsA  func(dst, src *float32, step, ld, n uintptr) // a panel of rows of op(a)
+	packCols   func(dst, src *float32, step, ld, n uintptr) // 16 columns of op(b). Where these are nil, plain Go does it.
 }
 
 // engines of the ISA in use; nil if that is Portable.
@@ -35,9 +34,10 @@ func engineOf[F Float]() *engine[F] {
 }
 
 // The blocks of a product. What of op(b) is packed at a time stays in the third cache, a thread's part of op(a) in its
-// second, a panel of op(b) in its first.
+// second, with a panel of op(b). Rows of a that is not transposed are read where they lie: packing them was slower on
+// every shape that was tried, even those whose rows fall on few sets of a cache.
 const (
-	termsPacked = 384  // of k, at most
+	termsPacked = 512  // of k, at most
 	colsPacked  = 1024 // columns of op(b) that are packed together
 	rowsPacked  = 768  // rows of op(a) that are packed together, if they are
 	partRows    = 240  // of a part, at most
@@ -71,7 +71,7 @@ func (g *gemm[F]) multiply(threads bool) {
 		return
 	}
 	threads = threads && g.m*g.n*g.k >= smallWork
-	g.packA = g.n > g.e.cols && (g.a.t || g.crowds())
+	g.packA = g.a.t && g.n > g.e.cols
 	g.directB = !g.b.t && g.m <= fewRows
 	rows := g.m
 	if g.packA {
@@ -89,12 +89,6 @@ func (g *gemm[F]) multiply(threads bool) {
 			}
 		}
 	}
-}
-
-// crowds tells whether the rows of a lie such that those of a part would not stay in the second cache, since they fall
-// on few of its sets; and packing them is worth it.
-func (g *gemm[F]) crowds() bool {
-	return g.e.packColsA != nil && g.n >= 4*g.e.cols && g.m > fewRows && uintptr(g.a.ld)*sizeOf[F]()%2048 == 0
 }
 
 // nothing is the product of no terms.
@@ -266,7 +260,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
-	s.m, s.k, s.acc = r1-r0, g.kb, 0
+	s.k, s.acc = g.kb, 0
 	if g.acc || g.p0 > 0 {
 		s.acc = 1
 	}
@@ -280,7 +274,9 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 		} else {
 			s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
 		}
+		s.next = uintptr(s.b) + uintptr(g.kb)*s.bp
 		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
+		s.m = r1 - r0
 		e.multiply((*byte)(unsafe.Pointer(s)))
 	}
 	s.c, s.a, s.b = nil, nil, nil

@@ -36,30 +36,11 @@ func (g *gemm[F]) packB(i int) {
 	}
 }
 
-// packPanelA copies panel i of the block of op(a): [kb][rows].
+// packPanelA copies panel i of the block of op(a), of which a is the transpose: [kb][rows].
 func (g *gemm[F]) packPanelA(i int) {
 	w := g.e.rows
 	row := i * w
-	if !g.a.t {
-		g.transposeA(g.pa[row*g.kb:][:g.kb*w], g.a.d[(g.i0+row)*g.a.ld+g.p0:], min(w, g.mb-row))
-		return
-	}
 	g.copyRows(g.pa[row*g.kb:][:g.kb*w], g.a.d[g.p0*g.a.ld+g.i0+row:], g.a.ld, min(w, g.mb-row), w)
-}
-
-// transposeA copies n rows of kb terms into a panel.
-func (g *gemm[F]) transposeA(panel, src []F, n int) {
-	w := g.e.rows
-	if p, ok := any(panel).([]float32); ok && n == w {
-		s := any(src[:(n-1)*g.a.ld+g.kb]).([]float32)
-		g.e.packColsA(&p[0], &s[0], uintptr(4*w), uintptr(4*g.a.ld), uintptr(g.kb))
-		return
-	}
-	for j := range n {
-		for p, x := range src[j*g.a.ld:][:g.kb] {
-			panel[p*w+j] = x
-		}
-	}
 }
 
 // copyRows copies kb rows of n elements into rows of w, with zeros behind.

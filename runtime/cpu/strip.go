@@ -14,10 +14,12 @@ type strip struct {
 	ai, ap  uintptr // a from row to row of a panel, from p to p
 	bp      uintptr // b from p to p
 	panel   uintptr // a from panel to panel
-	m, k    int     // at least 1
+	m, k    int     // at least 1; the assembly counts m down
 	acc     int     // 0 or 1
 	cols    int
 	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
+	at      uintptr   // the assembly's: where this panel of a begins
+	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.

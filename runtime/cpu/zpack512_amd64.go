@@ -11,20 +11,11 @@ package cpu
 //go:noescape
 func packRowsAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr)
 
-// pack16ColumnsAVX512 is
+// packColumnsAVX512 is
 //
 //	for p, j := range [n, 16] { dst[p*step + j] = src[j*ld + p] }
 //
 // step and ld are in bytes; n > 0.
 //
 //go:noescape
-func pack16ColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
-
-// pack12ColumnsAVX512 is
-//
-//	for p, j := range [n, 12] { dst[p*step + j] = src[j*ld + p] }
-//
-// step and ld are in bytes; n > 0.
-//
-//go:noescape
-func pack12ColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
+func packColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)

@@ -35,9 +35,9 @@ row:
 	VZEROUPPER
 	RET
 
-// func pack16ColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
+// func packColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·pack16ColumnsAVX512(SB), NOSPLIT, $0-40
+TEXT ·packColumnsAVX512(SB), NOSPLIT, $0-40
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
 	MOVQ  step+16(FP), DX
@@ -45,8 +45,6 @@ TEXT ·pack16ColumnsAVX512(SB), NOSPLIT, $0-40
 	MOVQ  n+32(FP), SI
 	MOVQ  $0x0000ffff, DI
 	KMOVW DI, K1
-	MOVQ  $0x0000ffff, DI
-	KMOVW DI, K2
 
 block:
 	CMPQ  SI, $0x10
@@ -152,250 +150,67 @@ whole:
 	VSHUFF32X4 $0xdd, Z30, Z22, Z14
 	VSHUFF32X4 $0x88, Z31, Z23, Z7
 	VSHUFF32X4 $0xdd, Z31, Z23, Z15
-	VMOVUPS    Z0, K2, (AX)
+	VMOVUPS    Z0, (AX)
 	CMPQ       SI, $0x01
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z1, K2, (AX)
+	VMOVUPS    Z1, (AX)
 	CMPQ       SI, $0x02
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z2, K2, (AX)
+	VMOVUPS    Z2, (AX)
 	CMPQ       SI, $0x03
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z3, K2, (AX)
+	VMOVUPS    Z3, (AX)
 	CMPQ       SI, $0x04
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z4, K2, (AX)
+	VMOVUPS    Z4, (AX)
 	CMPQ       SI, $0x05
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z5, K2, (AX)
+	VMOVUPS    Z5, (AX)
 	CMPQ       SI, $0x06
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z6, K2, (AX)
+	VMOVUPS    Z6, (AX)
 	CMPQ       SI, $0x07
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z7, K2, (AX)
+	VMOVUPS    Z7, (AX)
 	CMPQ       SI, $0x08
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z8, K2, (AX)
+	VMOVUPS    Z8, (AX)
 	CMPQ       SI, $0x09
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z9, K2, (AX)
+	VMOVUPS    Z9, (AX)
 	CMPQ       SI, $0x0a
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z10, K2, (AX)
+	VMOVUPS    Z10, (AX)
 	CMPQ       SI, $0x0b
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z11, K2, (AX)
+	VMOVUPS    Z11, (AX)
 	CMPQ       SI, $0x0c
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z12, K2, (AX)
+	VMOVUPS    Z12, (AX)
 	CMPQ       SI, $0x0d
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z13, K2, (AX)
+	VMOVUPS    Z13, (AX)
 	CMPQ       SI, $0x0e
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z14, K2, (AX)
+	VMOVUPS    Z14, (AX)
 	CMPQ       SI, $0x0f
 	JE         done
 	ADDQ       DX, AX
-	VMOVUPS    Z15, K2, (AX)
-	ADDQ       DX, AX
-	ADDQ       $0x40, CX
-	SUBQ       $0x10, SI
-	JNZ        block
-
-done:
-	VZEROUPPER
-	RET
-
-// func pack12ColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·pack12ColumnsAVX512(SB), NOSPLIT, $0-40
-	MOVQ   dst+0(FP), AX
-	MOVQ   src+8(FP), CX
-	MOVQ   step+16(FP), DX
-	MOVQ   ld+24(FP), BX
-	MOVQ   n+32(FP), SI
-	MOVQ   $0x0000ffff, DI
-	KMOVW  DI, K1
-	MOVQ   $0x00000fff, DI
-	KMOVW  DI, K2
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-
-block:
-	CMPQ  SI, $0x10
-	JGE   whole
-	MOVQ  $-1, DI
-	BZHIQ SI, DI, DI
-	KMOVW DI, K1
-
-whole:
-	MOVQ       CX, DI
-	VMOVUPS.Z  (DI), K1, Z0
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z1
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z2
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z3
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z4
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z5
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z6
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z7
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z8
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z9
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z10
-	ADDQ       BX, DI
-	VMOVUPS.Z  (DI), K1, Z11
-	VUNPCKLPS  Z1, Z0, Z16
-	VUNPCKHPS  Z1, Z0, Z17
-	VUNPCKLPS  Z3, Z2, Z18
-	VUNPCKHPS  Z3, Z2, Z19
-	VUNPCKLPS  Z5, Z4, Z20
-	VUNPCKHPS  Z5, Z4, Z21
-	VUNPCKLPS  Z7, Z6, Z22
-	VUNPCKHPS  Z7, Z6, Z23
-	VUNPCKLPS  Z9, Z8, Z24
-	VUNPCKHPS  Z9, Z8, Z25
-	VUNPCKLPS  Z11, Z10, Z26
-	VUNPCKHPS  Z11, Z10, Z27
-	VUNPCKLPS  Z13, Z12, Z28
-	VUNPCKHPS  Z13, Z12, Z29
-	VUNPCKLPS  Z15, Z14, Z30
-	VUNPCKHPS  Z15, Z14, Z31
-	VUNPCKLPD  Z18, Z16, Z0
-	VUNPCKHPD  Z18, Z16, Z1
-	VUNPCKLPD  Z19, Z17, Z2
-	VUNPCKHPD  Z19, Z17, Z3
-	VUNPCKLPD  Z22, Z20, Z4
-	VUNPCKHPD  Z22, Z20, Z5
-	VUNPCKLPD  Z23, Z21, Z6
-	VUNPCKHPD  Z23, Z21, Z7
-	VUNPCKLPD  Z26, Z24, Z8
-	VUNPCKHPD  Z26, Z24, Z9
-	VUNPCKLPD  Z27, Z25, Z10
-	VUNPCKHPD  Z27, Z25, Z11
-	VUNPCKLPD  Z30, Z28, Z12
-	VUNPCKHPD  Z30, Z28, Z13
-	VUNPCKLPD  Z31, Z29, Z14
-	VUNPCKHPD  Z31, Z29, Z15
-	VSHUFF32X4 $0x88, Z4, Z0, Z16
-	VSHUFF32X4 $0xdd, Z4, Z0, Z20
-	VSHUFF32X4 $0x88, Z12, Z8, Z24
-	VSHUFF32X4 $0xdd, Z12, Z8, Z28
-	VSHUFF32X4 $0x88, Z5, Z1, Z17
-	VSHUFF32X4 $0xdd, Z5, Z1, Z21
-	VSHUFF32X4 $0x88, Z13, Z9, Z25
-	VSHUFF32X4 $0xdd, Z13, Z9, Z29
-	VSHUFF32X4 $0x88, Z6, Z2, Z18
-	VSHUFF32X4 $0xdd, Z6, Z2, Z22
-	VSHUFF32X4 $0x88, Z14, Z10, Z26
-	VSHUFF32X4 $0xdd, Z14, Z10, Z30
-	VSHUFF32X4 $0x88, Z7, Z3, Z19
-	VSHUFF32X4 $0xdd, Z7, Z3, Z23
-	VSHUFF32X4 $0x88, Z15, Z11, Z27
-	VSHUFF32X4 $0xdd, Z15, Z11, Z31
-	VSHUFF32X4 $0x88, Z24, Z16, Z0
-	VSHUFF32X4 $0xdd, Z24, Z16, Z8
-	VSHUFF32X4 $0x88, Z25, Z17, Z1
-	VSHUFF32X4 $0xdd, Z25, Z17, Z9
-	VSHUFF32X4 $0x88, Z26, Z18, Z2
-	VSHUFF32X4 $0xdd, Z26, Z18, Z10
-	VSHUFF32X4 $0x88, Z27, Z19, Z3
-	VSHUFF32X4 $0xdd, Z27, Z19, Z11
-	VSHUFF32X4 $0x88, Z28, Z20, Z4
-	VSHUFF32X4 $0xdd, Z28, Z20, Z12
-	VSHUFF32X4 $0x88, Z29, Z21, Z5
-	VSHUFF32X4 $0xdd, Z29, Z21, Z13
-	VSHUFF32X4 $0x88, Z30, Z22, Z6
-	VSHUFF32X4 $0xdd, Z30, Z22, Z14
-	VSHUFF32X4 $0x88, Z31, Z23, Z7
-	VSHUFF32X4 $0xdd, Z31, Z23, Z15
-	VMOVUPS    Z0, K2, (AX)
-	CMPQ       SI, $0x01
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z1, K2, (AX)
-	CMPQ       SI, $0x02
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z2, K2, (AX)
-	CMPQ       SI, $0x03
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z3, K2, (AX)
-	CMPQ       SI, $0x04
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z4, K2, (AX)
-	CMPQ       SI, $0x05
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z5, K2, (AX)
-	CMPQ       SI, $0x06
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z6, K2, (AX)
-	CMPQ       SI, $0x07
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z7, K2, (AX)
-	CMPQ       SI, $0x08
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z8, K2, (AX)
-	CMPQ       SI, $0x09
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z9, K2, (AX)
-	CMPQ       SI, $0x0a
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z10, K2, (AX)
-	CMPQ       SI, $0x0b
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z11, K2, (AX)
-	CMPQ       SI, $0x0c
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z12, K2, (AX)
-	CMPQ       SI, $0x0d
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z13, K2, (AX)
-	CMPQ       SI, $0x0e
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z14, K2, (AX)
-	CMPQ       SI, $0x0f
-	JE         done
-	ADDQ       DX, AX
-	VMOVUPS    Z15, K2, (AX)
+	VMOVUPS    Z15, (AX)
 	ADDQ       DX, AX
 	ADDQ       $0x40, CX
 	SUBQ       $0x10, SI

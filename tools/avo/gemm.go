@@ -19,7 +19,7 @@ type micro struct {
 
 	load, store              func(c *build.Context, from, to operand.Op)
 	broadcast                func(c *build.Context, from, to operand.Op)
-	multiplyAdd              func(c *build.Context, x, y, sum operand.Op)
+	multiplyAdd, add         func(c *build.Context, x, y, sum operand.Op)
 	zero                     func(c *build.Context, v operand.Op)
 	setup, masks             func(c *build.Context, t operand.Mem) // once; before masked loads or stores
 	maskedLoad, maskedStore  func(c *build.Context, half int, from, to operand.Op)
@@ -32,38 +32,43 @@ const (
 	stripCS, stripAI, stripAP         = 24, 32, 40
 	stripBP, stripPanel               = 48, 56
 	stripM, stripK, stripAcc, stripNs = 64, 72, 80, 88
-	stripMask                         = 96
+	stripMask, stripAt, stripNext     = 96, 160, 168
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
 //
-//	for r, j := range [rows, cols] { c[r,j] = (c[r,j] if acc) + sum_p a[r,p]*b[p,j] }
+//	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ c[r,j] if acc) }
 //
-// with one fused multiply-add for each p in its order. So an element's bits depend on its row and its column alone.
+// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at and next. So an element's bits depend on its row and its column alone.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
 		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
 	c.Pragma("noescape")
 	g := &gemm{micro: m, c: c, t: operand.Mem{Base: c.Load(c.Param("s"), c.GP64())}}
-	g.a, g.b, g.crow, g.left = c.GP64(), c.GP64(), c.GP64(), c.GP64()
-	g.ai, g.ap, g.bp, g.cs = c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	g.b, g.crow = c.GP64(), c.GP64()
+	g.ai, g.ap, g.bp = c.GP64(), c.GP64(), c.GP64()
 	for _, x := range []struct {
 		to reg.GPVirtual
 		at int
-	}{{g.a, stripA}, {g.crow, stripC}, {g.left, stripM}, {g.ai, stripAI}, {g.ap, stripAP}, {g.bp, stripBP}, {g.cs, stripCS}} {
+	}{{g.crow, stripC}, {g.ai, stripAI}, {g.ap, stripAP}, {g.bp, stripBP}} {
 		c.MOVQ(g.t.Offset(x.at), x.to)
 	}
+	first := c.GP64()
+	c.MOVQ(g.t.Offset(stripA), first)
+	c.MOVQ(first, g.t.Offset(stripAt))
 	m.setup(c, g.t)
 	c.Label("panels")
-	c.CMPQ(g.left, operand.U8(m.rows))
+	c.CMPQ(g.t.Offset(stripM), operand.U8(m.rows))
 	c.JL(operand.LabelRef("tail"))
 	g.panel(m.rows)
-	c.ADDQ(g.t.Offset(stripPanel), g.a)
-	c.SUBQ(operand.U8(m.rows), g.left)
+	next := c.GP64()
+	c.MOVQ(g.t.Offset(stripPanel), next)
+	c.ADDQ(next, g.t.Offset(stripAt))
+	c.SUBQ(operand.U8(m.rows), g.t.Offset(stripM))
 	c.JMP(operand.LabelRef("panels"))
 	c.Label("tail")
 	for r := 1; r < m.rows; r++ {
-		c.CMPQ(g.left, operand.U8(r))
+		c.CMPQ(g.t.Offset(stripM), operand.U8(r))
 		c.JEQ(operand.LabelRef(fmt.Sprint("rows", r)))
 	}
 	c.VZEROUPPER()
@@ -79,15 +84,21 @@ func (m *micro) emit(c *build.Context) {
 // gemm is a micro while its function is written.
 type gemm struct {
 	*micro
-	c              *build.Context
-	t              operand.Mem
-	a, b           reg.GPVirtual // this panel's first element, b's row p
-	crow, left     reg.GPVirtual // c's row, rows to do
-	ai, ap, bp, cs reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p, c's from row to row
+	c          *build.Context
+	t          operand.Mem
+	b, crow    reg.GPVirtual // b's row p, c's row
+	ai, ap, bp reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p
 }
 
 // sum is the register of a tile's row and half.
 func (g *gemm) sum(r, half int) reg.VecPhysical { return g.vec(g.first + 2*r + half) }
+
+// cs is the bytes from a row of c to the next.
+func (g *gemm) cs() reg.GPVirtual {
+	cs := g.c.GP64()
+	g.c.MOVQ(g.t.Offset(stripCS), cs)
+	return cs
+}
 
 // cell is c at the current row.
 func (g *gemm) cell(half int) operand.Mem {
@@ -98,7 +109,11 @@ func (g *gemm) cell(half int) operand.Mem {
 func (g *gemm) panel(rows int) {
 	c := g.c
 	label := func(name string) string { return fmt.Sprint(name, "_", rows) }
-	g.begin(rows, label)
+	for r := range rows {
+		for half := range 2 {
+			g.zero(c, g.sum(r, half))
+		}
+	}
 	if rows == g.rows {
 		g.prefetch()
 	}
@@ -106,7 +121,7 @@ func (g *gemm) panel(rows int) {
 	for i := range bases {
 		bases[i] = c.GP64()
 		if i == 0 {
-			c.MOVQ(g.a, bases[0])
+			c.MOVQ(g.t.Offset(stripAt), bases[0])
 			continue
 		}
 		c.LEAQ(operand.Mem{Base: bases[i-1], Index: g.ai, Scale: 2}, bases[i])
@@ -115,7 +130,60 @@ func (g *gemm) panel(rows int) {
 	c.MOVQ(g.t.Offset(stripB), g.b)
 	k := c.GP64()
 	c.MOVQ(g.t.Offset(stripK), k)
+	if rows == g.rows {
+		g.fours(k, bases, label)
+	}
 	c.Label(label("k"))
+	g.step(rows, bases)
+	c.DECQ(k)
+	c.JNZ(operand.LabelRef(label("k")))
+	c.Label(label("end"))
+	g.addC(rows, label)
+	g.end(rows, label)
+}
+
+// fours does steps of k four at a time. Meanwhile it asks for the next panel of a, where that lies in rows: of each row
+// the line at the same k, again and again until k has passed it. And it asks for some of what the strip says is wanted
+// next: of a packed panel of b all in two thirds of a part's panels of a.
+func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
+	c := g.c
+	c.SUBQ(operand.U8(4), k)
+	c.JL(operand.LabelRef(label("few")))
+	ahead, back, want := c.GP64(), c.GP64(), c.GP64()
+	c.MOVQ(g.t.Offset(stripNext), want)
+	c.MOVQ(bases[0], ahead)
+	c.ADDQ(g.t.Offset(stripPanel), ahead)
+	c.IMUL3Q(operand.I32(-g.rows), g.ai, back)
+	c.LEAQ(operand.Mem{Base: back, Index: g.ap, Scale: 4}, back)
+	c.Label(label("fours"))
+	for range 4 {
+		for r := range g.rows / 4 {
+			at := operand.Mem{Base: ahead}
+			if r > 0 {
+				at.Index, at.Scale = g.ai, uint8(r)
+			}
+			c.PREFETCHT1(at)
+		}
+		c.LEAQ(operand.Mem{Base: ahead, Index: g.ai, Scale: uint8(g.rows / 6)}, ahead)
+		if g.rows == 12 {
+			c.ADDQ(g.ai, ahead)
+		}
+		g.step(g.rows, bases)
+	}
+	c.PREFETCHT1(operand.Mem{Base: want})
+	c.ADDQ(operand.U8(64), want)
+	c.ADDQ(back, ahead)
+	c.SUBQ(operand.U8(4), k)
+	c.JGE(operand.LabelRef(label("fours")))
+	c.MOVQ(want, g.t.Offset(stripNext))
+	c.Label(label("few"))
+	c.ADDQ(operand.U8(4), k)
+	c.JZ(operand.LabelRef(label("end")))
+}
+
+// step is one k of so many rows.
+func (g *gemm) step(rows int, bases []reg.GPVirtual) {
+	c := g.c
 	for half := range 2 {
 		g.load(c, operand.Mem{Base: g.b, Disp: half * g.lanes * g.bytes}, g.vec(g.operands+half))
 	}
@@ -134,52 +202,41 @@ func (g *gemm) panel(rows int) {
 		c.ADDQ(g.ap, base)
 	}
 	c.ADDQ(g.bp, g.b)
-	c.DECQ(k)
-	c.JNZ(operand.LabelRef(label("k")))
-	g.end(rows, label)
 }
 
-// prefetch asks for the next panel's part of c.
+// prefetch asks for the panel's part of c.
 func (g *gemm) prefetch() {
-	row := g.c.GP64()
-	g.c.MOVQ(g.cs, row)
-	g.c.IMUL3Q(operand.U8(g.rows), row, row)
-	g.c.ADDQ(g.crow, row)
+	row, cs := g.c.GP64(), g.cs()
+	g.c.MOVQ(g.crow, row)
 	for r := range g.rows {
 		g.c.PREFETCHT0(operand.Mem{Base: row})
 		if g.lanes*g.bytes == 64 {
 			g.c.PREFETCHT0(operand.Mem{Base: row, Disp: 64})
 		}
 		if r < g.rows-1 {
-			g.c.ADDQ(g.cs, row)
+			g.c.ADDQ(cs, row)
 		}
 	}
 }
 
-// begin sets the sums to 0, or to c if acc.
-func (g *gemm) begin(rows int, label func(string) string) {
+// addC adds c to the sums. All its loads come before the stores, which may lie at the same place of a page.
+func (g *gemm) addC(rows int, label func(string) string) {
 	c := g.c
 	c.CMPQ(g.t.Offset(stripAcc), operand.U8(0))
-	c.JNE(operand.LabelRef(label("acc")))
-	for r := range rows {
-		for half := range 2 {
-			g.zero(c, g.sum(r, half))
-		}
-	}
-	c.JMP(operand.LabelRef(label("begun")))
-	c.Label(label("acc"))
-	g.masks(c, g.t)
-	row := c.GP64()
+	c.JE(operand.LabelRef(label("added")))
+	row, cs := c.GP64(), g.cs()
 	c.MOVQ(g.crow, row)
+	g.masks(c, g.t)
 	for r := range rows {
 		for half := range 2 {
-			at := g.cell(half)
+			at, x := g.cell(half), g.vec(g.factors+half)
 			at.Base = row
-			g.maskedLoad(c, half, at, g.sum(r, half))
+			g.maskedLoad(c, half, at, x)
+			g.add(c, x, g.sum(r, half), g.sum(r, half))
 		}
-		c.ADDQ(g.cs, row)
+		c.ADDQ(cs, row)
 	}
-	c.Label(label("begun"))
+	c.Label(label("added"))
 }
 
 // end stores the sums.
@@ -197,10 +254,11 @@ func (g *gemm) end(rows int, label func(string) string) {
 
 // each does something with each half of each row of c.
 func (g *gemm) each(rows int, do func(r, half int)) {
+	cs := g.cs()
 	for r := range rows {
 		for half := range 2 {
 			do(r, half)
 		}
-		g.c.ADDQ(g.cs, g.crow)
+		g.c.ADDQ(cs, g.crow)
 	}
 }

@@ -17,6 +17,7 @@ func gemm256(c *build.Context) {
 	f32.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPS(from, to) }
 	f32.store = f32.load
 	f32.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSS(from, to) }
+	f32.add = func(c *build.Context, x, y, sum operand.Op) { c.VADDPS(x, y, sum) }
 	f32.multiplyAdd = func(c *build.Context, x, y, sum operand.Op) { c.VFMADD231PS(x, y, sum) }
 	f32.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPS(from, ymm[half], to) }
 	f32.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPS(from, ymm[half], to) }
@@ -26,6 +27,7 @@ func gemm256(c *build.Context) {
 	f64.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPD(from, to) }
 	f64.store = f64.load
 	f64.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSD(from, to) }
+	f64.add = func(c *build.Context, x, y, sum operand.Op) { c.VADDPD(x, y, sum) }
 	f64.multiplyAdd = func(c *build.Context, x, y, sum operand.Op) { c.VFMADD231PD(x, y, sum) }
 	f64.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPD(from, ymm[half], to) }
 	f64.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPD(from, ymm[half], to) }

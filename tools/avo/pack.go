@@ -11,8 +11,7 @@ import (
 // pack512 copies operands of a product into panels, with AVX-512.
 func pack512(c *build.Context) {
 	packRows(c)
-	packColumns(c, 16) // half of a panel of b
-	packColumns(c, 12) // a panel of a
+	packColumns(c)
 }
 
 // packRows copies rows of up to 32 words of 4 bytes.
@@ -47,9 +46,9 @@ func packRows(c *build.Context) {
 	c.RET()
 }
 
-// packColumns transposes so many rows, 16 columns of them at a time.
-func packColumns(c *build.Context, rows int) {
-	name := fmt.Sprintf("pack%dColumnsAVX512", rows)
+// packColumns transposes 16 rows, 16 columns of them at a time.
+func packColumns(c *build.Context) {
+	const rows, name = 16, "packColumnsAVX512"
 	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" is", "",
 		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "", "step and ld are in bytes; n > 0.")
 	c.Pragma("noescape")
@@ -59,11 +58,6 @@ func packColumns(c *build.Context, rows int) {
 	full := c.GP64()
 	c.MOVQ(operand.U32(0xffff), full)
 	c.KMOVW(full.As32(), reg.K1)
-	c.MOVQ(operand.U32(1<<rows-1), full)
-	c.KMOVW(full.As32(), reg.K2)
-	for j := rows; j < 16; j++ {
-		c.VPXORQ(zmm[j], zmm[j], zmm[j])
-	}
 	c.Label("block")
 	c.CMPQ(n, operand.U8(16))
 	c.JGE(operand.LabelRef("whole"))
@@ -81,7 +75,7 @@ func packColumns(c *build.Context, rows int) {
 	}
 	out := transpose16(c)
 	for p, v := range out {
-		c.VMOVUPS(v, reg.K2, operand.Mem{Base: dst})
+		c.VMOVUPS(v, operand.Mem{Base: dst})
 		if p < 15 {
 			c.CMPQ(n, operand.U8(p+1))
 			c.JE(operand.LabelRef("done"))

@@ -1,0 +1,107 @@
+package search
+
+import (
+	"reflect"
+	"runtime"
+	"testing"
+)
+
+// Levers and rules are what single searches say, whatever the number of cores that look for them.
+func TestBeyond(t *testing.T) {
+	p := problem(cluster(t, "dgx-a100", 2, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
+	r := must(t, p)
+	f := r.Beyond(124e6, r.Best)
+	old := runtime.GOMAXPROCS(1)
+	one := must(t, p).Beyond(124e6, r.Best)
+	runtime.GOMAXPROCS(old)
+	if !reflect.DeepEqual(f, one) {
+		t.Errorf("on one core %+v, on all %+v", one, f)
+	}
+	for _, l := range f.Levers {
+		for i, trial := range leverTrials(p) {
+			if trial.Name != l.Name {
+				continue
+			}
+			again, _, err := new(Series).Best(&leverTrials(p)[i].Problem)
+			if err != nil || l.Best == nil || *l.Best != again {
+				t.Errorf("lever %+v; a search finds %+v, %v", l, again, err)
+			}
+			if l.Speedup < 0 && l.Name != "batch" {
+				t.Errorf("more %s is slower: %+v", l.Name, l)
+			}
+		}
+	}
+	if len(f.Levers) != len(levers) {
+		t.Errorf("%d levers of %d", len(f.Levers), len(levers))
+	}
+	checkThumbs(t, p, r, f.Thumbs)
+}
+
+// checkThumbs holds rules against searches with their pins.
+func checkThumbs(t *testing.T, p *Problem, r *Result, answers []Thumb) {
+	t.Helper()
+	q := &thumbs{p: p, params: 124e6, chosen: r.Best}
+	found := map[string]Thumb{}
+	for _, th := range answers {
+		found[th.Rule] = th
+	}
+	asked := 0
+	for i := range theThumbs {
+		rule := &theThumbs[i]
+		got, there := found[rule.rule]
+		if there != rule.applies(q) {
+			t.Errorf("rule %s: there %v", rule.rule, there)
+		}
+		if !there || rule.asks == nil {
+			continue
+		}
+		for _, pins := range rule.asks(q) {
+			asked++
+			a, err := WhyNot(p, r.Best, pins)
+			if err != nil {
+				t.Fatal(err)
+			}
+			follows := pins.follow(&r.Best.Plan)
+			if (got.Verdict == Agrees) != follows || !follows && (got.Best == nil || *got.Best != a || got.SlowerBy != a.SlowerBy) {
+				t.Errorf("rule %s: %+v, a search says %+v", rule.rule, got, a)
+			}
+		}
+	}
+	if asked < 2 {
+		t.Errorf("%d rules were asked about", asked)
+	}
+}
+
+// A rule that pins forbid to follow says so, and a plan that follows a rule agrees with it.
+func TestThumbsOfPinned(t *testing.T) {
+	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
+	p.Pins = Pins{"tp": {"4"}}
+	r := must(t, p)
+	for _, th := range r.Beyond(124e6, r.Best).Thumbs {
+		if th.Rule == "<500M: DDP" && (th.Verdict != Faster || th.SlowerBy >= 0 || th.Message != "the job pins tp") {
+			t.Errorf("%+v", th)
+		}
+	}
+	p.Pins = Pins{"zero": {"0"}, "tp": {"1"}, "pp": {"1"}}
+	r = must(t, p)
+	for _, th := range r.Beyond(124e6, r.Best).Thumbs {
+		if th.Rule == "<500M: DDP" && th.Verdict != Agrees {
+			t.Errorf("%+v", th)
+		}
+	}
+}
+
+// What needs more room finds it, or there is none.
+func TestRoomier(t *testing.T) {
+	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(48, 1600, 25, 50257, 1024), 1024, 64, mixed)
+	p.Headroom = 0
+	full := must(t, p).Best
+	used := 1 - float64(full.Predict.MemoryBytes.Total)/float64(p.Cluster.GPU.Memory())
+	best, ok := Roomier(p, used+0.05)
+	if !ok || float64(best.Predict.MemoryBytes.Total) > (1-used-0.05)*float64(p.Cluster.GPU.Memory()) || best.Predict.StepS < full.Predict.StepS {
+		t.Errorf("%v with %+v after %+v", ok, best, full)
+	}
+	if _, ok := Roomier(p, 0.999); ok {
+		t.Error("a plan fits into a thousandth of the memory")
+	}
+}
