@@ -20,17 +20,22 @@ func (g *generator) inputs(s *ir.Stage) jen.Code {
 // batchTable says what the data loader fills. All inputs are [batch, seq], and pixels further a patch.
 func (g *generator) batchTable() jen.Code {
 	in := g.p.BatchInputs()
-	shape := in[0].Type.Local(g.p.Mesh)
-	rows, seq := shape[0], shape[1]
+	rows, seq := in[0].Type.Local(g.p.Mesh)[0], in[0].Type.Dims[1]
 	var atoms []ir.Axis
 	if g.p.Mesh.Has("dp") {
 		atoms = g.p.Mesh.Expand([]ir.Axis{"dp"})
 	}
 	lit := func(n int) jen.Code { return jen.Lit(n) }
 	d := jen.Dict{
-		jen.Id("MicroBatch"): lit(rows), jen.Id("MicroBatches"): lit(g.p.Plan.MicroBatches), jen.Id("SeqLen"): lit(seq),
+		jen.Id("MicroBatch"): lit(rows), jen.Id("MicroBatches"): lit(g.p.Plan.MicroBatches), jen.Id("SeqLen"): lit(seq.Size),
 		jen.Id("Replicas"): lit(g.p.Plan.DP), jen.Id("ReplicaAxes"): axisList(atoms),
 		jen.Id("GlobalBatch"): lit(rows * g.p.Plan.MicroBatches * g.p.Plan.DP),
+	}
+	if len(seq.Axes) > 0 {
+		d[jen.Id("SeqAxes")] = axisList(g.p.Mesh.Expand(seq.Axes))
+		if isZigzag(seq) {
+			d[jen.Id("Zigzag")] = lit(g.p.Mesh.Ranks(seq.Axes[:1]))
+		}
 	}
 	for _, x := range in {
 		if x.Name == ir.Types {

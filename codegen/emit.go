@@ -51,11 +51,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpRMSNormDGain: emitNormDGain("RMSNormDGain"),
 
 	ir.OpIota: func(e *emitter, n *ir.Node) {
-		lo, _ := e.part(n.Outs[0].Type.Dims[0])
-		if n.Attr.Offset != 0 {
-			lo = jen.Add(lo).Op("+").Lit(n.Attr.Offset)
-		}
-		e.call(rt("Iota"), n.Outs[0], lo)
+		e.call(rt("Iota"), n.Outs[0], e.where(n.Outs[0].Type.Dims[0]), n.Attr.Offset)
 		if n.Attr.Most != 0 {
 			e.call(rt("AtMost"), n.Outs[0], n.Attr.Most)
 		}
@@ -140,14 +136,23 @@ func emitNormDGain(kernel string) func(*emitter, *ir.Node) {
 func emitDropout(e *emitter, n *ir.Node) {
 	t := n.Outs[0].Type
 	var local, global, offset []jen.Code
+	list := func(vs []jen.Code) jen.Code { return jen.Index(jen.Lit(4)).Int().Values(vs...) }
+	fields := jen.Dict{}
 	for i, d := range t.Dims {
 		local, global = append(local, jen.Lit(t.Local(e.p.Mesh)[i])), append(global, jen.Lit(d.Size))
-		offset = append(offset, e.offset(d))
+		if !isZigzag(d) {
+			offset = append(offset, e.offset(d))
+			continue
+		}
+		w := e.zigzag(d)
+		offset = append(offset, w.Clone().Dot("At"))
+		for _, f := range []string{"Half", "Then"} {
+			fields[jen.Id(f)] = jen.Index(jen.Lit(4)).Int().Values(jen.Dict{jen.Lit(i): w.Clone().Dot(f)})
+		}
 	}
-	list := func(vs []jen.Code) jen.Code { return jen.Index(jen.Lit(4)).Int().Values(vs...) }
-	view := jen.Qual(cpuPath, "GlobalView").Values(jen.Dict{jen.Id("Local"): list(local), jen.Id("Global"): list(global),
-		jen.Id("Offset"): list(offset), jen.Id("N"): jen.Lit(len(t.Dims))})
-	e.kernel("Dropout", n.Outs[0], n.Args[0], e.drop(n), e.dropKey(n), view)
+	fields[jen.Id("Local")], fields[jen.Id("Global")], fields[jen.Id("Offset")] = list(local), list(global), list(offset)
+	fields[jen.Id("N")] = jen.Lit(len(t.Dims))
+	e.kernel("Dropout", n.Outs[0], n.Args[0], e.drop(n), e.dropKey(n), jen.Qual(cpuPath, "GlobalView").Values(fields))
 }
 
 func (e *emitter) drop(n *ir.Node) jen.Code {
@@ -165,6 +170,9 @@ func (e *emitter) offset(d ir.Extent) jen.Code {
 	}
 	if len(d.Axes) == 0 {
 		return jen.Lit(0)
+	}
+	if isZigzag(d) {
+		panic(fmt.Sprintf("codegen: a part of %s begins at no one place", d.Dim))
 	}
 	ranks := e.p.Mesh.Ranks(d.Axes)
 	return rt("Index").Call(jen.Id("r"), e.groupCode(d.Axes)).Op("*").Lit((d.Size + ranks - 1) / ranks)

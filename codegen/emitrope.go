@@ -30,7 +30,7 @@ func emitRope(e *emitter, n *ir.Node) {
 		theta = e.inLocal(n.Attr.Layers, jen.Lit(n.Attr.Local), theta)
 		scale = e.inLocal(n.Attr.Layers, ropeScale("", 0), scale)
 	}
-	e.kernel("RoPE", n.Outs[0], n.Args[0], batch, seq, rest/dim, dim, turn, e.offset(t.Dims[pos]), theta, scale, n.Attr.Inverse)
+	e.kernel("RoPE", n.Outs[0], n.Args[0], batch, seq, rest/dim, dim, turn, e.where(t.Dims[pos]), theta, scale, n.Attr.Inverse)
 }
 
 // ropeScale is the literal of a scaling, for rows of seq tokens.

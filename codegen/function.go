@@ -17,6 +17,8 @@ type emitter struct {
 	body  *jen.Group
 	now   *ir.Node           // which is being written
 	known map[*ir.Value]bool // declared already
+
+	wheres map[string]string // names of the rank's parts of zigzag dims, by dim and split
 }
 
 // functions writes all functions of the program, in the order in which a step runs them.

@@ -63,6 +63,7 @@ type Region string
 const (
 	Norm      Region = "norm" // norms and the residual stream
 	Attention Region = "attention"
+	Core      Region = "core" // attention's softmax itself, where a plan lays that out otherwise than its projections
 	MLP       Region = "mlp"
 	Experts   Region = "expert"
 	VocabR    Region = "vocab" // embedding, logits, loss

@@ -78,6 +78,9 @@ func (o Op) Index(i int) bool { return ops[o].ints>>i&1 == 1 }
 // View tells whether the op's result is its operand's memory.
 func (o Op) View() bool { return ops[o].view }
 
+// Attends tells whether the op is attention or its gradient, which need all keys of a query.
+func (o Op) Attends() bool { return o == OpAttention || o == OpAttentionGrad }
+
 // Effect tells whether the op is done for what it changes, not for a result.
 func (o Op) Effect() bool { return ops[o].effect }
 

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -91,7 +92,9 @@ func (p Plan) String() string {
 	if p.VPP > 1 {
 		parts[len(parts)-1] += fmt.Sprintf(" × vpp %d", p.VPP)
 	}
-	degree("cp", p.CP)
+	if p.CP > 1 {
+		parts = append(parts, fmt.Sprintf("cp %d %s", p.CP, p.CPKind))
+	}
 	degree("ep", p.EP)
 	if p.Schedule == "gpipe" || p.Splits() {
 		parts = append(parts, p.Schedule)
@@ -146,11 +149,18 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 				return Mesh{}, fmt.Errorf("tp %d is no multiple of %d K/V heads", n, kvHeads)
 			}
 			fine = append(fine, Atom{"rep", n / kvHeads}, Atom{"kv", kvHeads})
-		case a == "dp" && p.Zero > 0 && p.CP == 1 && p.ZeroGroup > 1 && p.ZeroGroup < n:
-			if n%p.ZeroGroup != 0 {
-				return Mesh{}, fmt.Errorf("dp %d is no multiple of zero_group %d", n, p.ZeroGroup)
+		case a == "dp" && p.sharedReplicas() > 1 && p.sharedReplicas() < n:
+			k := p.sharedReplicas()
+			if n%k != 0 {
+				return Mesh{}, fmt.Errorf("dp %d is no multiple of zero_group %d%s", n, p.ZeroGroup, map[bool]string{true: fmt.Sprintf(" / cp %d", p.CP)}[k < p.ZeroGroup])
 			}
-			fine = append(fine, Atom{"inner", p.ZeroGroup}, Atom{"outer", n / p.ZeroGroup})
+			fine = append(fine, Atom{"inner", k}, Atom{"outer", n / k})
+		case a == "cp" && p.CPKind == "heads" && kvHeads > 0:
+			kv := p.headContexts(kvHeads)
+			if n%kv != 0 {
+				return Mesh{}, fmt.Errorf("cp %d is no multiple of the %d K/V heads of a rank, nor a divisor", n, kv)
+			}
+			fine = append(fine, Atom{"cp_rep", n / kv}, Atom{"cp_kv", kv})
 		default:
 			fine = append(fine, Atom{Axis(a), n})
 		}
@@ -166,27 +176,23 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 // Layouts is each region's map: where the plan splits which dim. split is what the plan's axes are called on
 // this mesh; axes that the mesh lacks split nothing.
 func (p Plan) Layouts(m Mesh) map[Region]Layout {
-	keep := func(axes ...Axis) []Axis {
-		var out []Axis
-		for _, a := range axes {
-			if m.Has(a) {
-				out = append(out, a)
-			}
-		}
-		return out
-	}
-	batch, tp := keep("dp"), keep("tp")
-	stream := Layout{Batch: batch}
+	keep := func(axes ...Axis) []Axis { return have(m, axes...) }
+	batch, tp, seq := keep("dp"), keep("tp"), p.contexts(m)
+	stream := Layout{Batch: batch, Seq: seq}
 	if p.SP {
-		stream[Seq] = tp
+		stream[Seq] = slices.Concat(seq, tp)
 	}
-	heads := Layout{Batch: batch, Head: tp}
+	heads := Layout{Batch: batch, Seq: seq, Head: tp}
 	if m.Has("rep") {
 		heads[Head], heads[Group] = keep("kv"), keep("rep")
 	}
-	return map[Region]Layout{
+	layouts := map[Region]Layout{
 		Norm: stream, Attention: heads,
-		MLP:    {Batch: batch, FFN: tp},
-		VocabR: {Batch: batch, Vocab: tp},
+		MLP:    {Batch: batch, Seq: seq, FFN: tp},
+		VocabR: {Batch: batch, Seq: seq, Vocab: tp},
 	}
+	if core := p.coreLayout(m, heads); core != nil {
+		layouts[Core] = core
+	}
+	return layouts
 }

@@ -228,6 +228,9 @@ func (pt *partitioner) node(n *ir.Node) error {
 // the axes of the dims that it merges, without their labels: its order is data.
 func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 	region := p.Layouts[n.Region]
+	if core, ok := p.Layouts[ir.Core]; ok && n.Op.Attends() {
+		region = core
+	}
 	layout := ir.Layout{}
 	for _, u := range uses {
 		if !u.Whole {

@@ -62,6 +62,11 @@ type Options struct {
 // Start is the program before the first pass: the model on the plan's mesh, its batch dim one micro-batch of
 // all replicas.
 func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
+	for _, r := range ir.ContextRules {
+		if !r.OK(&plan) {
+			return nil, fmt.Errorf("%s", r.When)
+		}
+	}
 	mesh, err := plan.Mesh(kvHeads(m))
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/data"
 )
 
@@ -109,20 +110,39 @@ func place[F Float](r *Rank, b *batch, micro int) {
 	for m := range micro {
 		for j := range l.MicroBatch {
 			i := (m*l.Replicas+replica)*l.MicroBatch + j
-			at := (m*l.MicroBatch + j) * l.SeqLen
-			if in.Tokens > 0 {
-				copy(View[int32](r, in.Tokens+at*4, l.SeqLen), rowOf(b.tokens, i, n))
-			}
-			if in.Types > 0 {
-				copy(View[int32](r, in.Types+at*4, l.SeqLen), rowOf(b.types, i, n))
-			}
-			if in.Pixels > 0 {
-				compute := r.Program.types().Compute
-				write(r, compute, in.Pixels+at*l.Patch*compute.Size(), rowOf(b.pixels, i, n))
-			}
-			placeLabels(View[int32](r, in.Labels+at*4, l.SeqLen), View[F](r, in.Mask+at*elem, l.SeqLen), rowOf(b.labels, i, n))
+			r.eachRun(m*l.MicroBatch+j, func(at, from, width int) {
+				if in.Tokens > 0 {
+					copy(View[int32](r, in.Tokens+at*4, width), rowOf(b.tokens, i, n)[from:])
+				}
+				if in.Types > 0 {
+					copy(View[int32](r, in.Types+at*4, width), rowOf(b.types, i, n)[from:])
+				}
+				if in.Pixels > 0 {
+					compute := r.Program.types().Compute
+					write(r, compute, in.Pixels+at*l.Patch*compute.Size(), rowOf(b.pixels, i, n)[from*l.Patch:(from+width)*l.Patch])
+				}
+				placeLabels(View[int32](r, in.Labels+at*4, width), View[F](r, in.Mask+at*elem, width), rowOf(b.labels, i, n)[from:from+width])
+			})
 		}
 	}
+}
+
+// eachRun calls f with the runs of positions that the rank has of a row, which is its row-th: where a run lies among the
+// positions of all the rank's rows, where it begins in the whole row, how long it is.
+func (r *Rank) eachRun(row int, f func(at, from, width int)) {
+	l := &r.Program.Batch
+	part, parts := r.along(l.SeqAxes)
+	at := row * l.SeqLen / parts
+	comm.Parts(part, parts, l.SeqLen, l.Zigzag, func(from, width int) {
+		f(at, from, width)
+		at += width
+	})
+}
+
+// seqLen is how many positions of a row the rank has.
+func (r *Rank) seqLen() int {
+	_, parts := r.along(r.Program.Batch.SeqAxes)
+	return r.Program.Batch.SeqLen / parts
 }
 
 // placeLabels tells labels from those that do not count.
@@ -137,12 +157,18 @@ func placeLabels[F Float](labels []int32, mask []F, from []int32) {
 
 // replica is the rank's number among the replicas.
 func (r *Rank) replica() int {
-	n, radix := 0, 1
-	for _, a := range r.Program.Batch.ReplicaAxes {
+	n, _ := r.along(r.Program.Batch.ReplicaAxes)
+	return n
+}
+
+// along is the rank's number along axes, the fastest first, and how many there are.
+func (r *Rank) along(axes []string) (n, radix int) {
+	radix = 1
+	for _, a := range axes {
 		n += r.Coord[a] * radix
 		radix *= r.Program.axis(a)
 	}
-	return n
+	return n, radix
 }
 
 // prefetcher reads the training batch that comes next while the ranks work on this one.

@@ -14,7 +14,7 @@ const clipEpsilon = 1e-6
 func CountTokens[F Float](r *Rank, group int) {
 	b := &r.Program.Batch
 	r.pair[0] = 0
-	for _, x := range View[F](r, r.Stage.Inputs.Mask, b.MicroBatches*b.MicroBatch*b.SeqLen) {
+	for _, x := range View[F](r, r.Stage.Inputs.Mask, b.MicroBatches*b.MicroBatch*r.seqLen()) {
 		r.pair[0] += float64(x)
 	}
 	AllReduce(r, group, r.pair[:1], Sum)

@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/planc-dev/planc/runtime/rng"
+import (
+	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/rng"
+)
 
 // Version1 is asserted by generated code, so that code of another generation does not compile.
 const Version1 = true
@@ -31,11 +35,31 @@ func Part(r *Rank, group, width, size int) (lo, n int) {
 	return lo, min(max(size-lo, 0), width)
 }
 
-// Iota fills ids with lo, lo+1, ...
-func Iota(ids []int32, lo int) {
+// Iota fills ids with the global indices of a rank's part of a dim, plus offset.
+func Iota(ids []int32, at cpu.Where, offset int) {
 	for i := range ids {
-		ids[i] = int32(lo + i)
+		ids[i] = int32(at.Of(i) + offset)
 	}
+}
+
+// Zigzag is where a rank's part of a dim of size lies that a group splits in the zigzag order of n parts: at most two runs.
+func Zigzag(r *Rank, group, n, size int) (w cpu.Where) {
+	g, runs := r.groups[group], 0
+	comm.Parts(g.Index(), g.Size(), size, n, func(at, width int) {
+		switch runs {
+		case 0:
+			w = cpu.Where{At: at, Half: width}
+		case 1:
+			w.Then = at
+		default:
+			panic("runtime: a part of a zigzag dim is more than two runs")
+		}
+		runs++
+	})
+	if runs == 1 {
+		w.Half = 0
+	}
+	return w
 }
 
 // AtMost makes those of ids that are above most it.

@@ -174,6 +174,9 @@ func (p *Program) validate() (err error) {
 	if n := p.size(p.Batch.ReplicaAxes); n != p.Batch.Replicas {
 		bad("%v make %d replicas, not %d", p.Batch.ReplicaAxes, n, p.Batch.Replicas)
 	}
+	if n := p.size(p.Batch.SeqAxes); p.Batch.SeqLen%max(n, 2*p.Batch.Zigzag) != 0 {
+		bad("%v do not divide %d positions into %d parts (zigzag %d)", p.Batch.SeqAxes, p.Batch.SeqLen, n, p.Batch.Zigzag)
+	}
 	p.validatePlaces(bad)
 	return err
 }

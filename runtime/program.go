@@ -165,6 +165,8 @@ type BatchLayout struct {
 	MicroBatch   int      // rows of one replica's micro-batch
 	MicroBatches int      // per step
 	SeqLen       int      // tokens of a row
+	SeqAxes      []string // atoms that split a row over ranks, fastest first; none: each has all of it
+	Zigzag       int      // of how many parts the order is zigzag in which they do; 0: the row's own
 	Replicas     int      // product of ReplicaAxes
 	ReplicaAxes  []string // atoms that number the replicas, fastest first
 	GlobalBatch  int
@@ -173,7 +175,7 @@ type BatchLayout struct {
 }
 
 // Inputs say where a stage's batch lies, in bytes from the start of the arena: 0, where parameters lie, for an input
-// that the model does not read.
+// that the model does not read. SeqLen is what a rank has of a row.
 type Inputs struct {
 	Tokens int // int32 [MicroBatches, MicroBatch, SeqLen]
 	Labels int // likewise

@@ -57,11 +57,13 @@ func (p *Program) gathers() bool {
 // model of pictures sees the last batch's.
 func (r *Rank) show(tokens []int32) {
 	l, in := &r.Program.Batch, &r.Stage.Inputs
-	n := l.MicroBatch * l.SeqLen
+	n := l.MicroBatch * r.seqLen()
 	if in.Tokens > 0 {
 		rows := View[int32](r, in.Tokens, n)
 		clear(rows)
-		copy(rows, tokens)
+		r.eachRun(0, func(at, from, width int) {
+			copy(rows[at:at+width], tokens[min(from, len(tokens)):])
+		})
 	}
 	if in.Types > 0 {
 		clear(View[int32](r, in.Types, n))

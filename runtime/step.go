@@ -65,14 +65,16 @@ func (r *Rank) load(b *batch, micro int) {
 func (r *Rank) clearLoss() { r.LossSum, r.reduced = 0, false }
 
 // lossSum is the sum of all replicas' token losses. Where the program has not reduced it, the ranks of one
-// replica hold the replica's sum, or 0.
+// replica that have the same positions hold those positions' sum, or 0.
 func (r *run) lossSum() float64 {
 	if r.crew.ranks[0].reduced {
 		return r.crew.ranks[0].LossSum
 	}
-	sums := make([]float64, r.p.Batch.Replicas)
+	parts := r.p.size(r.p.Batch.SeqAxes)
+	sums := make([]float64, r.p.Batch.Replicas*parts)
 	for _, k := range r.crew.ranks {
-		if i := k.replica(); math.IsNaN(k.LossSum) || math.Abs(k.LossSum) > math.Abs(sums[i]) {
+		part, _ := k.along(r.p.Batch.SeqAxes)
+		if i := k.replica()*parts + part; math.IsNaN(k.LossSum) || math.Abs(k.LossSum) > math.Abs(sums[i]) {
 			sums[i] = k.LossSum
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"maps"
+	"math"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -139,6 +140,7 @@ func Search(p *Problem) (*Result, error) {
 
 // keep restricts a search: what it does not hold of is passed over. A nil function holds of all.
 type keep struct {
+	limit  costmodel.Seconds // above 0: plans that take longer are of no interest
 	family func(*family) bool
 	branch func(*branch) bool
 	member func(*member) bool
@@ -207,7 +209,11 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	h := &hunt{s: s, sp: sp, keep: k}
 	h.n.Space = sp.size
 	h.start()
-	for h.queue.Len() > 0 && (len(h.fits) == 0 || h.queue[0].floor <= h.fastest*(1+tie)) {
+	h.fastest = costmodel.Seconds(math.Inf(1))
+	if k.limit > 0 {
+		h.fastest = k.limit
+	}
+	for h.queue.Len() > 0 && h.queue[0].floor <= h.fastest*(1+tie) {
 		switch e := heap.Pop(&h.queue).(entry); {
 		case e.member != nil:
 			h.price(e.member)
@@ -279,9 +285,7 @@ func (h *hunt) price(m *member) {
 	p := h.s.price(&best)
 	h.n.Simulated++
 	h.n.Priced++
-	if len(h.fits) == 0 || p.time < h.fastest {
-		h.fastest = p.time
-	}
+	h.fastest = min(h.fastest, p.time)
 	h.fits = append(h.fits, fit{best, m.place, p.time})
 }
 

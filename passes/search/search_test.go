@@ -13,7 +13,9 @@ import (
 
 func TestSearchIsDeterministic(t *testing.T) {
 	p := gpt3(t, 16)
-	if a, b := must(t, p), must(t, p); !reflect.DeepEqual(a, b) {
+	a, b := must(t, p), must(t, p)
+	a.searcher, b.searcher = nil, nil // what was found out on the way, in maps by address
+	if !reflect.DeepEqual(a, b) {
 		t.Errorf("two searches differ:\n%+v\n%+v", a, b)
 	}
 }

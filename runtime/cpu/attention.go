@@ -7,8 +7,9 @@ import (
 )
 
 // AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s
-// is at position Pos0+s of the sequence, local key t at KPos0+t; if Causal, a query sees the keys up to its
-// own position, and with a Window those less than Window positions back.
+// is at position Pos0+s of the sequence, local key t at KPos0+t; from Half and KHalf on, where these are not 0, at
+// Pos1+s-Half and KPos1+t-KHalf (see [Where]). If Causal, a query sees the keys up to its own position, and with a Window
+// those less than Window positions back.
 type AttentionShape struct {
 	Batch, Seq, KSeq, Heads, Group, Dim, VDim int
 	Scale                                     float64 // of q·k
@@ -16,7 +17,9 @@ type AttentionShape struct {
 	Alibi                                     bool    // scores get slope*(key's position - query's), by the head's place in HeadsAll × GroupAll
 	Causal                                    bool
 	Pos0, KPos0                               int
-	Window                                    int // 0: none; only where Causal
+	Half, Pos1, KHalf, KPos1                  int
+	More                                      bool // o and lse, of AttentionGrad dq, dk and dv, are those of other keys, to which these keys' part is added
+	Window                                    int  // 0: none; only where Causal
 
 	// Dropout is the probability to drop a weight. Which ones are dropped follows from Key and the weight's
 	// place in the whole [batch, HeadsAll, GroupAll, SeqAll, KSeqAll], where this part begins at Batch0,
@@ -33,24 +36,28 @@ const (
 	kBlock = 256
 )
 
+// queries and values say where the local queries and keys are.
+func (s *AttentionShape) queries() Where { return Where{s.Pos0, s.Half, s.Pos1} }
+func (s *AttentionShape) values() Where  { return Where{s.KPos0, s.KHalf, s.KPos1} }
+
 // keys are the local keys that local query i sees: those from lo to hi-1.
 func (s *AttentionShape) keys(i int) (lo, hi int) {
 	hi = s.KSeq
-	at := s.Pos0 + i - s.KPos0 // the key at the query's own position
+	at := s.queries().Of(i)
 	if s.Causal {
-		hi = max(0, min(hi, at+1))
+		hi = s.values().below(at+1, s.KSeq)
 	}
 	if s.Window > 0 {
-		lo = max(0, at+1-s.Window)
+		lo = s.values().below(at+1-s.Window, s.KSeq)
 	}
 	return min(lo, hi), hi
 }
 
-// weight is the index of the weight between local query i and local key 0.
-func (s *AttentionShape) weight(b, h, g, i int) uint64 {
+// weight is the index of the weight between local query i and local key j.
+func (s *AttentionShape) weight(b, h, g, i, j int) uint64 {
 	at := (s.Batch0+b)*s.HeadsAll + s.Head0 + h
 	at = at*s.GroupAll + s.Group0 + g
-	return uint64((at*s.SeqAll+s.Pos0+i)*s.KSeqAll + s.KPos0)
+	return uint64((at*s.SeqAll+s.queries().Of(i))*s.KSeqAll + s.values().Of(j))
 }
 
 // head is one query head of one sample: matrices with a row a position.
@@ -156,16 +163,20 @@ func place[F Float](s *AttentionShape, b, hg int, o, lse, q, k, v []F) head[F] {
 // attend computes o and lse of queries i0 to i1-1: for each block of keys, with max and sum those of the
 // blocks so far, o = o*exp(old max - max) + exp(scores - max)·v; at last o /= sum.
 func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
-	rows := i1 - i0
+	rows, step := i1-i0, hd.Heads*hd.Group
 	o := hd.o.rows(i0)
 	for i := range rows {
 		w.max[i], w.sum[i] = math.Inf(-1), 0
-		clear(o.d[i*o.ld:][:hd.VDim])
+		if !hd.More {
+			clear(o.d[i*o.ld:][:hd.VDim])
+		} else if l := float64(hd.lse[(i0+i)*step]); !math.IsInf(l, -1) {
+			w.max[i], w.sum[i] = l, 1 // of exp(score - lse)
+		}
 	}
 	p, q := mat[F]{d: w.p[:], ld: kBlock}, w.scaled(hd, i0, rows)
 	lo, hi := hd.span(i0, i1)
-	for j0 := lo; j0 < hi; j0 += kBlock {
-		n := min(kBlock, hi-j0)
+	for j0, n := lo, 0; j0 < hi; j0 += n {
+		n = hd.values().run(j0, min(kBlock, hi-j0))
 		kt := hd.k.rows(j0)
 		kt.t = true
 		w.gemm(p, q, kt, rows, n, hd.Dim, false)
@@ -176,7 +187,6 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 		}
 		w.gemm(o, p, hd.v.rows(j0), rows, hd.VDim, n, true)
 	}
-	step := hd.Heads * hd.Group
 	for i := range rows {
 		l := math.Inf(-1)
 		if sum := w.sum[i]; sum > 0 || sum != sum {
@@ -246,7 +256,7 @@ func (w *scratch[F]) weigh(hd *head[F], i0, i, j0, n int) float64 {
 // drop is row *= z for the weights of query i and the keys from j on.
 func (hd *head[F]) drop(row []F, i, j int) {
 	keep := F(1 / (1 - hd.Dropout))
-	base := hd.weight(hd.b, hd.h, hd.g, i) + uint64(j)
+	base := hd.weight(hd.b, hd.h, hd.g, i, j)
 	for j := range row {
 		if Keep(hd.Key, base+uint64(j), hd.Dropout) {
 			row[j] *= keep

@@ -15,8 +15,10 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 	b, h := unit/s.Heads, unit%s.Heads
 	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
 	for j := range s.KSeq {
-		clear(dk.d[j*dk.ld:][:s.Dim])
-		clear(dv.d[j*dv.ld:][:s.VDim])
+		if !s.More {
+			clear(dk.d[j*dk.ld:][:s.Dim])
+			clear(dv.d[j*dv.ld:][:s.VDim])
+		}
 	}
 	n := s.Heads * s.Group
 	for g := range s.Group {
@@ -39,15 +41,17 @@ func (w *scratch[F]) attendGrad(hd *head[F], i0, i1 int) {
 	for i := range rows {
 		w.max[i] = float64(hd.lse[(i0+i)*step])
 		w.sum[i] = w.along(do.d[i*do.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim])
-		clear(dq.d[i*dq.ld:][:hd.Dim])
+		if !hd.More {
+			clear(dq.d[i*dq.ld:][:hd.Dim])
+		}
 	}
 	p, dp := mat[F]{d: w.p[:], ld: kBlock}, mat[F]{d: w.dp[:], ld: kBlock}
 	pt, dst := p, dp
 	pt.t, dst.t = true, true
 	lo, hi := hd.span(i0, i1)
 	scaled := w.scaled(hd, i0, rows)
-	for j0 := lo; j0 < hi; j0 += kBlock {
-		n := min(kBlock, hi-j0)
+	for j0, n := lo, 0; j0 < hi; j0 += n {
+		n = hd.values().run(j0, min(kBlock, hi-j0))
 		k, v := hd.k.rows(j0), hd.v.rows(j0)
 		kt, vt := k, v
 		kt.t, vt.t = true, true
@@ -93,7 +97,7 @@ func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0, n int) {
 // gradDropped is gradScores with dropped weights, of query i and the keys from j on.
 func (hd *head[F]) gradDropped(p, dp []F, lse float64, d F, i, j int) {
 	keep, scale := F(1/(1-hd.Dropout)), F(hd.Scale)
-	base := hd.weight(hd.b, hd.h, hd.g, i) + uint64(j)
+	base := hd.weight(hd.b, hd.h, hd.g, i, j)
 	for j, x := range p {
 		e, z := F(exp[F](float64(x)-lse)), keep
 		if !Keep(hd.Key, base+uint64(j), hd.Dropout) {

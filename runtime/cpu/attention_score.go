@@ -35,7 +35,7 @@ func (hd *head[F]) bias(x []F, i, j int) {
 	if hd.slope == 0 {
 		return
 	}
-	back := hd.KPos0 + j - hd.Pos0 - i
+	back := hd.values().Of(j) - hd.queries().Of(i)
 	for k := range x {
 		x[k] += F(hd.slope * float64(back+k))
 	}

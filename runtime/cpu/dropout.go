@@ -7,9 +7,11 @@ import "github.com/planc-dev/planc/runtime/rng"
 func Keep(key, index uint64, p float64) bool { return rng.Keep(key, index, p) }
 
 // GlobalView places a rank's part of a tensor in the whole: element i of the part is element i + Offset
-// of the whole, in each of the N dims, 1 to 4. Local and Global are the sizes; both are row-major.
+// of the whole, in each of the N dims, 1 to 4, from Half on, where that is not 0, element i + Then - Half. Half of the
+// last dim is 0. Local and Global are the sizes; both are row-major.
 type GlobalView struct {
 	Local, Global, Offset [4]int
+	Half, Then            [4]int
 	N                     int
 }
 
@@ -39,7 +41,7 @@ func (g *GlobalView) row(i int) uint64 {
 	last := g.N - 1
 	at, step := g.Offset[last], g.Global[last]
 	for d := last - 1; d >= 0; d-- {
-		at += (i%g.Local[d] + g.Offset[d]) * step
+		at += Where{g.Offset[d], g.Half[d], g.Then[d]}.Of(i%g.Local[d]) * step
 		i /= g.Local[d]
 		step *= g.Global[d]
 	}

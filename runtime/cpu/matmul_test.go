@@ -104,7 +104,7 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() { k.AttentionGrad(dq, dk, dv, a, a, b, a, c, lse, s) }); n != 0 {
 		t.Errorf("AttentionGrad allocates %v times", n)
 	}
-	if n := testing.AllocsPerRun(20, func() { k.RoPE(c, a, 1, 64, 2, 32, 32, 0, 1e4, RopeScale{}, false) }); n != 0 {
+	if n := testing.AllocsPerRun(20, func() { k.RoPE(c, a, 1, 64, 2, 32, 32, Where{}, 1e4, RopeScale{}, false) }); n != 0 {
 		t.Errorf("RoPE allocates %v times", n)
 	}
 	if n := testing.AllocsPerRun(20, func() { k.LayerNormDGain(dq[:64], a, b, 64, 64, 1e-5, true) }); n != 0 {

@@ -2,7 +2,7 @@ package cpu
 
 const ropePairs = 64 // pairs of elements rotated at a time
 
-func rope[F Float](y, x []F, batch, seq, heads, dim, turn, pos0 int, theta float64, scale RopeScale, inverse bool) {
+func rope[F Float](y, x []F, batch, seq, heads, dim, turn int, span Where, theta float64, scale RopeScale, inverse bool) {
 	if turn < dim {
 		pass(y, x, batch*seq*heads, dim, turn)
 	}
@@ -15,7 +15,7 @@ func rope[F Float](y, x []F, batch, seq, heads, dim, turn, pos0 int, theta float
 		}
 		for s := range seq {
 			var cos, sin [ropePairs]F
-			angles(cos[:n], sin[:n], &freqs, freq[:n], pos0+s, inverse)
+			angles(cos[:n], sin[:n], &freqs, freq[:n], span.Of(s), inverse)
 			for b := range batch {
 				for h := range heads {
 					at := ((b*seq+s)*heads+h)*dim + j0

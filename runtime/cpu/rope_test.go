@@ -25,10 +25,10 @@ func testRoPE[F Float](t *testing.T, tol float64) {
 			want[at+j], want[at+j+half] = real(r), imag(r)
 		}
 		scale := RopeScale{Kind: "linear", Factor: 4}
-		Table[F]().RoPE(y, x, batch, seq, heads, dim, turn, pos0, 1e4, scale, false)
+		Table[F]().RoPE(y, x, batch, seq, heads, dim, turn, Where{At: pos0}, 1e4, scale, false)
 		near(t, name("rope ", z), y, want, tol)
 		copy(back, y)
-		Table[F]().RoPE(back, back, batch, seq, heads, dim, turn, pos0, 1e4, scale, true)
+		Table[F]().RoPE(back, back, batch, seq, heads, dim, turn, Where{At: pos0}, 1e4, scale, true)
 		near(t, name("rope and back ", z), back, wide(x), tol)
 	}
 }
@@ -39,8 +39,8 @@ func TestRoPEGradient(t *testing.T) {
 	scale := RopeScale{Kind: "yarn", Factor: 4, BetaFast: 32, BetaSlow: 1, OriginalLen: 64, Attention: 1.3}
 	x, dy := draw[float64](1, seq*dim), draw[float64](2, seq*dim)
 	y, dx := make([]float64, len(x)), make([]float64, len(x))
-	Table[float64]().RoPE(y, x, 1, seq, 1, dim, 8, 3, 100, scale, false)
-	Table[float64]().RoPE(dx, dy, 1, seq, 1, dim, 8, 3, 100, scale, true)
+	Table[float64]().RoPE(y, x, 1, seq, 1, dim, 8, Where{At: 3}, 100, scale, false)
+	Table[float64]().RoPE(dx, dy, 1, seq, 1, dim, 8, Where{At: 3}, 100, scale, true)
 	near(t, "dy·y", []float64{along(dy, y)}, []float64{along(dx, x)}, 1e-13)
 	size := func(x []float64) float64 { return math.Sqrt(along(x[:8], x[:8])) }
 	near(t, "length of what is turned", []float64{size(y)}, []float64{1.3 * size(x)}, 1e-13)

@@ -12,7 +12,8 @@ import (
 type ropeTable struct {
 	freq            []float64
 	attention       float64
-	pos0, seq       int
+	at              Where
+	seq             int
 	cos, sin, minus []float32 // minus is -sin
 }
 
@@ -26,8 +27,8 @@ var (
 const keptTables = 16
 
 // is tells whether the table is that of these frequencies and positions.
-func (r *ropeTable) is(t *turns, half, pos0, seq int) bool {
-	if len(r.freq) != half || r.pos0 != pos0 || r.seq != seq || r.attention != t.attention {
+func (r *ropeTable) is(t *turns, half int, at Where, seq int) bool {
+	if len(r.freq) != half || r.at != at || r.seq != seq || r.attention != t.attention {
 		return false
 	}
 	for j, f := range r.freq {
@@ -39,11 +40,11 @@ func (r *ropeTable) is(t *turns, half, pos0, seq int) bool {
 }
 
 // tableOf finds a table, or makes it.
-func tableOf(t *turns, half, pos0, seq int) *ropeTable {
+func tableOf(t *turns, half int, at Where, seq int) *ropeTable {
 	find := func() *ropeTable {
 		if all := ropeTables.Load(); all != nil {
 			for _, r := range *all {
-				if r.is(t, half, pos0, seq) {
+				if r.is(t, half, at, seq) {
 					return r
 				}
 			}
@@ -58,7 +59,7 @@ func tableOf(t *turns, half, pos0, seq int) *ropeTable {
 	if r := find(); r != nil {
 		return r
 	}
-	r := newRopeTable(t, half, pos0, seq)
+	r := newRopeTable(t, half, at, seq)
 	all := []*ropeTable{r}
 	if old := ropeTables.Load(); old != nil {
 		all = append(all, (*old)[:min(len(*old), keptTables-1)]...)
@@ -67,14 +68,14 @@ func tableOf(t *turns, half, pos0, seq int) *ropeTable {
 	return r
 }
 
-func newRopeTable(t *turns, half, pos0, seq int) *ropeTable {
-	r := &ropeTable{freq: make([]float64, half), attention: t.attention, pos0: pos0, seq: seq,
+func newRopeTable(t *turns, half int, at Where, seq int) *ropeTable {
+	r := &ropeTable{freq: make([]float64, half), attention: t.attention, at: at, seq: seq,
 		cos: make([]float32, seq*half), sin: make([]float32, seq*half), minus: make([]float32, seq*half)}
 	for j := range r.freq {
 		r.freq[j] = t.of(j)
 	}
 	for s := range seq {
-		angles(r.cos[s*half:][:half], r.sin[s*half:][:half], t, r.freq, pos0+s, false)
+		angles(r.cos[s*half:][:half], r.sin[s*half:][:half], t, r.freq, at.Of(s), false)
 	}
 	for i, b := range r.sin {
 		r.minus[i] = -b
@@ -82,12 +83,12 @@ func newRopeTable(t *turns, half, pos0, seq int) *ropeTable {
 	return r
 }
 
-func (v vectors) rope(y, x []float32, batch, seq, heads, dim, turn, pos0 int, theta float64, scale RopeScale, inverse bool) {
+func (v vectors) rope(y, x []float32, batch, seq, heads, dim, turn int, at Where, theta float64, scale RopeScale, inverse bool) {
 	if turn < dim {
 		pass(y, x, batch*seq*heads, dim, turn)
 	}
 	freqs := scale.turns(theta, turn)
-	r := tableOf(&freqs, turn/2, pos0, seq)
+	r := tableOf(&freqs, turn/2, at, seq)
 	s := sweepOf(batch*seq, heads*dim, func(s *sweep, lo, hi int) {
 		seq, heads, dim, half := s.i[0], s.i[1], s.i[2], s.i[3]
 		for k := vec.Now(); lo < hi; lo++ {

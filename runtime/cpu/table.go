@@ -75,13 +75,13 @@ type Kernels[F Float] struct {
 
 	// RoPE is
 	//	for b, s, h, j := range [batch, seq, heads, turn/2] {
-	//		a = (pos0+s) * scaled(theta^(-2j/turn))
+	//		a = (global position of s) * scaled(theta^(-2j/turn))
 	//		y[b,s,h,j]        = x[b,s,h,j]*c - x[b,s,h,j+turn/2]*d;  c = scale's attention * cos(a)
 	//		y[b,s,h,j+turn/2] = x[b,s,h,j+turn/2]*c + x[b,s,h,j]*d;  d = scale's attention * sin(a)
 	//	}
 	// (Hugging Face's half-split order), with -a for a if inverse: the gradient. y is x from element turn of dim on.
 	// turn is even. y may be x.
-	RoPE func(y, x []F, batch, seq, heads, dim, turn, pos0 int, theta float64, scale RopeScale, inverse bool)
+	RoPE func(y, x []F, batch, seq, heads, dim, turn int, at Where, theta float64, scale RopeScale, inverse bool)
 
 	// Attention is
 	//	for each query i of (batch, head, group) {

@@ -670,13 +670,13 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(q, ln1, attnQ, 256, 32, 32, false, false, false)
 	// q_rot = rope q {dim=head_dim theta=10000} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention
 	qRot := rt.View[float](r, b.Slot+32768, 8192)
-	kern.RoPE(qRot, q, 32, 8, 4, 8, 8, 0, 10000.0, cpu.RopeScale{}, false)
+	kern.RoPE(qRot, q, 32, 8, 4, 8, 8, cpu.Where{}, 10000.0, cpu.RopeScale{}, false)
 	// k = matmul ln1, attn.k : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention
 	k := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(k, ln1, attnK, 256, 32, 32, false, false, false)
 	// k_rot = rope k {dim=head_dim theta=10000} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention
 	kRot := rt.View[float](r, b.Slot+65536, 8192)
-	kern.RoPE(kRot, k, 32, 8, 4, 8, 8, 0, 10000.0, cpu.RopeScale{}, false)
+	kern.RoPE(kRot, k, 32, 8, 4, 8, 8, cpu.Where{}, 10000.0, cpu.RopeScale{}, false)
 	// keys = rename k_rot {dim=seq to=k_seq} : f32[batch=64@dp,k_seq=8,head=4,head_dim=8] !attention
 	// v = matmul ln1, attn.v : f32[batch=64@dp,seq=8,head=4,v_dim=8] !attention
 	v := rt.View[float](r, b.Slot+98304, 8192)
@@ -828,7 +828,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	// d.keys = rename d.attn_2 {dim=k_seq to=seq} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- keys
 	// d.k_rot = rope d.keys {dim=head_dim theta=10000 inverse} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- k_rot
 	dKRot := rt.View[float](r, b.Work+131072, 8192)
-	kern.RoPE(dKRot, dAttn_2, 32, 8, 4, 8, 8, 0, 10000.0, cpu.RopeScale{}, true)
+	kern.RoPE(dKRot, dAttn_2, 32, 8, 4, 8, 8, cpu.Where{}, 10000.0, cpu.RopeScale{}, true)
 	// d.k = matmul d.k_rot, attn.k : f32[batch=64@dp,seq=8,hidden=32] !attention <- k
 	dK := rt.View[float](r, b.Work+98304, 8192)
 	kern.MatMul(dK, dKRot, attnK, 256, 32, 32, false, true, false)
@@ -837,7 +837,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dK_2, ln1, dKRot, 32, 32, 256, true, false, true)
 	// d.q_rot = rope d.attn {dim=head_dim theta=10000 inverse} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- q_rot
 	dQRot := rt.View[float](r, b.Work+131072, 8192)
-	kern.RoPE(dQRot, dAttn, 32, 8, 4, 8, 8, 0, 10000.0, cpu.RopeScale{}, true)
+	kern.RoPE(dQRot, dAttn, 32, 8, 4, 8, 8, cpu.Where{}, 10000.0, cpu.RopeScale{}, true)
 	// d.q = matmul d.q_rot, attn.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- q
 	dQ := rt.View[float](r, b.Work+65536, 8192)
 	kern.MatMul(dQ, dQRot, attnQ, 256, 32, 32, false, true, false)

@@ -1,0 +1,36 @@
+package codegen
+
+import (
+	"github.com/dave/jennifer/jen"
+	"github.com/planc-dev/planc/ir"
+)
+
+// isZigzag tells whether a rank's part of the dim is two runs of it.
+func isZigzag(d ir.Extent) bool { return len(d.Axes) > 0 && d.Axes[0].IsZigzag() }
+
+// where is the rank's part of a dim as cpu.Where says it.
+func (e *emitter) where(d ir.Extent) jen.Code {
+	if isZigzag(d) {
+		return e.zigzag(d)
+	}
+	fields := jen.Dict{}
+	if len(d.Axes) > 0 {
+		fields[jen.Id("At")] = e.offset(d)
+	}
+	return jen.Qual(cpuPath, "Where").Values(fields)
+}
+
+// zigzag names the rank's part of a dim in zigzag order; it declares the name where the function first asks for it.
+func (e *emitter) zigzag(d ir.Extent) *jen.Statement {
+	key := string(d.Dim) + " " + ir.Type{Dims: []ir.Extent{d}}.String()
+	if e.wheres[key] == "" {
+		name := e.fresh("where")
+		n := e.p.Mesh.Ranks(d.Axes[:1])
+		e.body.Id(name).Op(":=").Add(rt("Zigzag").Call(jen.Id("r"), e.groupCode(d.Axes), jen.Lit(n), jen.Lit(d.Size)))
+		if e.wheres == nil {
+			e.wheres = map[string]string{}
+		}
+		e.wheres[key] = name
+	}
+	return jen.Id(e.wheres[key])
+}
