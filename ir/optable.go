@@ -184,9 +184,9 @@ var ops = [NumOps]opInfo{
 	OpCollect: {name: "collect", ints: 2, text: "x c(s), s* -> s*", linear: []uint16{1}, grad: true,
 		attrs: []string{"dim", "round"}, doc: "takes what is at the place of each choice's token"},
 
-	// fused element-wise chains: uses and flops are the body's
+	// fused groups of element-wise ops and ops on rows: uses and flops are the body's
 	OpFused: {name: "fused", text: "->", element: true,
-		doc: "its body, element by element in one loop"},
+		doc: "its body, row by row in one loop"},
 
 	// effects
 	OpAccumulate: {name: "accumulate", text: "m* ->", linear: []uint16{1}, flops: 1, effect: true,
