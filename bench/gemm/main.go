@@ -102,7 +102,7 @@ func compare(p *peer, s shape) (r result, err error) {
 		b /= float64(reps)
 		peers, ratios = append(peers, b), append(ratios, b/a)
 		if *threads > 1 {
-			time.Sleep(30 * time.Millisecond) // the peer's threads sleep
+			time.Sleep(150 * time.Millisecond) // the peer's threads wait actively for a while
 		}
 	}
 	r = result{ours: s.flops() / median(ours) / 1e9, ratio: 1}

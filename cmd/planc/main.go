@@ -15,7 +15,14 @@ import (
 // version is planc's, in --version, --json and the binaries that it builds.
 const version = "v0.1.0"
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	debug.SetGCPercent(collectAt)
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// collectAt is by how many per cent planc's memory grows before the next garbage collection: a search takes some 100 MB, and
+// is a third faster if it is not collected while it runs.
+const collectAt = 400
 
 // app is one call of planc: where it reads and writes, and what the flags of all commands say.
 type app struct {

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -20,17 +22,27 @@ type goalDoc struct {
 	Less       int      `json:"less"`         // the next smaller number with a plan that fits; 0 if none
 	LessPerS   float64  `json:"less_tokens_per_s"`
 	PerDay     *float64 `json:"cost_per_day"`
+	PerToken   *float64 `json:"joules_per_token"` // of the devices at full load, where the objective is energy
 }
 
-// aim makes the job's cluster the one that its objective chooses: devices, the fewest that reach the goal; cost, the
-// nodes on which training costs least.
+// needs are the figures of a cluster that objectives add up.
+var needs = map[string]struct {
+	field, of string
+	get       func(c *costmodel.Cluster) float64
+}{
+	spec.Cost:   {"node.price_per_hour", "cost", func(c *costmodel.Cluster) float64 { return c.Node.PricePerHour }},
+	spec.Energy: {"gpu.watts", "energy", func(c *costmodel.Cluster) float64 { return c.GPU.Watts }},
+}
+
+// aim makes the job's cluster the one that its objective chooses: devices, the fewest that reach the goal; cost and energy,
+// those on which training takes least of it.
 func (a *app) aim(j *loaded) (*goalDoc, error) {
 	if j.Objective.Kind == spec.Throughput {
 		return nil, nil
 	}
-	if j.Objective.Kind == spec.Cost && j.cluster.Node.PricePerHour == 0 {
+	if n, ok := needs[j.Objective.Kind]; ok && n.get(j.cluster) == 0 {
 		return nil, ir.Diags{{Pos: j.Pos("objective.kind"), Code: costmodel.Missing,
-			Msg: fmt.Sprintf("objective cost needs node.price_per_hour, which %s does not have; planc clusters %s > FILE is a file to add it to", j.cluster.Name, j.cluster.Name)}}
+			Msg: fmt.Sprintf("objective %s needs %s, which %s does not have; planc clusters %s > FILE is a file to add it to", n.of, n.field, j.cluster.Name, j.cluster.Name)}}
 	}
 	s := &aiming{job: j, base: *j.problem(), doc: &goalDoc{Kind: j.Objective.Kind, TokensPerS: j.Goal(), Of: j.cluster.Devices()}}
 	if err := a.during("searching", s.all); err != nil {
@@ -39,43 +51,94 @@ func (a *app) aim(j *loaded) (*goalDoc, error) {
 	return s.doc, s.take()
 }
 
-// aiming is a search over numbers of devices.
+// aiming is a search over numbers of devices. It is exact: at each number the fastest plan is the one that costs and draws
+// least, and numbers are passed over only where no plan can do, by the search's own bounds.
 type aiming struct {
 	job     *loaded
 	base    search.Problem
 	series  search.Series
 	doc     *goalDoc
 	chosen  *costmodel.Cluster
-	cost    float64 // of a step on chosen
-	fastest float64 // tokens a second of any size
+	cost    float64 // of a step on chosen: of nodes or devices, times seconds
+	fastest float64 // tokens a second of any size, where none reaches the goal
 	fits    int     // devices of that
-	ceiling float64 // tokens a second and device that no plan passes; 0 if not known yet
 }
 
 // all tries every size, the smallest first, until the objective is sure.
 func (s *aiming) all() error {
-	for _, n := range s.sizes() {
-		if s.ceiling > 0 && float64(n)*s.ceiling < s.doc.TokensPerS && n != s.doc.Of {
-			continue
+	sizes := s.sizes()
+	for i, n := range sizes {
+		found, err := s.size(n, s.limit)
+		if err != nil {
+			return err
 		}
-		p := s.base
-		if err := s.job.onDevices(&p, n); err != nil {
-			continue // no such cluster
+		if found != nil && s.doc.Kind == spec.Devices {
+			return s.less(sizes[:i])
 		}
-		best, _, err := s.series.Best(&p)
-		var illegal *search.IllegalError
-		var unfit *search.NoPlan
-		switch {
-		case errors.As(err, &illegal), errors.As(err, &unfit):
-			continue
-		case err != nil:
-			return wrongCluster(s.job, err)
-		}
-		if s.weigh(p.Cluster, best.Predict); s.chosen != nil && s.doc.Kind == spec.Devices {
-			return nil
+	}
+	if s.chosen != nil {
+		return nil
+	}
+	for _, n := range slices.Backward(sizes) { // what it would be at best
+		if _, err := s.size(n, func(c *costmodel.Cluster) float64 { return s.stepTokens() / s.fastest }); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// less finds the next smaller size than the one that is taken for which a plan fits.
+func (s *aiming) less(sizes []int) error {
+	for _, n := range slices.Backward(sizes) {
+		p, err := s.size(n, func(*costmodel.Cluster) float64 { return math.Inf(1) })
+		if p != nil || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stepTokens are those of a step.
+func (s *aiming) stepTokens() float64 { return float64(s.base.GlobalBatch * s.job.Train.SeqLen) }
+
+// limit is how long a step may take on a cluster at most: else it does not reach the goal, or costs more than the best.
+func (s *aiming) limit(c *costmodel.Cluster) float64 {
+	limit := math.Inf(1)
+	if s.doc.TokensPerS > 0 {
+		limit = s.stepTokens() / s.doc.TokensPerS
+	}
+	if s.chosen != nil {
+		limit = min(limit, s.cost/s.units(c))
+	}
+	return limit
+}
+
+// units are what a cluster costs or draws in a second: of nodes, or devices, since all are alike.
+func (s *aiming) units(c *costmodel.Cluster) float64 {
+	if s.doc.Kind == spec.Cost {
+		return float64(c.Nodes)
+	}
+	return float64(c.Devices())
+}
+
+// size looks for a plan on so many devices, with a step within a limit.
+func (s *aiming) size(n int, limit func(*costmodel.Cluster) float64) (*costmodel.Predict, error) {
+	p := s.base
+	if err := s.job.onDevices(&p, n); err != nil {
+		return nil, nil // no such cluster
+	}
+	best, found, err := s.series.Within(&p, costmodel.Seconds(limit(p.Cluster)))
+	var illegal *search.IllegalError
+	switch {
+	case errors.As(err, &illegal):
+		return nil, nil
+	case err != nil:
+		return nil, wrongCluster(s.job, err)
+	case !found:
+		return nil, nil
+	}
+	s.weigh(p.Cluster, best.Predict)
+	return &best.Predict, nil
 }
 
 // sizes are the numbers of devices that the cluster may have: some of one node, and whole nodes; where nodes are paid
@@ -83,7 +146,7 @@ func (s *aiming) all() error {
 func (s *aiming) sizes() (out []int) {
 	per := s.job.fullNode()
 	for n := 1; n <= s.doc.Of; n++ {
-		if n%per == 0 || n < per && s.doc.Kind == spec.Devices {
+		if n%per == 0 || n < per && s.doc.Kind != spec.Cost {
 			out = append(out, n)
 		}
 	}
@@ -92,9 +155,6 @@ func (s *aiming) sizes() (out []int) {
 
 // weigh holds a size against the goal and the best so far.
 func (s *aiming) weigh(c *costmodel.Cluster, p costmodel.Predict) {
-	if p.MFU > 0 {
-		s.ceiling = p.TokensPerSGPU / p.MFU
-	}
 	if p.TokensPerS > s.fastest {
 		s.fastest, s.fits = p.TokensPerS, c.Devices()
 	}
@@ -102,7 +162,7 @@ func (s *aiming) weigh(c *costmodel.Cluster, p costmodel.Predict) {
 		s.doc.Less, s.doc.LessPerS = c.Devices(), p.TokensPerS
 		return
 	}
-	if cost := float64(c.Nodes) * float64(p.StepS); s.chosen == nil || cost < s.cost {
+	if cost := s.units(c) * float64(p.StepS); s.chosen == nil || s.doc.Kind != spec.Devices && cost < s.cost {
 		s.chosen, s.cost = c, cost
 	}
 }
@@ -123,6 +183,10 @@ func (s *aiming) take() error {
 		perDay := 24 * price * float64(s.chosen.Nodes)
 		s.doc.PerDay = &perDay
 	}
+	if watts := s.chosen.GPU.Watts; s.doc.Kind == spec.Energy {
+		joules := s.cost * watts / s.stepTokens()
+		s.doc.PerToken = &joules
+	}
 	return nil
 }
 
@@ -140,10 +204,13 @@ func (g *goalDoc) sentence() string {
 	case g.TokensPerS > 0:
 		s += fmt.Sprintf(" reach %s tokens/s", short(g.TokensPerS))
 	default:
-		s += " train at the least cost"
+		s += " train at the least " + needs[g.Kind].of
 	}
 	if g.Less > 0 && g.Kind == spec.Devices {
 		s += fmt.Sprintf("; %d reach %s", g.Less, short(g.LessPerS))
+	}
+	if g.PerToken != nil {
+		s += fmt.Sprintf("; %s J a token", short(*g.PerToken))
 	}
 	if g.PerDay != nil {
 		s += fmt.Sprintf("; %s a day", short(*g.PerDay))

@@ -178,6 +178,7 @@ type sweepRow struct {
 	Training   *trainingDoc       `json:"training"`
 	NoFit      *search.NoFit      `json:"no_fit"`
 	Message    string             `json:"message"` // why there is no plan
+	Weak       *weakDoc           `json:"weak,omitempty"`
 
 	plan ir.Plan
 }
@@ -192,8 +193,11 @@ type sweepDoc struct {
 	Rows   []sweepRow `json:"rows"`
 	Search searchDoc  `json:"search"`
 
-	title string
-	cpu   bool
+	Scaling *scalingDoc `json:"scaling,omitempty"` // of numbers of devices
+
+	title    string
+	cpu      bool
+	searches int
 }
 
 // sweepAll answers every value of a sweep.
@@ -217,11 +221,18 @@ func (q *sweeping) all() (*sweepDoc, error) {
 			}
 			d.Rows = append(d.Rows, row)
 			d.Search.add(counts)
+			d.searches++
+		}
+		if s.scales() {
+			return q.weak(d)
 		}
 		return nil
 	})
 	d.Search.Seconds = float64(costmodel.Seconds(time.Since(start).Seconds()).Rounded())
 	d.compare()
+	if s.scales() {
+		d.Scaling = d.scaling()
+	}
 	return d, err
 }
 
@@ -336,8 +347,8 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 	if a.json {
 		err = a.printJSON(d)
 	} else {
-		err = a.print(sweepScreen(d))
-		a.notef("%s in %s: %s", grouped(len(d.Rows))+" "+plural(len(d.Rows), "search"), seconds(d.Search.Seconds), d.Search.sentence())
+		err = a.print(sweepScreen(d) + scalingScreen(d))
+		a.notef("%s in %s: %s", grouped(d.searches)+" "+plural(d.searches, "search"), seconds(d.Search.Seconds), d.Search.sentence())
 	}
 	if err == nil && !d.fits() {
 		err = &noFit{shown: true, message: fmt.Sprintf("no plan fits: %s, at none of %d values of %s", j.Config.Name, len(d.Rows), s.key)}

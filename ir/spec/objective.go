@@ -7,6 +7,7 @@ const (
 	Throughput = "throughput"
 	Devices    = "devices"
 	Cost       = "cost"
+	Energy     = "energy"
 )
 
 // objective wants of each kind what it needs, and nothing that it would not look at.
@@ -20,7 +21,7 @@ func (j *Job) objective(diags *ir.Diags) {
 			key = "objective.rate"
 		}
 		*diags = append(*diags, ir.Diag{Pos: j.Pos(key), Code: Conflict, Fix: "objective.kind=devices",
-			Msg: key + " changes nothing where the objective is throughput: it is for devices and cost"})
+			Msg: key + " changes nothing where the objective is throughput: it is for devices, cost and energy"})
 	case o.Kind == Devices && !rate && !days:
 		diags.Addf(j.Pos("objective.kind"), Missing, "objective.rate is missing (or objective.days): devices are the fewest that reach it")
 	}

@@ -1,10 +1,13 @@
 // Package search finds the best plan of a job and says why.
 //
 // [Search] goes over every legal plan: [Legal] is the one place that says what is legal, space.go lists the plans in
-// normal form, each once. What a block costs is found by running the passes on it once per key (tp, sp,
-// micro-batch; profile.go); how gradients are resolved once per (dp, tp, sp, zero; state.go); compose.go puts the
-// two together: what is priced is what runs, and a test equates both with compiled programs. A plan is left out
-// only if a bound that cannot be wrong (bound.go) says that it does not fit or cannot be faster.
+// normal form, each once, in families that leave sharding, recomputation and the order of the axes open. What a block
+// costs and keeps is found by running the passes on it once per key (profile.go, bound.go), as lines over the micro-batch
+// (blocks.go); where parameters and their state live, once per way of sharding (state.go); which chunks of a split are
+// alike, once per split (frame.go). From these a plan's memory is a closed form, exact to the byte (arena.go), and so is a
+// lower bound of its time (floor.go): quote.go puts both together, and the step that is simulated. A test equates closed
+// forms with the passes' own tables (program.go), another those with compiled programs (compose.go): what is priced is what
+// runs. A plan is left out only if a bound that cannot be wrong says that it does not fit or cannot be faster.
 //
 // Ties: of all plans within 1e-9 of the fastest, relative, the first in the order of the space is taken: tp
 // ascending, then sp false before true, zero ascending, micro_batch ascending, dp ascending.

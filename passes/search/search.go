@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"maps"
+	"math"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -46,6 +47,7 @@ type caches struct {
 	profiles map[profileKey]*profile
 	bases    map[profileKey]*base
 	inFlight map[flightKey][]int
+	stale    map[profileKey]bool // profiles whose engine's constants have moved
 	frames   map[frameKey]*frame
 	states   map[stateKey]*state
 
@@ -76,8 +78,9 @@ type searcher struct {
 	device     costmodel.Device
 	modelFlops float64
 	formula    string
-	capacity   int  // bytes of a device for the arena
-	overlap    bool // collectives run beside compute
+	capacity   int     // bytes of a device for the arena
+	overlap    [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
+	exposedTP  float64 // part of tensor parallel collectives that compute waits for
 
 	cpu, secondMoment bool
 
@@ -99,13 +102,14 @@ func newSearcher(p *Problem) (*searcher, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	dev, _ := p.Cluster.Device(p.Precision.Compute)
+	dev, _ := p.Cluster.DeviceOf(p.engine(), p.gemm())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
 		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
-	s.overlap, s.cpu, s.secondMoment = s.overlaps(), p.Cluster.IsCPU(), p.Recipe.Moments() > 1
+	s.exposedTP = p.engine().ExposedTP(p.Cluster)
+	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
 	return s, nil
 }
 
@@ -139,6 +143,7 @@ func Search(p *Problem) (*Result, error) {
 
 // keep restricts a search: what it does not hold of is passed over. A nil function holds of all.
 type keep struct {
+	limit  costmodel.Seconds // above 0: plans that take longer are of no interest
 	family func(*family) bool
 	branch func(*branch) bool
 	member func(*member) bool
@@ -207,7 +212,11 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	h := &hunt{s: s, sp: sp, keep: k}
 	h.n.Space = sp.size
 	h.start()
-	for h.queue.Len() > 0 && (len(h.fits) == 0 || h.queue[0].floor <= h.fastest*(1+tie)) {
+	h.fastest = costmodel.Seconds(math.Inf(1))
+	if k.limit > 0 {
+		h.fastest = k.limit
+	}
+	for h.queue.Len() > 0 && h.queue[0].floor <= h.fastest*(1+tie) {
 		switch e := heap.Pop(&h.queue).(entry); {
 		case e.member != nil:
 			h.price(e.member)
@@ -279,9 +288,7 @@ func (h *hunt) price(m *member) {
 	p := h.s.price(&best)
 	h.n.Simulated++
 	h.n.Priced++
-	if len(h.fits) == 0 || p.time < h.fastest {
-		h.fastest = p.time
-	}
+	h.fastest = min(h.fastest, p.time)
 	h.fits = append(h.fits, fit{best, m.place, p.time})
 }
 

@@ -31,6 +31,29 @@ func (r *Series) Best(p *Problem) (Priced, Counts, error) {
 	return best, counts, nil
 }
 
+// Within is the fastest plan that fits and takes no longer than a limit; there may be none.
+func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, error) {
+	s, err := r.searcher(p)
+	if err != nil {
+		return Priced{}, false, err
+	}
+	if limit < s.leastStep() {
+		return Priced{}, false, nil
+	}
+	sp, err := s.space(p)
+	if err != nil {
+		return Priced{}, false, err
+	}
+	best, _, found := s.best(sp, &keep{limit: limit})
+	return best, found, nil
+}
+
+// leastStep is the step in which all devices do nothing but the model's own flops, at their peak.
+func (s *searcher) leastStep() costmodel.Seconds {
+	flops := float64(s.problem.GlobalBatch) * s.modelFlops
+	return costmodel.Seconds(flops / float64(s.device.Peak) / float64(s.problem.Cluster.Devices()))
+}
+
 // searcher is one for a problem, with what is known of its model.
 func (r *Series) searcher(p *Problem) (*searcher, error) {
 	s, err := newSearcher(p)
@@ -70,4 +93,16 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
 	}
 	return s.priced(s.member(plan)).Predict, nil
+}
+
+// Refresh forgets what follows from an engine's constants, which a fit moves. What the passes found stays.
+func (r *Series) Refresh() {
+	if r.caches == nil {
+		return
+	}
+	clear(r.caches.bases)
+	r.caches.stale = map[profileKey]bool{}
+	for k := range r.caches.profiles {
+		r.caches.stale[k] = true
+	}
 }

@@ -54,6 +54,8 @@ type gemm[F Float] struct {
 	m, n, k int
 	acc     bool
 
+	shares         int // the job: so many products of a share of the columns, or of the rows; 0: another job
+	byRows         bool
 	packing        bool // the job: else it multiplies
 	i0, mb         int  // the block: rows i0 to i0+mb-1,
 	j0, nb         int  // columns,
@@ -70,7 +72,11 @@ func (g *gemm[F]) multiply(threads bool) {
 		g.nothing()
 		return
 	}
-	threads = threads && g.m*g.n*g.k >= smallWork
+	if threads = threads && g.m*g.n*g.k >= smallWork; threads && g.share(int(teamSize.Load())) {
+		run(g, g.shares)
+		g.shares = 0
+		return
+	}
 	g.packA = g.a.t && g.n > g.e.cols
 	g.directB = !g.b.t && g.m <= fewRows
 	rows := g.m
@@ -142,8 +148,12 @@ func (g *gemm[F]) run(parts int, threads bool) {
 	}
 }
 
-// part packs a panel, of b before those of a, or multiplies a part of the rows by one of the columns.
+// part packs a panel, of b before those of a, or multiplies a part of the rows by one of the columns; or it is a share.
 func (g *gemm[F]) part(i int) {
+	if g.shares > 0 {
+		multiplyShare(g, i)
+		return
+	}
 	if !g.packing {
 		g.multiplyPart(i/g.colParts, i%g.colParts)
 		return

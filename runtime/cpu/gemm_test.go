@@ -126,3 +126,23 @@ func TestThreadsChangeNoBits(t *testing.T) {
 		}
 	})
 }
+
+// Nor do threads make a kernel allocate.
+func TestNoAllocationsOnThreads(t *testing.T) {
+	withThreads(t, 2, func(t *testing.T) {
+		const n = 160
+		a, b, c := draw[float32](1, n*n), draw[float32](2, n*n), make([]float32, n*n)
+		s := AttentionShape{Batch: 2, Seq: 80, KSeq: 80, Heads: 2, Group: 1, Dim: 16, VDim: 16, Scale: 0.2, Causal: true}
+		x, k := drawTensors[float32](s), Table[float32]()
+		for name, f := range map[string]func(){
+			"MatMul":        func() { k.MatMul(c, a, b, n, n, n, true, true, true) },
+			"Attention":     func() { k.Attention(x.o, x.lse, x.q, x.k, x.v, s) },
+			"AttentionGrad": func() { k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s) },
+		} {
+			f()
+			if n := testing.AllocsPerRun(50, f); n != 0 && !raceEnabled { // with the race detector sync.Pool forgets
+				t.Errorf("%s allocates %v times", name, n)
+			}
+		}
+	})
+}

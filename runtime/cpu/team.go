@@ -98,7 +98,7 @@ type helper struct {
 // A thread that has nothing to do looks for something spins times, each time after some pauses of the processor: tens
 // of microseconds, which is less than waking it would take. Then it sleeps, so that others have its core.
 const (
-	spins  = 100
+	spins  = 300
 	pauses = 8
 )
 

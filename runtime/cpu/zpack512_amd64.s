@@ -22,8 +22,11 @@ TEXT ·packRowsAVX512(SB), NOSPLIT, $0-56
 	KMOVW DI, K3
 	SHRQ  $0x10, DI
 	KMOVW DI, K4
+	MOVQ  room+48(FP), DI
+	CMPQ  DI, $0x10
+	JLE   row1
 
-row:
+row2:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z 64(CX), K2, Z1
 	VMOVUPS   Z0, K3, (AX)
@@ -31,7 +34,17 @@ row:
 	ADDQ      BX, CX
 	ADDQ      DX, AX
 	DECQ      SI
-	JNZ       row
+	JNZ       row2
+	VZEROUPPER
+	RET
+
+row1:
+	VMOVUPS.Z (CX), K1, Z0
+	VMOVUPS   Z0, K3, (AX)
+	ADDQ      BX, CX
+	ADDQ      DX, AX
+	DECQ      SI
+	JNZ       row1
 	VZEROUPPER
 	RET
 

@@ -31,19 +31,27 @@ func packRows(c *build.Context) {
 		c.SHRQ(operand.U8(16), bits)
 		c.KMOVW(bits.As32(), []reg.OpmaskPhysical{reg.K2, reg.K4}[i])
 	}
-	c.Label("row")
-	for half, k := range []reg.OpmaskPhysical{reg.K1, reg.K2} {
-		c.VMOVUPS_Z(operand.Mem{Base: src.(reg.Register), Disp: 64 * half}, k, zmm[half])
+	room := c.Load(c.Param("room"), c.GP64())
+	c.CMPQ(room, operand.U8(16))
+	c.JLE(operand.LabelRef("row1"))
+	for _, halves := range []int{2, 1} { // of a panel of b, and of a
+		label := fmt.Sprint("row", halves)
+		c.Label(label)
+		for half := range halves {
+			from := operand.Mem{Base: src.(reg.Register), Disp: 64 * half}
+			c.VMOVUPS_Z(from, []reg.OpmaskPhysical{reg.K1, reg.K2}[half], zmm[half])
+		}
+		for half := range halves {
+			to := operand.Mem{Base: dst.(reg.Register), Disp: 64 * half}
+			c.VMOVUPS(zmm[half], []reg.OpmaskPhysical{reg.K3, reg.K4}[half], to)
+		}
+		c.ADDQ(ld, src)
+		c.ADDQ(step, dst)
+		c.DECQ(rows)
+		c.JNZ(operand.LabelRef(label))
+		c.VZEROUPPER()
+		c.RET()
 	}
-	for half, k := range []reg.OpmaskPhysical{reg.K3, reg.K4} {
-		c.VMOVUPS(zmm[half], k, operand.Mem{Base: dst.(reg.Register), Disp: 64 * half})
-	}
-	c.ADDQ(ld, src)
-	c.ADDQ(step, dst)
-	c.DECQ(rows)
-	c.JNZ(operand.LabelRef("row"))
-	c.VZEROUPPER()
-	c.RET()
 }
 
 // packColumns transposes 16 rows, 16 columns of them at a time.

@@ -1,0 +1,61 @@
+package cpu
+
+// Few threads do best each on a product of its own, which packs what it needs, though what all need is packed by each:
+// what another core packed is in that core's cache, from where it comes slower than it is packed.
+const (
+	fewThreads = 4
+	mostLost   = 100 // thousandths that the largest share may exceed its part by
+)
+
+// share decides whether n threads do shares of the product, and of what: of the columns, unless the rows come out more
+// even, or more would be packed twice.
+func (g *gemm[F]) share(n int) bool {
+	if n < 2 || n > fewThreads {
+		return false
+	}
+	aPanels, bPanels := (g.m+g.e.rows-1)/g.e.rows, (g.n+g.e.cols-1)/g.e.cols
+	rows, cols := lost(aPanels, n), lost(bPanels, n)
+	if aPanels < n {
+		rows = 1000
+	}
+	if bPanels < n {
+		cols = 1000
+	}
+	if min(rows, cols) > mostLost {
+		return false
+	}
+	g.shares, g.byRows = n, rows+mostLost/5 < cols || g.a.t && g.m > g.n && rows <= mostLost
+	return true
+}
+
+// multiplyShare does share i of the product.
+func multiplyShare[F Float](g *gemm[F], i int) {
+	s := borrowGemm(g.e)
+	s.c, s.a, s.b, s.m, s.n, s.k, s.acc = g.c, g.a, g.b, g.m, g.n, g.k, g.acc
+	if g.byRows {
+		lo, hi := shareOf(g.m, g.e.rows, i, g.shares)
+		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
+	} else {
+		lo, hi := shareOf(g.n, g.e.cols, i, g.shares)
+		s.b.t = !s.b.t
+		s.n, s.c.d, s.b = hi-lo, s.c.d[lo:], s.b.from(lo)
+		s.b.t = !s.b.t
+	}
+	s.multiply(false)
+	s.giveBack()
+}
+
+// shareOf is where share i of n elements, in panels of w, begins and ends.
+func shareOf(n, w, i, shares int) (lo, hi int) {
+	panels := (n + w - 1) / w
+	return i * panels / shares * w, min((i+1)*panels/shares*w, n)
+}
+
+// from is the matrix from row i on.
+func (x mat[F]) from(i int) mat[F] {
+	if x.t {
+		x.d = x.d[i:]
+		return x
+	}
+	return x.rows(i)
+}
