@@ -46,7 +46,9 @@ type Pass struct {
 }
 
 // Total is how long the pass takes.
-func (p *Pass) Total() Seconds { return p.Compute + p.Recompute + p.TPComm + p.CPComm + p.Exposed + p.Sent }
+func (p *Pass) Total() Seconds {
+	return p.Compute + p.Recompute + p.TPComm + p.CPComm + p.Exposed + p.Sent
+}
 
 // layerDone says when in a pass a layer has its gradients.
 type layerDone struct {

@@ -120,6 +120,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	rest := max(1, e.set.devices/max(1, plan.TP*plan.PP))
 	_, asked := e.p.Pins["cp"]
 	kinds, askedKind := e.p.Pins["cp_kind"]
+	asked = asked || askedKind && !slices.Contains(kinds, "none")
 	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
 		if !asked && plan.CP > 1 && e.set.Seq/plan.CP < ownPositions {
 			continue
