@@ -113,9 +113,8 @@ func (p Plan) ExpertSlots(seq, experts, choices int) int {
 	if p.MoESlack <= 0 {
 		return local * senders
 	}
-	rows := max(1, p.MicroBatch*p.DP/senders)
-	even := float64(local/rows*choices) / float64(experts)
-	return min(local, rows*int(math.Ceil(p.MoESlack*even))) * senders
+	even := float64(local/p.MicroBatch*choices) / float64(experts) // of each sequence, so that places grow with the micro-batch
+	return min(local, p.MicroBatch*int(math.Ceil(p.MoESlack*even))) * senders
 }
 
 // ExpertReplicas are the axes over which an expert has replicas, the major one first: edp, or all ranks of a stage where
