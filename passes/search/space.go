@@ -101,8 +101,9 @@ func (e *enumeration) degrees() {
 			continue
 		}
 		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
-			plan := ir.SerialPlan(e.set.Layers, 1, e.p.Precision)
+			plan := e.set.plain(1, e.p.Precision)
 			plan.TP, plan.PP = tp, pp
+			e.set.splitExperts(&plan)
 			if _, pinned := e.p.Pins["tp"]; !pinned && !obeys(&plan, "tp", e.set) {
 				continue
 			}
@@ -385,7 +386,7 @@ func divisors(n int) []int {
 
 // pinned refuses keys that no plan has, and values that no plan can have there.
 func (p *Problem) pinned(d Dims) error {
-	keys := keyValues(ir.SerialPlan(d.Layers, 1, p.Precision))
+	keys := keyValues(d.plain(1, p.Precision))
 	bad := &IllegalError{Pins: p.Pins}
 	for _, k := range p.Pins.names() {
 		old, known := keys[k]
