@@ -161,6 +161,9 @@ func (p *Problem) check() error {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
 	}
+	if pin, ok := p.Pins["cp"]; ok && p.engine() != costmodel.PlancEngine && !slices.Contains(pin, "1") {
+		return fmt.Errorf("plan.cp %s: context parallelism is priced for engine planc, not for %s", strings.Join(pin, ", "), p.engine().Name)
+	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
 		return fmt.Errorf("%d nodes, and cluster %s has no network", c.Nodes, c.Name)
 	}

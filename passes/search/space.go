@@ -123,7 +123,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	kinds, askedKind := e.p.Pins["cp_kind"]
 	asked = asked || askedKind && !slices.Contains(kinds, "none")
 	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
-		if !asked && plan.CP > 1 && e.set.Seq/plan.CP < ownPositions {
+		if plan.CP > 1 && (!asked && e.set.Seq/plan.CP < ownPositions || e.p.engine() != costmodel.PlancEngine) {
 			continue
 		}
 		of := []string{"none"}
