@@ -11,7 +11,7 @@ const (
 	cpuScalar  = 0.03 // the same in f64, in plain Go: 0.6 to 6 GFLOP/s beside 120
 	cpuThreads = 0.95 // of their cores' sum that two threads reach and more are taken to: 494 of 2×255 GFLOP/s
 
-	cpuLaunch = 3 * CPUCall // of a kernel, with what generated code does between two
+	cpuLaunch = 3 * CPUCall // a kernel, with what generated code does between two; the factor is assumed
 	cpuTeam   = 2e-6        // more where several threads do it; assumed from when the runtime shares work out
 	cpuStep   = 100e-6      // seconds a step: batch, metrics; assumed
 )

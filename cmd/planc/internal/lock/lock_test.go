@@ -97,7 +97,7 @@ func TestDamaged(t *testing.T) {
 	lines := strings.SplitAfter(whole, "\n")
 	for _, c := range []struct{ name, text, want string }{
 		{"conflict", swap("  dp: 1", "<<<<<<< HEAD\n  dp: 1\n=======\n  dp: 2\n>>>>>>> other"), "a.lock:36:1: a merge conflict stands here; planc plan --update decides anew and writes the lock [BadLock]"},
-		{"cut", strings.Join(lines[:20], ""), "a.lock:2:1: plan is missing: the lock was cut off or edited; planc plan --update writes the lock anew [BadLock]"},
+		{"cut", strings.Join(lines[:21], ""), "a.lock:2:1: plan is missing: the lock was cut off or edited; planc plan --update writes the lock anew [BadLock]"},
 		{"cut in predict", whole[:strings.Index(whole, "    dp_comm")], "predict.tokens_per_s is missing"},
 		{"empty", "", "a.lock:1:1: the file is empty; planc plan --update writes the lock anew [BadLock]"},
 		{"key", swap("  dp: 1", "  pd: 1"), "a.lock:36:3: a plan has no pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
