@@ -164,6 +164,9 @@ func (p *Problem) check() error {
 	if pin, ok := p.Pins["cp"]; ok && p.engine() != costmodel.PlancEngine && !slices.Contains(pin, "1") {
 		return fmt.Errorf("plan.cp %s: context parallelism is priced for engine planc, not for %s", strings.Join(pin, ", "), p.engine().Name)
 	}
+	if DimsOf(p.Model).ExpertFFN > 0 && p.engine() != costmodel.PlancEngine {
+		return fmt.Errorf("a model with experts is priced for engine planc, not for %s", p.engine().Name)
+	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
 		return fmt.Errorf("%d nodes, and cluster %s has no network", c.Nodes, c.Name)
 	}
