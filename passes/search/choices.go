@@ -110,11 +110,11 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 	for _, f := range sp.families {
 		switch c.name {
 		case "zero":
-			for _, of := range sp.problem.shardings(f.plan.DP) {
+			for _, of := range s.shardings(sp.problem, f.plan.DP) {
 				add(strconv.Itoa(of.zero))
 			}
 		case "zero_group":
-			for _, of := range sp.problem.shardings(f.plan.DP) {
+			for _, of := range s.shardings(sp.problem, f.plan.DP) {
 				add(strconv.Itoa(of.group))
 			}
 		case "recompute":

@@ -221,8 +221,16 @@ func (s *searcher) shardPlace(stride, group int) costmodel.Placement {
 	return p
 }
 
-// message is what a stage's output takes to the next.
+// message is what a stage's output takes to the next: of a family and an order of its axes one.
 func (s *searcher) message(f *family, stream int, o *order) costmodel.Seconds {
+	at := &f.messages[o.index]
+	if *at == 0 {
+		*at = s.newMessage(f, stream, o)
+	}
+	return *at
+}
+
+func (s *searcher) newMessage(f *family, stream int, o *order) costmodel.Seconds {
 	if f.plan.PP == 1 {
 		return 0
 	}

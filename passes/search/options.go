@@ -41,6 +41,23 @@ func (p *Problem) shardings(dp int) []sharding {
 	return out
 }
 
+// shardingsKey is whose and of how many replicas shardings are.
+type shardingsKey struct {
+	problem *Problem
+	dp      int
+}
+
+// shardings are a problem's, listed once.
+func (s *searcher) shardings(p *Problem, dp int) []sharding {
+	k := shardingsKey{p, dp}
+	out, known := s.listed[k]
+	if !known {
+		out = p.shardings(dp)
+		s.listed[k] = out
+	}
+	return out
+}
+
 // again is a choice of what is recomputed. How many blocks, or of how many blocks only one input is kept, is solved: least
 // to most are the values that may be.
 type again struct {

@@ -86,6 +86,7 @@ type searcher struct {
 	blockCosts map[blockCost][]layerCost
 	layerMoves map[moveKey][]moved
 	messages   map[[2]int]costmodel.Seconds
+	listed     map[shardingsKey][]sharding
 	routes     map[routeKey]*costmodel.Route
 	settlings  map[settleKey][]settling
 	places     map[[2]int]costmodel.Placement
@@ -106,7 +107,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[2]int]costmodel.Placement{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[2]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.overlap, s.cpu, s.secondMoment = s.overlaps(), p.Cluster.IsCPU(), p.Recipe.Moments() > 1
 	return s, nil

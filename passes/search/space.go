@@ -54,6 +54,7 @@ type family struct {
 	blocks     [8]*blocks
 	batchBytes int
 	mostElems  int
+	messages   [8]costmodel.Seconds // by the order's index; 0: not known
 	orders     []order
 	costs      [8][]familyCosts // by the order's index
 	stateOf    [4][2]*state     // by zero, and by whether groups share a copy
@@ -232,7 +233,7 @@ func (e *enumeration) family(plan ir.Plan, split []int) *family {
 	if len(e.p.unfollowed(plan)) > 0 {
 		return f
 	}
-	f.size = len(e.p.shardings(plan.DP)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(e.p.orders(&plan))
+	f.size = len(e.s.shardings(e.p, plan.DP)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(e.p.orders(&plan))
 	return f
 }
 
