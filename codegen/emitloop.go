@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
@@ -22,8 +21,35 @@ func emitLoop(e *emitter, n *ir.Node) {
 		}
 	}
 	l := &loop{e: e, n: n, body: body}
-	l.split()
+	if row := rowOf(body); row != nil {
+		l.rows(row)
+	} else {
+		l.split()
+	}
 	l.nest(e.body, 0)
+}
+
+// rowOf is what the body's ops on rows take together, nil if there are none.
+func rowOf(body []*ir.Node) []ir.Dim {
+	for _, n := range body {
+		if r := n.Row(); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// rows makes two loops: over what comes before the dims of row in the result, and over these.
+func (l *loop) rows(row []ir.Dim) {
+	l.sizes, l.dims = []int{1, 1}, make([][]ir.Dim, 2)
+	for _, d := range l.n.Outs[0].Type.Dims {
+		k := 0
+		if slices.Contains(row, d.Dim) {
+			k = 1
+		}
+		l.sizes[k] *= l.e.count([]ir.Extent{d})
+		l.dims[k] = append(l.dims[k], d.Dim)
+	}
 }
 
 // loop is one nest: sizes of its loops, and for each operand which loops move it.
@@ -33,6 +59,8 @@ type loop struct {
 	body  []*ir.Node
 	sizes []int
 	dims  [][]ir.Dim // of each loop
+
+	more []jen.Code // operands that are no values, behind the values
 }
 
 // split cuts the result's dims where the set of operands that have the dim changes.
@@ -70,8 +98,8 @@ func (l *loop) nest(b *jen.Group, k int) {
 		rows = l.sizes[k]
 	}
 	spec := l.chain()
-	name, narrow := "Chain", slices.ContainsFunc(spec.Operands, func(o chainOperand) bool { return o.Elem != "" })
-	if narrow {
+	name, spans := "Chain", len(l.more) > 0 || slices.ContainsFunc(spec.Operands, func(o chainOperand) bool { return o.Elem != "" })
+	if spans {
 		name = "ChainOf"
 	}
 	args := []jen.Code{jen.Op("&").Id(l.e.chain(spec)), jen.Lit(rows), jen.Lit(cols)}
@@ -80,7 +108,7 @@ func (l *loop) nest(b *jen.Group, k int) {
 		if at := l.offset(v.Type, k); at != nil {
 			x = x.Index(jen.Add(at).Op(":"))
 		}
-		if narrow {
+		if spans {
 			how := "Wide"
 			if v.Type.Elem.Narrow() {
 				how = "Half"
@@ -89,11 +117,18 @@ func (l *loop) nest(b *jen.Group, k int) {
 		}
 		args = append(args, x)
 	}
-	b.Id("kern").Dot(name).Call(args...)
+	b.Id("kern").Dot(name).Call(append(args, l.more...)...)
 }
 
-// operands are what the chain reads or writes in memory: first what comes from outside, then results.
-func (l *loop) operands() []*ir.Value { return append(slices.Clone(l.n.Args), l.n.Outs...) }
+// operands are the numbers that the chain reads or writes in memory: first what comes from outside, then results.
+func (l *loop) operands() (vs []*ir.Value) {
+	for _, v := range slices.Concat(l.n.Args, l.n.Outs) {
+		if v.Type.Elem != ir.I32 {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
 
 // offset is where the part of an operand begins that the loops before loop k have come to; nil: at its beginning.
 func (l *loop) offset(t ir.Type, k int) jen.Code {
@@ -116,133 +151,4 @@ func (l *loop) offset(t ir.Type, k int) jen.Code {
 		return nil
 	}
 	return sum
-}
-
-// A chainSpec is a cpu.Chain as it will be printed.
-type chainSpec struct {
-	Operands []chainOperand
-	Links    []chainLink
-}
-
-type chainOperand struct{ At, Elem string }
-
-type chainLink struct {
-	Do       string
-	To, A, B int
-	C        float64
-	Round    string
-}
-
-// chain describes the body: its operands by number, those that only it knows behind the others.
-func (l *loop) chain() (c chainSpec) {
-	number := map[*ir.Value]int{}
-	for i, v := range l.operands() {
-		number[v] = i
-		c.Operands = append(c.Operands, chainOperand{l.where(v.Type), storage[v.Type.Elem]})
-	}
-	for _, n := range l.body {
-		o := n.Outs[0]
-		if _, ok := number[o]; !ok {
-			number[o] = len(c.Operands)
-			c.Operands = append(c.Operands, chainOperand{At: "Temp"})
-		}
-		link := chainLink{To: number[o], A: number[n.Args[0]], Round: storage[o.Type.Elem]}
-		if len(n.Args) > 1 {
-			link.B = number[n.Args[1]]
-		}
-		link.Do, link.C = links[n.Op](n)
-		c.Links = append(c.Links, link)
-	}
-	return c
-}
-
-// where says which of the chain's rows and columns move an operand.
-func (l *loop) where(t ir.Type) string {
-	has := func(k int) bool { return k >= 0 && len(l.dims[k]) > 0 && t.Has(l.dims[k][0]) }
-	last := len(l.sizes) - 1
-	switch cols, rows := has(last), has(last-1); {
-	case cols && (rows || last == 0):
-		return "Whole"
-	case cols:
-		return "PerCol"
-	case rows:
-		return "PerRow"
-	}
-	return "One"
-}
-
-// links are the element-wise ops as package cpu names them, with the number that they take.
-var links = map[ir.Op]func(n *ir.Node) (do string, c float64){
-	ir.OpBroadcast: plain("Copy"), ir.OpCast: plain("Copy"), ir.OpAdd: plain("Add"), ir.OpSub: plain("Sub"), ir.OpMul: plain("Mul"),
-	ir.OpScale: func(n *ir.Node) (string, float64) { return "Scale", n.Attr.Scale },
-	ir.OpGelu:  plain("Gelu"), ir.OpGeluErf: plain("GeluErf"), ir.OpSilu: plain("Silu"), ir.OpRelu: plain("Relu"),
-	ir.OpGeluGrad: plain("GeluGrad"), ir.OpGeluErfGrad: plain("GeluErfGrad"), ir.OpSiluGrad: plain("SiluGrad"), ir.OpReluGrad: plain("ReluGrad"),
-	ir.OpSoftcap:     func(n *ir.Node) (string, float64) { return "Softcap", n.Attr.Softcap },
-	ir.OpSoftcapGrad: func(n *ir.Node) (string, float64) { return "SoftcapGrad", n.Attr.Softcap },
-}
-
-func plain(do string) func(*ir.Node) (string, float64) {
-	return func(*ir.Node) (string, float64) { return do, 0 }
-}
-
-// chain is the name of the variable that has a chain; equal ones share it.
-func (g *generator) chain(c chainSpec) string {
-	i := slices.IndexFunc(g.chains, func(o chainSpec) bool { return reflect.DeepEqual(o, c) })
-	if i < 0 {
-		i = len(g.chains)
-		g.chains = append(g.chains, c)
-	}
-	return fmt.Sprintf("chain%d", i+1)
-}
-
-// chainTable declares the chains.
-func (g *generator) chainTable(f *jen.File) {
-	if len(g.chains) == 0 {
-		return
-	}
-	f.Comment("Element-wise groups, done strip by strip: operands by number, in the order of the calls.")
-	f.Var().DefsFunc(func(d *jen.Group) {
-		for i, c := range g.chains {
-			d.Id(fmt.Sprintf("chain%d", i+1)).Op("=").Qual(cpuPath, "Chain").Values(jen.Dict{
-				jen.Id("Operands"): jen.Index().Qual(cpuPath, "Operand").ValuesFunc(func(v *jen.Group) {
-					for _, o := range c.Operands {
-						v.Add(o.literal())
-					}
-				}),
-				jen.Id("Links"): jen.Index().Qual(cpuPath, "Link").CustomFunc(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, func(v *jen.Group) {
-					for _, l := range c.Links {
-						v.Add(l.literal())
-					}
-				}),
-			})
-		}
-	})
-}
-
-func (o chainOperand) literal() jen.Code {
-	at := jen.Id("At").Op(":").Qual(cpuPath, o.At)
-	if o.Elem == "" {
-		return jen.Values(at)
-	}
-	return jen.Values(at, jen.Id("Elem").Op(":").Qual(numPath, "Elem"+o.Elem))
-}
-
-func (l chainLink) literal() jen.Code {
-	return jen.ValuesFunc(func(v *jen.Group) {
-		v.Id("Do").Op(":").Qual(cpuPath, "Do"+l.Do)
-		for _, f := range []struct {
-			name string
-			n    int
-		}{{"To", l.To}, {"A", l.A}, {"B", l.B}} {
-			if f.n != 0 {
-				v.Id(f.name).Op(":").Lit(f.n)
-			}
-		}
-		if l.C != 0 {
-			v.Id("C").Op(":").Lit(l.C)
-		}
-		if l.Round != "" {
-			v.Id("Round").Op(":").Qual(numPath, "Elem"+l.Round)
-		}
-	})
 }

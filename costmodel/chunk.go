@@ -29,18 +29,22 @@ type Chunk struct {
 	Apart  bool    // the stage has other chunks: what runs before a pass is of other layers
 	Output Seconds // sending what it hands on, to the chunk after it
 	Grad   Seconds // sending the gradient of what it took, to the chunk before it
+	Waits  bool    // each pass ends when what it sends has gone
+	Slows  float64 // by how much compute is slower while parameters and gradients move beside it
+	Host   Seconds // the engine's own time for a pass of the micro-batch, beside its layers
 }
 
 // Pass is what a chunk's pass over a micro-batch takes, by parts that add up to Total.
 type Pass struct {
 	Compute, Recompute, TPComm Seconds
 	Exposed                    Seconds // waiting for parameters to come and for gradients to go
+	Sent                       Seconds // waiting until what it sends has gone
 	Tail                       Seconds // gradients that are on their way when the pass ends
 	done                       []layerDone
 }
 
 // Total is how long the pass takes.
-func (p *Pass) Total() Seconds { return p.Compute + p.Recompute + p.TPComm + p.Exposed }
+func (p *Pass) Total() Seconds { return p.Compute + p.Recompute + p.TPComm + p.Exposed + p.Sent }
 
 // layerDone says when in a pass a layer has its gradients.
 type layerDone struct {
@@ -130,12 +134,21 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 		end = work + f.moved
 	}
 	p.Exposed, p.Tail = max(0, end-work), max(0, f.free-end)
+	if overlap {
+		p.Compute += Seconds(c.Slows) * min(f.moved, work)
+	}
+	if c.Waits {
+		p.Sent = map[ir.ActionKind]Seconds{ir.Forward: c.Output, ir.Backward: c.Grad}[kind]
+	}
 	return p
 }
 
 // parts are a pass's own arithmetic and collectives.
 func (c *Chunk) parts(kind ir.ActionKind) Pass {
 	p := Pass{}
+	if kind == ir.Forward {
+		p.Compute = c.Host
+	}
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		cost, n := r.Forward, Seconds(r.Count)

@@ -74,5 +74,7 @@ func (d *Device) applyRates(m Measured) {
 		}
 	}
 	d.launch *= Seconds(factor(m.Overhead))
+	d.host *= Seconds(factor(m.Overhead))
+	d.pass *= Seconds(factor(m.Overhead))
 	d.step *= Seconds(factor(m.Overhead))
 }

@@ -60,10 +60,21 @@ func (m Memory) Fits() bool { return m.Total <= m.Capacity }
 // Over is the number of bytes that are missing, 0 if it fits.
 func (m Memory) Over() int64 { return max(0, m.Total-m.Capacity) }
 
-// Probability that the rank fits into the device's whole memory, headroom not counted: predictions are off by at
-// most 3 % + 64 MiB (law 3), which is taken as two deviations of a normal distribution. To three digits.
+// Probability that a rank of planc's own fits into the device's whole memory, headroom not counted: predictions are off by
+// at most 3 % + 64 MiB (law 3), which is taken as two deviations of a normal distribution. To three digits.
 func (m Memory) Probability(device Bytes) float64 {
-	sigma := (float64(0.03*float64(m.Total)) + 64*float64(MiB)) / 2
+	return m.below(device, (float64(0.03*float64(m.Total))+64*float64(MiB))/2)
+}
+
+// FitProbability is [Memory.Probability] under an engine: other runtimes' memory is as uncertain as measured runs say.
+func (e *Engine) FitProbability(m Memory, device Bytes) float64 {
+	if e.Own {
+		return m.Probability(device)
+	}
+	return m.below(device, float64(memoryDeviation*float64(m.Total)))
+}
+
+func (m Memory) below(device Bytes, sigma float64) float64 {
 	p := 0.5 * math.Erfc((float64(m.Total)-float64(device))/(sigma*math.Sqrt2))
 	return math.Round(p*1000) / 1000
 }

@@ -10,14 +10,7 @@ import (
 )
 
 // CostModel is raised whenever a prediction can change; locks record it.
-const CostModel = 2
-
-// Errors of predicted step times, as fractions: what step_s_low and step_s_high state. Assumed until runs have been
-// compared with predictions.
-const (
-	gpuError = 0.30
-	cpuError = 0.50
-)
+const CostModel = 3
 
 // Predict is what planc expects of a plan: the "predict" object of contract.md. Times have six significant
 // digits; the parts of Time add up to StepS.
@@ -47,16 +40,24 @@ type Run struct {
 	HardwareFlops float64 // of a step, one rank: matmuls and attention that it does, in the mean over the stages
 	Ranks         int
 	Precision     ir.Precision
+	GEMM          string  // what matmuls compute in; "": Precision.Compute
+	Engine        *Engine // whose runtime; nil: planc's
+	PP            int     // pipeline stages
 }
 
 // Predict puts a prediction together.
 func (c *Cluster) Predict(r Run) Predict {
-	dev, _ := c.Device(r.Precision.Compute)
-	t, step := r.Time.Rounded()
-	e := gpuError
-	if c.IsCPU() {
-		e = cpuError
+	gemm := r.GEMM
+	if gemm == "" {
+		gemm = ComputeName(r.Precision.Compute)
 	}
+	dev, _ := c.DeviceOf(PlancEngine, gemm)
+	t, step := r.Time.Rounded()
+	engine := r.Engine
+	if engine == nil {
+		engine = PlancEngine
+	}
+	e := BarOf(engine, c, r.PP).Error
 	perGPU := r.ModelFlops / float64(r.Ranks) / float64(step)
 	tokens := float64(r.Tokens) / float64(step)
 	return Predict{
@@ -64,7 +65,7 @@ func (c *Cluster) Predict(r Run) Predict {
 		TokensPerS: SixDigits(tokens), TokensPerSGPU: SixDigits(tokens / float64(r.Ranks)),
 		ModelTFLOPS: SixDigits(perGPU / 1e12), HardwareTFLOPS: SixDigits(r.HardwareFlops / float64(step) / 1e12),
 		MFU: SixDigits(perGPU / float64(dev.Peak)), FlopsFormula: r.Formula,
-		BytesPerParam: r.Precision.BytesPerParam(), FitProbability: r.Memory.Probability(c.GPU.Memory()),
+		BytesPerParam: r.Precision.BytesPerParam(), FitProbability: engine.FitProbability(r.Memory, c.GPU.Memory()),
 		Time: t, MemoryBytes: r.Memory,
 	}
 }

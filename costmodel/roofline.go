@@ -5,12 +5,7 @@ import "github.com/planc-dev/planc/ir"
 // Efficiencies of the roofline (Williams, Waterman, Patterson, "Roofline", 2009), as parts of a nominal rate, and
 // latencies. "Assumed" marks what nobody has measured on planc's own kernels yet.
 const (
-	gpuMatrix    = 0.78   // of the dense peak; best matmuls found: A100 271 of 312, H100 794 of 989 TFLOP/s (shared hardware table, read 2026-11), less 3 % for a layer's shapes (assumed)
-	gpuAttention = 0.45   // of the dense peak; FlashAttention-2 (Dao 2023): 0.50-0.73 on A100, 0.35 on H100, forward and backward; assumed between
-	gpuVector    = 0.50   // of the f32 peak, for element-wise arithmetic; assumed, rarely the limit
-	gpuMemory    = 0.80   // of the memory bandwidth; STREAM-like kernels reach 0.8-0.9 (assumed)
-	gpuLaunch    = 3e-6   // seconds a kernel: launch and drain between dependent kernels; assumed, 2-5 usual
-	gpuStep      = 200e-6 // seconds a step: batch, learning rate, loss; assumed
+	gpuVector = 0.50 // of the f32 peak, for element-wise arithmetic; assumed, rarely the limit
 
 	cpuMatrix    = 1.0   // a CPU's peak in the catalogue is a matmul's, measured
 	cpuAttention = 0.5   // assumed: short rows, exponentials
@@ -25,9 +20,10 @@ type Kind uint8
 
 // The kinds of arithmetic.
 const (
-	Vector    Kind = iota // element by element, norms, reductions
-	Matrix                // contractions
-	Attention             // fused attention
+	Vector        Kind = iota // element by element, norms, reductions
+	Matrix                    // contractions
+	Attention                 // fused attention
+	AttentionGrad             // its gradient
 	numKinds
 )
 
@@ -36,19 +32,25 @@ func KindOf(op ir.Op) Kind {
 	switch op {
 	case ir.OpMatMul:
 		return Matrix
-	case ir.OpAttention, ir.OpAttentionGrad:
+	case ir.OpAttention:
 		return Attention
+	case ir.OpAttentionGrad:
+		return AttentionGrad
 	}
 	return Vector
 }
 
 // Device is what one device reaches in one compute type.
 type Device struct {
-	Peak      FlopsPerSecond // dense peak, nominal
-	rate      [numKinds]FlopsPerSecond
-	bandwidth BytesPerSecond
-	launch    Seconds
-	step      Seconds
+	Peak       FlopsPerSecond // dense peak, nominal
+	Engine     *Engine
+	rate       [numKinds]FlopsPerSecond
+	bandwidth  BytesPerSecond
+	processors float64
+	launch     Seconds // a kernel, on the device
+	host       Seconds // a kernel at least, as the host issues them one after the other
+	pass       Seconds // a micro-batch
+	step       Seconds
 }
 
 // computeNames are the names of element types in a cluster file where they differ from the program's.
@@ -62,36 +64,68 @@ func ComputeName(e ir.Elem) string {
 	return e.String()
 }
 
-// Device is what a device of the cluster reaches in a compute type; ok is false if it cannot compute in it. A CPU widens
-// numbers of 16 bits and computes in f32.
+// Device is what a device of the cluster reaches in a compute type under planc's own engine; ok is false if it cannot compute
+// in it. A CPU widens numbers of 16 bits and computes in f32.
 func (c *Cluster) Device(e ir.Elem) (d Device, ok bool) {
-	if d, ok = c.predicted(e); ok {
+	return c.DeviceOf(PlancEngine, ComputeName(e))
+}
+
+// DeviceOf is Device under an engine, by the name of what matmuls compute in, fp8 included.
+func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
+	if d, ok = c.predicted(engine, compute); ok {
 		d.applyRates(c.Measured)
 	}
 	return d, ok
 }
 
 // predicted is a device as the catalogue's efficiencies have it.
-func (c *Cluster) predicted(e ir.Elem) (d Device, ok bool) {
+func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) {
 	if c.IsCPU() {
-		e = e.Statistic()
+		return c.cpuDevice(compute)
 	}
-	peak, ok := c.GPU.Peak(ComputeName(e))
+	peak, ok := c.GPU.Peak(compute)
 	if !ok {
 		return Device{}, false
 	}
 	vector, single := c.GPU.Peak("f32")
-	if !single || e == ir.F64 {
+	if !single || compute == "f64" {
 		vector = peak
 	}
-	d = Device{Peak: peak}
-	if c.IsCPU() {
-		d.rate = [numKinds]FlopsPerSecond{Vector: vector * cpuVector, Matrix: peak * cpuMatrix, Attention: peak * cpuAttention}
-		d.bandwidth, d.launch, d.step = c.GPU.MemoryBandwidth*cpuMemory, cpuLaunch, cpuStep
-		return d, true
+	g := generationOf(c.GPU.Arch)
+	if g == nil {
+		g = &Generations[len(Generations)-1]
 	}
-	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * gpuMatrix, Attention: peak * gpuAttention}
-	d.bandwidth, d.launch, d.step = c.GPU.MemoryBandwidth*gpuMemory, gpuLaunch, gpuStep
+	matrix, half := g.matrix, peak
+	if compute == "fp8" {
+		matrix = g.narrow
+		half, _ = c.GPU.Peak("bf16")
+	}
+	cool, fused := g.Sustained*g.throttle(c.GPU.Watts), g.flash
+	if engine.Vendor {
+		fused = g.vendor
+	}
+	d = Device{Peak: peak, Engine: engine, processors: g.processors, launch: engine.Launch, host: engine.Host, pass: engine.Pass, step: engine.Step,
+		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
+	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * FlopsPerSecond(matrix*engine.Matrix*cool),
+		Attention: half * FlopsPerSecond(fused[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
+	return d, true
+}
+
+// cpuDevice is a share of a CPU.
+func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
+	if compute == "bf16" || compute == "fp16" || compute == "fp8" {
+		compute = "f32"
+	}
+	peak, ok := c.GPU.Peak(compute)
+	if !ok {
+		return Device{}, false
+	}
+	vector, single := c.GPU.Peak("f32")
+	if !single || compute == "f64" {
+		vector = peak
+	}
+	d = Device{Peak: peak, Engine: PlancEngine, bandwidth: c.GPU.MemoryBandwidth * cpuMemory, launch: cpuLaunch, step: cpuStep}
+	d.rate = [numKinds]FlopsPerSecond{Vector: vector * cpuVector, Matrix: peak * cpuMatrix, Attention: peak * cpuAttention, AttentionGrad: peak * cpuAttention}
 	return d, true
 }
 
@@ -108,7 +142,8 @@ func (d Device) OpTime(n *ir.Node, m ir.Mesh) Seconds {
 	if n.Op.View() || n.Op.Comm() && n.Op != ir.OpSlice {
 		return 0
 	}
-	return d.launch + d.Work(KindOf(n.Op), n.Flops(m), OpBytes(n, m))
+	o := OpOf(n, m)
+	return d.Time(&o)
 }
 
 // OpBytes is the node's memory traffic. A slice copies its result.
@@ -135,3 +170,6 @@ func (d Device) StreamTime(b Bytes) Seconds { return d.launch + b.Over(d.bandwid
 
 // StepOverhead is what a step costs beside its ops and collectives.
 func (d Device) StepOverhead() Seconds { return d.step }
+
+// PassOverhead is what a micro-batch costs a stage beside its layers.
+func (d Device) PassOverhead() Seconds { return d.pass }

@@ -29,6 +29,7 @@ type Step struct {
 	Timetable *ir.Timetable
 	Other     Seconds // token count, loss and norm collectives, the step's own costs
 	Overlap   bool    // collectives of buckets run beside compute
+	Ahead     bool    // buckets are gathered beside the next step's first forward pass
 }
 
 // Time is a step's time by the parts of contract.md: exposed seconds of the critical path.
@@ -96,7 +97,7 @@ func (s *Step) Simulate() Time {
 	work := t.Total()
 	free := max(work, r.play(false))
 	t.PPBubble = free - work
-	t.PPComm = max(0, r.play(true)-free)
+	t.PPComm += max(0, r.play(true)-free)
 	t.DPComm += r.tail()
 	t.Other += s.Other
 	update, exposed := s.update()
@@ -154,6 +155,7 @@ func (r *stepRun) work(stage int) Time {
 			t.Recompute += n * p.Recompute
 			t.TPComm += n * p.TPComm
 			t.DPComm += n * p.Exposed
+			t.PPComm += n * p.Sent
 		}
 	}
 	return t
@@ -213,7 +215,7 @@ func (r *stepRun) chunkTimes(send bool) []ChunkTime {
 		for j, of := range cs {
 			p, c := r.passes[i][j], &r.Stages[i].Chunks[j]
 			out[of] = ChunkTime{Forward: p.forward.Total(), Backward: p.backward.Total(), Weights: p.weights.Total()}
-			if send {
+			if send && !c.Waits {
 				out[of].SendOutput, out[of].SendGradient = c.Output, c.Grad
 			}
 		}
@@ -288,12 +290,25 @@ func (s *Step) update() (update, exposed Seconds) {
 			}
 		}
 		wait := max(0, free-now)
-		if !s.Overlap {
+		switch {
+		case !s.Overlap:
 			wait = sum
+		case s.Ahead:
+			wait = max(0, sum-s.firstForward(i))
 		}
 		if i == 0 || now+wait > update+exposed {
 			update, exposed = now, wait
 		}
 	}
 	return update, exposed
+}
+
+// firstForward is how long a stage computes before it has used all of its parameters.
+func (s *Step) firstForward(stage int) Seconds {
+	sum := Seconds(0)
+	for i := range s.Stages[stage].Chunks {
+		p := s.Stages[stage].Chunks[i].parts(ir.Forward)
+		sum += p.Total()
+	}
+	return sum
 }

@@ -132,7 +132,10 @@ func drawPipeline(r *rand.Rand, p *ir.Plan, layers int) {
 	if p.MicroBatches%p.PP == 0 && r.IntN(3) == 0 {
 		p.Schedule = "interleaved"
 	}
-	if p.Schedule == "interleaved" || p.Schedule == "zb-v" {
+	switch p.Schedule {
+	case "interleaved":
+		p.VPP = pickOf(r, 2, 2, 3)
+	case "zb-v":
 		p.VPP = 2
 	}
 	p.StageLayers = drawStages(r, p.PP*p.VPP, layers)

@@ -235,7 +235,7 @@ func axesDivide(c *checker, f *Func) error {
 }
 
 func placed(c *checker, f *Func) error {
-	if c.seg.Forward == nil { // the step's ends work on whole regions
+	if c.seg.Forward == nil || !c.prog.Uses(c.seg) { // the step's ends work on whole regions; of what no stage runs, nothing is laid out
 		return nil
 	}
 	for _, n := range f.Nodes {

@@ -74,7 +74,7 @@ type Node struct {
 	Attr   Attr
 	Region Region
 	From   string  // the value of the forward block that it works for
-	Body   []*Node // of a fused node: the ops it does element by element
+	Body   []*Node // of a fused node: the ops it does row by row
 }
 
 // Func is a straight-line program over tensors.

@@ -163,9 +163,9 @@ var ops = [NumOps]opInfo{
 	OpCombine: {name: "combine", text: "x c(s) h*, s* -> s* h*", linear: []uint16{1}, grad: true, noKernel: laterExperts,
 		attrs: []string{"dim"}, doc: "puts the experts' results back to their tokens"},
 
-	// fused element-wise chains: uses and flops are the body's
+	// fused groups of element-wise ops and ops on rows: uses and flops are the body's
 	OpFused: {name: "fused", text: "->", element: true,
-		doc: "its body, element by element in one loop"},
+		doc: "its body, row by row in one loop"},
 
 	// effects
 	OpAccumulate: {name: "accumulate", text: "m* ->", linear: []uint16{1}, flops: 1, effect: true,

@@ -6,9 +6,16 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// fuse joins chains of element-wise ops over one index space into one op, whose body is done element by element:
-// what only the chain uses never reaches memory. An op joins the group of the op that makes one of its operands if
-// both results have the same type and nobody outside the group uses that operand before the group's end.
+// fuse joins ops over one index space into groups that run together, row by row of their results, so that what only the
+// group uses never reaches memory. A group is a node, [ir.OpFused], whose body is its ops in order: printing, the
+// checker, the memory pass and the cost model (bytes of operands and results alone, one launch) take it as one op, a
+// target makes of it what it can: the CPU runs it strip by strip.
+//
+// What belongs together: chains of element-wise ops; ops on rows, that is norms and their gradients, with the additions
+// before and behind them; the gradient of a classifier, whose parts (of the log-sum-exp and of the picked label) are
+// each as large as the logits. An op joins the group of the op that makes one of its operands if all results have the
+// same type, nobody outside the group uses that operand before the group's end, and the ops on rows agree what a row
+// is.
 func fuse(p *ir.Program) error {
 	for _, s := range p.Model.Variants() {
 		kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: keptNames(s)}
@@ -50,12 +57,12 @@ func (fu *fuser) run() {
 	fu.at = map[*ir.Node]int{}
 	for i, n := range fu.f.Nodes {
 		fu.at[n] = i
-		if !n.Op.Element() || len(n.Outs) != 1 {
+		if !n.Op.Element() && n.Row() == nil || len(n.Outs) != 1 {
 			continue
 		}
 		g := &group{nodes: []*ir.Node{n}}
 		for _, a := range n.Args {
-			if old := fu.group[a.Def]; a.Def != nil && old != nil && fu.joins(old, n, i) {
+			if old := fu.group[a.Def]; a.Def != nil && old != nil && fu.joins(old, g, i) {
 				g.nodes = append(g.nodes, old.nodes...)
 				for _, m := range old.nodes {
 					fu.group[m] = g
@@ -71,14 +78,48 @@ func (fu *fuser) run() {
 	fu.rewrite()
 }
 
-// joins tells whether group old may move down to node n at index i.
-func (fu *fuser) joins(old *group, n *ir.Node, i int) bool {
+// joins tells whether group old may move down to group g, whose last node is at index i.
+func (fu *fuser) joins(old, g *group, i int) bool {
 	for _, m := range old.nodes {
-		if !m.Outs[0].Type.Equal(n.Outs[0].Type) {
+		if !m.Outs[0].Type.Equal(g.nodes[0].Outs[0].Type) {
 			return false
 		}
 		for j := fu.at[m] + 1; j < i; j++ {
-			if user := fu.f.Nodes[j]; slices.Contains(user.Args, m.Outs[0]) && fu.group[user] != old {
+			if user := fu.f.Nodes[j]; slices.Contains(user.Args, m.Outs[0]) && fu.group[user] != old && !slices.Contains(g.nodes, user) {
+				return false
+			}
+		}
+	}
+	return oneRow(slices.Concat(old.nodes, g.nodes))
+}
+
+// oneRow tells whether ops agree what a row of their results is: the same dims of each op on rows, of which every other
+// operand has all or none, as of the dims before them.
+func oneRow(nodes []*ir.Node) bool {
+	var row []ir.Dim
+	for _, n := range nodes {
+		if r := n.Row(); r != nil {
+			if row != nil && !slices.Equal(row, r) {
+				return false
+			}
+			row = r
+		}
+	}
+	if row == nil {
+		return true
+	}
+	for _, n := range nodes {
+		all := n.Outs[0].Type.Dims
+		for _, a := range n.Args {
+			inner, outer := 0, 0
+			for _, d := range a.Type.Dims {
+				if slices.Contains(row, d.Dim) {
+					inner++
+				} else {
+					outer++
+				}
+			}
+			if inner != 0 && inner != len(row) || outer != 0 && outer != len(all)-len(row) {
 				return false
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/zoo"
 )
 
 // A plan whose pipeline cannot be is refused with the rule that it breaks.
@@ -37,6 +38,48 @@ func TestIllegalPipelines(t *testing.T) {
 		_, err := Compile(build(model), plan, ir.Recipe{Optimizer: "sgd"}, Options{})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+}
+
+// Sequence parallelism splits what stages hand to each other over tp: a rank sends its part of the micro-batch's stream,
+// batch · seq · hidden elements over tp, and receives as much. Without it each rank has, and sends, all of it. Chunks that
+// follow each other on one stage send nothing.
+func TestMessagesAreSplitOverTP(t *testing.T) {
+	const micro, hidden, seq = 2, 16, 8
+	for _, c := range []struct {
+		schedule string
+		vpp, tp  int
+		sp       bool
+		elem     ir.Elem
+	}{
+		{"1f1b", 1, 1, false, ir.F64}, {"1f1b", 1, 2, false, ir.F64}, {"1f1b", 1, 2, true, ir.F64}, {"gpipe", 1, 4, true, ir.F32},
+		{"interleaved", 2, 2, true, ir.BF16}, {"zb-h1", 1, 2, true, ir.F64}, {"zb-v", 2, 2, true, ir.F32},
+	} {
+		plan := pipelinePlan(c.schedule, 2, c.vpp, 4)
+		plan.TP, plan.SP, plan.MicroBatch, plan.AxisOrder, plan.Precision = c.tp, c.sp, micro, "tp,dp,pp", ir.FullPrecision(c.elem)
+		model := llama
+		model.Layers = 2 * c.vpp
+		p := compile(t, zoo.Build("m", model, zoo.Options{SeqLen: seq, Batch: 1, Elem: c.elem}), plan, Options{Check: true})
+		want, joints := micro*seq*hidden*c.elem.Size(), 2*c.vpp-1
+		if c.sp {
+			want /= c.tp
+		}
+		if c.schedule == "zb-v" {
+			joints-- // the V's foot
+		}
+		got := map[ir.Op]int{}
+		for i := range p.Stages {
+			for _, a := range p.Stages[i].Schedule {
+				for _, m := range p.Messages(i, a) {
+					if got[m.Op]++; m.Bytes != want || p.Stream != want {
+						t.Errorf("%s tp %d sp %v: %v of %d bytes, a stream of %d, want %d", c.schedule, c.tp, c.sp, m.Op, m.Bytes, p.Stream, want)
+					}
+				}
+			}
+		}
+		if n := 2 * joints * plan.MicroBatches; got[ir.OpSend] != n || got[ir.OpReceive] != n {
+			t.Errorf("%s: %v, want %d each", c.schedule, got, n)
 		}
 	}
 }

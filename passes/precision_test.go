@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +22,10 @@ var precisions = []ir.Precision{
 // lineOf is the first line of a function that begins so, "" if none does.
 func lineOf(f *ir.Func, start string) string {
 	for _, n := range f.Nodes {
-		if s := n.String(); strings.HasPrefix(s, start) {
-			return s
+		for _, m := range append(slices.Clone(n.Body), n) {
+			if s := m.String(); strings.HasPrefix(s, start) {
+				return s
+			}
 		}
 	}
 	return ""

@@ -69,8 +69,9 @@ func TestStepTables(t *testing.T) {
 		{"gpipe", 1, func(int) int { return 1 }, func(pp int) int { return 3 * (pp - 1) }, func(_, m, _, _ int) int { return m }},
 		{"1f1b", 1, func(int) int { return 1 }, func(pp int) int { return 3 * (pp - 1) }, func(pp, m, _, s int) int { return min(pp-s, m) }},
 		// A chunk's forward is 1/v of a stage's, so the bubble is that of 1F1B over v.
-		{"interleaved", 2, func(pp int) int { return pp }, func(pp int) int { return 3 * (pp - 1) }, nil},
-		{"interleaved", 4, func(pp int) int { return pp }, func(pp int) int { return 3 * (pp - 1) }, nil},
+		// It warms up with 2 chunks for each stage behind and a round of pp micro-batches for each chunk but the last.
+		{"interleaved", 2, func(pp int) int { return pp }, func(pp int) int { return 3 * (pp - 1) }, warmUpAndOne},
+		{"interleaved", 4, func(pp int) int { return pp }, func(pp int) int { return 3 * (pp - 1) }, warmUpAndOne},
 		{"zb-h1", 1, func(pp int) int { return pp }, func(pp int) int { return pp - 1 }, func(pp, _, _, _ int) int { return pp }},
 		// What is left is that stages begin at different times; none waits after that.
 		{"zb-v", 2, func(pp int) int { return 2*pp - 1 }, func(pp int) int { return pp - 1 }, func(pp, _, _, _ int) int { return 2 * pp }},
@@ -98,6 +99,9 @@ func TestStepTables(t *testing.T) {
 		}
 	}
 }
+
+// warmUpAndOne is what an interleaved stage holds: its warm-up and the chunk that follows, if there is one.
+func warmUpAndOne(pp, m, v, stage int) int { return min(m*v, 2*(pp-1-stage)+(v-1)*pp+1) }
 
 // ZB-H1 with other times: its bubble is (pp-1)·(F+B-W) where F ≤ B and W ≤ B, that of 1F1B (pp-1)·(F+B+W).
 func TestZeroBubbleOtherTimes(t *testing.T) {

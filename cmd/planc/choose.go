@@ -26,7 +26,9 @@ type decision struct {
 
 // problem is the job as the search's question.
 func (j *loaded) problem() *search.Problem {
-	return &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: j.Train.Precision.IR(),
+	engine := costmodel.EngineOf(j.Train.Engine)
+	return &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: engine.State(j.Train.Precision.IR()),
+		Engine: engine, GEMM: j.Train.Precision.Compute,
 		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrower}
 }
 

@@ -16,7 +16,7 @@ import (
 func (a *app) explained(j *loaded, d *document, found *decision, whole bool) error {
 	m := found.Best.Predict.MemoryBytes
 	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
-		ErrorBar: errorBarDoc{Like: "assumed; no measured run is like this one yet"}}
+		ErrorBar: errorBar(j, found.Best.Plan.PP)}
 	for _, c := range found.Choices {
 		d.Choices = append(d.Choices, d.choice(&c))
 	}
@@ -27,6 +27,17 @@ func (a *app) explained(j *loaded, d *document, found *decision, whole bool) err
 	}
 	d.Binding = bindingDoc{Resource: binding(d), SlackBytes: m.Capacity - m.Total}
 	return nil
+}
+
+// errorBar is what the step's error bar rests on.
+func errorBar(j *loaded, pp int) errorBarDoc {
+	e := costmodel.EngineOf(j.Train.Engine)
+	bar := costmodel.BarOf(e, j.cluster, pp)
+	like := bar.String()
+	if e.Own && bar.Rows > 0 {
+		like += "; planc's own kernels were not measured there"
+	}
+	return errorBarDoc{Rows: bar.Rows, Like: like}
 }
 
 // beyond asks what would change the plan, and what rules of thumb would have said.

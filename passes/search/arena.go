@@ -206,6 +206,12 @@ func (k *kept) stage(n *stateNeed, h *hold) (activations, comm int) {
 func (s *searcher) fullest(f *family, k *kept, state []stateNeed) (arena, int) {
 	most, at := -1, 0
 	for i := range f.held {
+		if !s.problem.engine().Own {
+			if t := s.foreignBytes(f, k, &state[i], &f.held[i]); t > most {
+				most, at = t, i
+			}
+			continue
+		}
 		if t := s.stageBytes(k, &state[i], &f.held[i]); t > most {
 			most, at = t, i
 		}
@@ -216,6 +222,12 @@ func (s *searcher) fullest(f *family, k *kept, state []stateNeed) (arena, int) {
 // most is the bytes of the fullest stage's arena.
 func (s *searcher) most(f *family, k *kept, state []stateNeed) int {
 	most := 0
+	if !s.problem.engine().Own {
+		for i := range f.held {
+			most = max(most, s.foreignBytes(f, k, &state[i], &f.held[i]))
+		}
+		return most
+	}
 	for i := range f.held {
 		most = max(most, s.stageBytes(k, &state[i], &f.held[i]))
 	}
@@ -245,6 +257,6 @@ func (f *family) batch(s *searcher) int {
 }
 
 // memoryOf is what a rank with such an arena needs.
-func (s *searcher) memoryOf(a *arena, ranks int) costmodel.Memory {
-	return s.problem.Cluster.MemoryOf(a.region, ranks, s.problem.Headroom)
+func (s *searcher) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
+	return s.problem.engine().Holds(s.problem.Cluster.MemoryOf(a.region, plan.Ranks(), s.problem.Headroom), plan)
 }

@@ -36,7 +36,9 @@ func (s *searcher) base(plan ir.Plan) *base {
 		return b
 	}
 	b := &base{profile: s.profile(k), key: k, saved: map[*ir.Segment]int{}, byMicro: map[int]*blocks{}}
-	s.slopes(b)
+	if s.slopes(b); !s.problem.engine().Own {
+		b.foreignLines()
+	}
 	for i, seg := range b.prog.Model.Segments {
 		b.elems = append(b.elems, 0)
 		for _, w := range seg.Forward.Weights() {
@@ -65,11 +67,13 @@ func (s *searcher) slopes(b *base) {
 			at *funcProfile
 			f  *ir.Func
 		}{{&sp.forward, seg.Forward}, {&sp.backward, seg.Backward}, {&sp.weights, seg.Weights}} {
+			if !s.problem.engine().Own { // whose lines come with their slopes
+				continue
+			}
 			two := scan(f.f, m)
 			f.at.more = two.hard - f.at.hard
 			for j := range f.at.ops {
-				f.at.ops[j].flopsSlope = two.ops[j].flops - f.at.ops[j].flops
-				f.at.ops[j].bytesSlope = two.ops[j].bytes - f.at.ops[j].bytes
+				f.at.ops[j].slope = f.at.ops[j].at.Slope(&two.ops[j].at)
 			}
 			for j := range f.at.comms {
 				f.at.comms[j].slope = float64(two.comms[j].what.Bytes - f.at.comms[j].what.Bytes)
@@ -181,7 +185,7 @@ func (s *searcher) flights(p *ir.Plan) []int {
 	next := make([]int, p.PP)
 	each := make([][]int, p.PP)
 	for st := range each {
-		each[st] = passes.InFlight(short, st)
+		each[st] = s.problem.engine().InFlight(&short, st, passes.InFlight(short, st))
 	}
 	for c := range out {
 		st := p.StageOf(c)

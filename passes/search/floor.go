@@ -234,6 +234,9 @@ func (s *searcher) newMessage(f *family, stream int, o *order) costmodel.Seconds
 	if f.plan.PP == 1 {
 		return 0
 	}
+	if s.problem.engine().Scattered && !f.plan.SP {
+		stream /= f.plan.TP
+	}
 	k := [2]int{stream, o.pp*1<<20 + f.plan.PP}
 	if t, ok := s.messages[k]; ok {
 		return t
@@ -259,7 +262,7 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	}
 	fr := s.frame(f)
 	layers, every := a.numbers(n)
-	overlap := s.overlap
+	overlap := s.overlap[min(of.zero, 1)]
 	kinds := s.kindFloors[:0]
 	through := costmodel.Seconds(0)
 	for i := range fr.kinds {

@@ -45,7 +45,8 @@ var stageRules = []rule{
 		func(p *ir.Plan, _ *setting) string { return fmt.Sprintf("schedule %s is not planned yet", p.Schedule) }},
 	{"stage_layers", "stage_layers has the blocks of each of pp · vpp chunks in model order, 0 only beside embedding or head", goodCounts,
 		func(p *ir.Plan, s *setting) string {
-			return fmt.Sprintf("stage_layers %s: %d counts that add up to %d are wanted, each above 0 but where a chunk has the embedding or the head", p.StageLayers, p.PP*p.VPP, s.Layers)
+			return fmt.Sprintf("stage_layers %s %s: pp %d · vpp %d wants the blocks of each of %d chunks, %d in all, each above 0 but where a chunk has the embedding or the head",
+				p.StageLayers, wrongCounts(p, s), p.PP, p.VPP, p.PP*p.VPP, s.Layers)
 		}},
 }
 
@@ -54,20 +55,27 @@ func knownSchedule(name string) bool { return name != "none" && passes.HasSchedu
 
 // goodCounts checks stage_layers, where there can be that many chunks.
 func goodCounts(p *ir.Plan, s *setting) bool {
+	return p.PP*p.VPP > s.mostChunks() || wrongCounts(p, s) == ""
+}
+
+// wrongCounts says what stage_layers are that they may not be, "" if they are right.
+func wrongCounts(p *ir.Plan, s *setting) string {
 	ns := counts(p)
-	if p.PP*p.VPP > s.mostChunks() {
-		return true
-	}
-	if len(ns) != p.PP*p.VPP {
-		return false
-	}
 	sum := 0
 	for i, n := range ns {
-		if sum += n; n == 0 && !(i == 0 && s.Embed) && !(i == len(ns)-1 && s.Head) {
-			return false
+		if sum += n; n == 0 && !(i == 0 && s.Embed) && !(i == len(ns)-1 && s.Head) && len(ns) == p.PP*p.VPP {
+			return fmt.Sprintf("leaves chunk %d nothing", i)
 		}
 	}
-	return sum == s.Layers
+	switch {
+	case ns == nil:
+		return "is no list of counts"
+	case sum != s.Layers: // whatever pp and vpp may be
+		return fmt.Sprintf("adds up to %d", sum)
+	case len(ns) != p.PP*p.VPP:
+		return fmt.Sprintf("has %d counts", len(ns))
+	}
+	return ""
 }
 
 // mostChunks is how many chunks the blocks, the embedding and the head can be.

@@ -34,6 +34,9 @@ func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
 // small to be any.
 func overReplicas(all []Traffic, m ir.Mesh) []Traffic {
 	const number = 8
+	if !m.Has("dp") {
+		return nil
+	}
 	replicas := m.Expand([]ir.Axis{"dp"})
 	of := map[ir.Op]Traffic{}
 	for _, t := range all {

@@ -19,7 +19,7 @@ func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
 
 // step is a plan's step in times.
 func (s *searcher) step(t *tables) *costmodel.Step {
-	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap, Other: s.device.StepOverhead()}
+	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap[min(t.Plan.Zero, 1)], Other: s.device.StepOverhead()}
 	costs := s.costs(&t.Plan, keyOf(t.Plan), t.prof, 1)
 	index := t.index()
 	message := costmodel.Seconds(0)
@@ -59,9 +59,12 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 }
 
 // overlaps tells whether collectives run beside compute: on a CPU only where there are cores that do not compute.
-func (s *searcher) overlaps() bool {
+func (s *searcher) overlaps(zero int) bool {
 	c := s.problem.Cluster
-	return !c.IsCPU() || c.Node.Host.Cores > c.Node.Devices
+	if !c.IsCPU() {
+		return s.problem.engine().Overlap[zero]
+	}
+	return c.Node.Host.Cores > c.Node.Devices
 }
 
 // layersOf are a run in times.

@@ -17,6 +17,8 @@ type Problem struct {
 	Cluster     *costmodel.Cluster
 	GlobalBatch int // sequences a step
 	Precision   ir.Precision
+	GEMM        string            // what matmuls compute in, as cluster files name it; "": Precision.Compute
+	Engine      *costmodel.Engine // whose runtime is priced; nil: planc's
 	Recipe      ir.Recipe
 	Headroom    float64 // fraction of device memory that stays free
 	Pins        Pins
@@ -115,8 +117,11 @@ func formula(m *ir.Model) string {
 // check says what is wrong with the question itself.
 func (p *Problem) check() error {
 	c := p.Cluster
-	if _, ok := c.Device(p.Precision.Compute); !ok {
-		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, costmodel.ComputeName(p.Precision.Compute),
+	if e := p.engine(); c.IsCPU() && !e.Own {
+		return fmt.Errorf("train.engine %s is priced on GPUs alone; on a CPU planc is", e.Name)
+	}
+	if _, ok := c.DeviceOf(p.engine(), p.gemm()); !ok {
+		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {

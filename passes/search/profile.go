@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -43,7 +44,8 @@ type profile struct {
 type segmentProfile struct {
 	variant                    *ir.Segment
 	forward, backward, weights funcProfile
-	work                       int // bytes of temporaries
+	work                       int  // bytes of temporaries
+	saved                      line // of other engines: bytes that a layer keeps beside its input
 }
 
 // rowBytes is a batch input: bytes of one sequence.
@@ -72,12 +74,8 @@ type funcProfile struct {
 // hardAt is the flops of matmuls and attention at a micro-batch.
 func (p *funcProfile) hardAt(micro int) float64 { return p.hard + float64(float64(micro-1)*p.more) }
 
-// opLine is an op's flops and bytes as lines over the micro-batch: at size k, at + (k-1)·slope.
-type opLine struct {
-	kind              costmodel.Kind
-	flops, flopsSlope float64
-	bytes, bytesSlope float64
-}
+// opLine is an op as a line over the micro-batch: at size k, at grown by (k-1)·slope.
+type opLine struct{ at, slope costmodel.Op }
 
 // commLine is a collective in line, its bytes as a line over the micro-batch.
 type commLine struct {
@@ -88,6 +86,10 @@ type commLine struct {
 // profile finds a profile, or makes it.
 func (s *searcher) profile(k profileKey) *profile {
 	if p := s.profiles[k]; p != nil {
+		if s.stale[k] {
+			s.foreign(p, k)
+			delete(s.stale, k)
+		}
 		return p
 	}
 	p := s.newProfile(k)
@@ -126,6 +128,7 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	if l := prog.Model.Segments[len(prog.Model.Segments)-1].Logits; l != nil {
 		p.logits = l.Outputs[0].Type.LocalBytes(prog.Mesh)
 	}
+	s.foreign(p, k)
 	return p
 }
 
@@ -158,14 +161,18 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 		if n.Op.View() {
 			continue
 		}
-		o := opLine{kind: costmodel.KindOf(n.Op), flops: n.Flops(m), bytes: float64(costmodel.OpBytes(n, m))}
-		p.flops += o.flops
-		if o.kind != costmodel.Vector {
-			p.hard += o.flops
-		}
-		p.ops = append(p.ops, o)
+		p.add(costmodel.OpOf(n, m))
 	}
 	return p
+}
+
+// add enters an op.
+func (p *funcProfile) add(o costmodel.Op) {
+	p.flops += o.Flops
+	if o.Kind != costmodel.Vector {
+		p.hard += o.Flops
+	}
+	p.ops = append(p.ops, opLine{at: o})
 }
 
 // of is the profile of a variant of a segment.
@@ -232,16 +239,20 @@ func stride(p *ir.Plan, axis string) int {
 // cost is the function's time at k times the micro-batch of the profile.
 func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 	c := costmodel.Cost{}
-	more := float64(k - 1)
+	more, kernels := float64(k-1), 0.0
 	for i := range p.ops {
-		o := &p.ops[i]
-		flops, bytes := o.flops+float64(more*o.flopsSlope), o.bytes+float64(more*o.bytesSlope)
-		c.Compute += s.device.Launch() + s.device.Work(o.kind, flops, costmodel.Bytes(bytes))
+		o := p.ops[i].at.Grown(&p.ops[i].slope, more)
+		c.Compute += s.device.Time(&o)
+		kernels += o.Kernel
 	}
 	for i := range p.comms {
 		l := &p.comms[i]
 		bytes := float64(l.what.Bytes) + float64(more*l.slope)
-		c.Comm += s.problem.Cluster.CollectiveTime(l.what.Op, s.problem.Cluster.Place(m, l.what.Axes), costmodel.Bytes(bytes))
+		place := s.problem.Cluster.Place(m, l.what.Axes)
+		c.Comm += s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(bytes))
+		kernels += math.Log2(float64(place.Ranks())) // hosts wait for the slowest of them
 	}
+	c.Comm *= costmodel.Seconds(s.exposedTP)
+	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }

@@ -79,7 +79,7 @@ func (p *point) memory(s *searcher) (costmodel.Memory, int) {
 	s.keep(&s.kept, p.family, p.again, p.n, p.each())
 	s.needs = s.stateNeeds(s.needs[:0], p.family, p.of)
 	a, stage := s.fullest(p.family, &s.kept, s.needs)
-	return s.memoryOf(&a, p.family.plan.Ranks()), stage
+	return s.memoryOf(&a, &p.family.plan), stage
 }
 
 // price simulates a plan that fits; of one that does not only the memory is known.
@@ -113,7 +113,7 @@ func (s *searcher) priced(p *point) Priced {
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
-		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision,
+		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.gemm(), Engine: s.problem.engine(), PP: plan.PP,
 	}), stage}
 }
 
@@ -170,10 +170,10 @@ func (c *chunkKind) parts(layers, every int, split bool, ends func(int) bool) (o
 
 // stepOf is a plan's step in times.
 func (s *searcher) stepOf(p *point) *costmodel.Step {
-	f, plan := p.family, p.plan()
+	f, plan, e := p.family, p.plan(), s.problem.engine()
 	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.stateOf(p.family, p.of)
 	costs, prices := s.costsOf(f, b, p.order), &bucketPrices{s: s, state: st, plan: plan, order: p.order}
-	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
+	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.of.zero, 1)], Ahead: e.Ahead, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
 	kinds := make([][]costmodel.Layers, len(fr.kinds))
 	layers, every := p.again.numbers(p.n)
@@ -189,7 +189,8 @@ func (s *searcher) stepOf(p *point) *costmodel.Step {
 		of := &fr.stages[i]
 		to := &step.Stages[i]
 		for _, c := range of.chunks {
-			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits, Apart: len(of.chunks) > 1}
+			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits, Apart: len(of.chunks) > 1,
+				Waits: e.Blocking, Slows: e.Interfere, Host: s.device.PassOverhead()}
 			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
 				chunk.Output = message
 			}

@@ -47,6 +47,7 @@ type caches struct {
 	profiles map[profileKey]*profile
 	bases    map[profileKey]*base
 	inFlight map[flightKey][]int
+	stale    map[profileKey]bool // profiles whose engine's constants have moved
 	frames   map[frameKey]*frame
 	states   map[stateKey]*state
 
@@ -77,8 +78,9 @@ type searcher struct {
 	device     costmodel.Device
 	modelFlops float64
 	formula    string
-	capacity   int  // bytes of a device for the arena
-	overlap    bool // collectives run beside compute
+	capacity   int     // bytes of a device for the arena
+	overlap    [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
+	exposedTP  float64 // part of tensor parallel collectives that compute waits for
 
 	cpu, secondMoment bool
 
@@ -103,13 +105,14 @@ func newSearcher(p *Problem) (*searcher, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	dev, _ := p.Cluster.Device(p.Precision.Compute)
+	dev, _ := p.Cluster.DeviceOf(p.engine(), p.gemm())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
 		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[2]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
-	s.overlap, s.cpu, s.secondMoment = s.overlaps(), p.Cluster.IsCPU(), p.Recipe.Moments() > 1
+	s.exposedTP = p.engine().ExposedTP(p.Cluster)
+	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
 	return s, nil
 }
 

@@ -47,7 +47,11 @@ func TestPins(t *testing.T) {
 		{Pins{"pp": {"64"}, "schedule": {"zb-v"}}, "no plan with plan.pp=64 plan.schedule=zb-v is legal: pp 64 · vpp 2 is 128 chunks; 96 blocks with embedding and head fill 98 at most [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"3"}, "schedule": {"1f1b"}}, "no plan with plan.pp=4 plan.schedule=1f1b plan.vpp=3 is legal: schedule 1f1b has vpp 1, not 3 [BadPlan]"},
 		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batch": {"8"}, "schedule": {"interleaved"}}, "no plan with plan.dp=32 plan.micro_batch=8 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) [BadPlan]"},
-		{Pins{"pp": {"2"}, "stage_layers": {"40,40"}}, "no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40: 2 counts that add up to 96 are wanted, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
+		{Pins{"pp": {"2"}, "stage_layers": {"40,40"}}, "no plan with plan.pp=2 plan.stage_layers=40,40 is legal: stage_layers 40,40 adds up to 80: pp 2 · vpp 1 wants the blocks of each of 2 chunks, 96 in all, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
+		{Pins{"pp": {"4"}, "stage_layers": {"48,0,24,24"}}, "no plan with plan.pp=4 plan.stage_layers=48,0,24,24 is legal: stage_layers 48,0,24,24 leaves chunk 1 nothing: pp 4 · vpp 1 wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
+		{Pins{"pp": {"4"}, "stage_layers": {"48,48"}}, "no plan with plan.pp=4 plan.stage_layers=48,48 is legal: stage_layers 48,48 has 2 counts: pp 4 · vpp 1 wants the blocks of each of 4 chunks, 96 in all, each above 0 but where a chunk has the embedding or the head [BadPlan]"},
+		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batches": {"6"}, "schedule": {"interleaved"}}, "no plan with plan.dp=32 plan.micro_batches=6 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) [BadPlan]"},
+		{Pins{"pp": {"32"}, "vpp": {"3"}, "schedule": {"zb-v"}}, "no plan with plan.pp=32 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v has vpp 2, not 3 [BadPlan]"},
 		{Pins{"zero": {"0"}, "zero_group": {"8"}}, "no plan with plan.zero=0 plan.zero_group=8 is legal: zero_group 8 needs zero above 0 (1 does not) [BadPlan]"},
 		{Pins{"zero": {"3"}, "zero_group": {"5"}}, "no plan with plan.zero=3 plan.zero_group=5 is legal: zero_group 5 does not divide dp 128 into groups (4 and 8 do) [BadPlan]"},
 		{Pins{"zero": {"4"}}, "no plan with plan.zero=4 is legal: zero 4 is none of 0, 1, 2, 3 [BadPlan]"},
@@ -70,6 +74,21 @@ func TestPins(t *testing.T) {
 		if !errors.As(err, &bad) || err.Error() != tt.want {
 			t.Errorf("%v: %v\nwant %s", tt.pins, err, tt.want)
 		}
+	}
+}
+
+// Chunks that no schedule has are the only thing to say where the blocks just fill them.
+func TestPinsOfAShortModel(t *testing.T) {
+	for blocks, want := range map[int]string{4: "0,1,1,1,1,0", 5: "1,1,1,1,1,0", 6: "1,1,1,1,1,1", 8: "1,1,2,1,1,2"} {
+		if got := joinCounts(even(blocks, 6)); got != want {
+			t.Errorf("%d blocks are split as %s, want %s", blocks, got, want)
+		}
+	}
+	p := problem(cluster(t, "cpu", 1, 4), gpt2Config(4, 64, 4, 64, 16), 16, 16, ir.FullPrecision(ir.F32))
+	p.Pins = Pins{"pp": {"2"}, "vpp": {"3"}, "schedule": {"zb-v"}}
+	want := "no plan with plan.pp=2 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v has vpp 2, not 3 [BadPlan]"
+	if _, err := Search(p); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
@@ -143,11 +162,10 @@ func TestNoPlan(t *testing.T) {
 		want    []string
 	}{
 		{gpt3(t, 1), nil, []string{"--set cluster.nodes=6", "--set cluster.nodes=12"}},
-		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}}, []string{"--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null",
-			"--set plan.micro_batch=null --set plan.pp=null --set plan.recompute=null --set plan.tp=null --set plan.zero=null"}},
+		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}}, []string{"--set plan.zero=null", "--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null"}},
 		{small, Pins{"tp": {"2"}, "micro_batch": {"32"}}, []string{"--set plan.micro_batch=null", "--set plan.tp=null", "--set plan.micro_batch=null --set plan.tp=null"}},
 		{small, Pins{"tp": {"1"}, "dp": {"8"}, "zero": {"0"}}, []string{"--set plan.zero=null", "--set plan.dp=null", "--set cluster.nodes=3", "--set cluster.nodes=6"}},
-		{alone(65536), nil, []string{"--set train.seq_len=16384"}},
+		{alone(65536), nil, []string{"--set train.seq_len=32768"}},
 		{gpt3(t, 4), Pins{"pp": {"1"}, "zero": {"0"}, "sp": {"true"}}, []string{"--set cluster.nodes=6 --set plan.pp=null --set plan.sp=null --set plan.zero=null", "--set cluster.nodes=12 --set plan.pp=null --set plan.sp=null --set plan.zero=null"}},
 		{alone(8192), Pins{"micro_batches": {"1"}}, []string{"--set plan.micro_batches=null", "--set train.global_batch=4", "--set train.seq_len=4096"}},
 	} {

@@ -94,3 +94,15 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	}
 	return s.priced(s.member(plan)).Predict, nil
 }
+
+// Refresh forgets what follows from an engine's constants, which a fit moves. What the passes found stays.
+func (r *Series) Refresh() {
+	if r.caches == nil {
+		return
+	}
+	clear(r.caches.bases)
+	r.caches.stale = map[profileKey]bool{}
+	for k := range r.caches.profiles {
+		r.caches.stale[k] = true
+	}
+}

@@ -171,12 +171,28 @@ func (e *enumeration) micros(plan ir.Plan) {
 	if plan.DP > 0 && share%plan.DP == 0 {
 		share /= plan.DP
 	}
-	for _, plan.MicroBatch = range e.p.ints("micro_batch", divisors(share)) {
+	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
 		split := e.split(&plan)
 		plan.StageLayers = joinCounts(split)
 		e.visit(plan, split)
 	}
+}
+
+// making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of them,
+// all that divide the share, so that there is a plan to say so of.
+func (e *enumeration) making(share int) []int {
+	all := divisors(share)
+	var out []int
+	for _, n := range all {
+		if e.p.Pins.allows("micro_batches", strconv.Itoa(share/n)) {
+			out = append(out, n)
+		}
+	}
+	if len(out) == 0 {
+		return all
+	}
+	return out
 }
 
 // split is a plan's stage_layers: what pins ask for, or what balance finds.
@@ -195,9 +211,18 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	return e.s.balance(plan, e.s.costs(plan, baseKey(*plan), e.s.base(*plan).profile, plan.MicroBatch))
 }
 
-// even splits blocks over chunks without a look at what they cost.
+// even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the first, which
+// may have the head and the embedding, get none.
 func even(blocks, chunks int) []int {
 	out := make([]int, chunks)
+	if blocks < chunks && blocks >= chunks-2 {
+		for c := range out {
+			if c > 0 && c < chunks-1 || c == 0 && blocks == chunks-1 {
+				out[c] = 1
+			}
+		}
+		return out
+	}
 	for c := range out {
 		out[c] = blocks*(c+1)/chunks - blocks*c/chunks
 	}

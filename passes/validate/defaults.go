@@ -30,19 +30,34 @@ var defaultsOf = map[string]defaults{
 	"fsdp":      {3, defaultMicroRaw, "zero 3, micro_batch the largest up to 8 that divides a replica's share"},
 }
 
-// engine is whose runtime ran the row. An empty cell means fsdp where a shape without tp and pp states zero 0, 2, 3 or
-// hsdp in anything but fp16; deepspeed where fp16 goes with zero 1 or more; megatron otherwise.
+// runtimes are words of a row's source or note that say whose runtime ran it.
+var runtimes = []struct{ word, engine string }{
+	{"deepspeed", "deepspeed"}, {"bigscience", "deepspeed"}, {"mt-nlg", "deepspeed"}, {"glm-130b", "deepspeed"}, {"vtrain", "deepspeed"},
+	{"amp (neurips", "deepspeed"}, {"megatron", "megatron"}, {"nemo", "megatron"}, {"fsdp", "fsdp"}, {"llm-foundry", "fsdp"}, {"torchtitan", "fsdp"},
+	{"pytorch", "fsdp"}, {"accelerate", "fsdp"}, {"maxtext", "fsdp"},
+}
+
+// engine is whose runtime ran the row. For an empty cell it is the one that the source names, or else the note; else
+// fsdp where a plan without tp and pp states zero 0, 2 or 3 or has fused attention; deepspeed where fp16 goes with zero 1
+// or more; megatron otherwise.
 func (r *Row) engine() string {
 	if e := r.lower("engine"); e != "" {
 		return engineNames[e]
 	}
+	for _, text := range []string{r.lower("source"), r.lower("note")} {
+		for _, w := range runtimes {
+			if strings.Contains(text, w.word) {
+				return w.engine
+			}
+		}
+	}
 	zero, stated := r.zeroStage()
-	half := strings.Contains(r.lower("precision"), "16") && !strings.Contains(r.lower("precision"), "bf16")
-	plain := r.count("tp", 1)*r.count("pp", 1) == 1
+	half := strings.Contains(r.lower("precision"), "fp16")
+	plain := r.count("tp", 1)*r.count("pp", 1) == 1 && !r.truth("dist_optimizer", false)
 	switch {
 	case half && stated && zero > 0:
 		return "deepspeed"
-	case stated && zero != 1 && (plain || zero > 1) && !half && !r.truth("dist_optimizer", false):
+	case plain && (stated && zero != 1 || r.truth("flash_attention", false)):
 		return "fsdp"
 	}
 	return "megatron"

@@ -17,7 +17,7 @@ type gpuRow struct {
 	memory    [2]float64 // GB at least and at most that the row says; 0: whatever it says
 	node      string
 	gpu       func(*costmodel.GPU)
-	alone     bool // its devices are joined by PCIe
+	switched  bool // a switch joins its devices, where those of the catalogue's node are a mesh
 	perDomain int  // devices that NVLink joins, where a host has fewer
 }
 
@@ -35,6 +35,7 @@ var gpuRows = []gpuRow{
 	{name: "gb300", node: "gb200-nvl72", perDomain: 72, gpu: blackwellUltra},
 	{name: "b200", node: "dgx-b200"},
 	{name: "b300", node: "dgx-b200", gpu: blackwellUltra},
+	{name: "v100sxm3dgx2", node: "v100-32g", switched: true},
 	{name: "v100", memory: [2]float64{1, 17}, node: "v100-16g"},
 	{name: "v100", node: "v100-32g"},
 	{name: "t4", node: "t4"},
@@ -106,6 +107,9 @@ func (r *Row) nodes(c *costmodel.Cluster, row *gpuRow, gpus int) error {
 		c.Network[0].NICs = max(1, c.Network[0].NICs*host/c.Node.Devices)
 	}
 	c.Node.Devices, c.Nodes, c.Node.Whole = per, gpus/per, max(per, host)
+	if row.switched {
+		c.Node.Link.Kind = "nvswitch"
+	}
 	if strings.Contains(r.lower("intra_bw_note"), "pcie") {
 		c.Node.Link.Kind, c.Node.Link.Bandwidth = "pcie", min(c.Node.Link.Bandwidth, c.Node.Host.Bandwidth)
 	}

@@ -25,6 +25,9 @@ func (r *Row) config() (*spec.Config, error) {
 	if c.Heads == 0 && c.Hidden > 0 {
 		c.Heads = headsOf(c.Hidden)
 	}
+	if !r.truth("gated_mlp", false) && r.lower("flash_attention") == "0" { // GPT-2's own, which runs of its time keep
+		c.DropEmbd, c.DropResid, c.DropAttn = 0.1, 0.1, 0.1
+	}
 	c.KVHeads = r.count("kv_heads", c.Heads)
 	if c.FFN == 0 {
 		c.FFN = 4 * c.Hidden

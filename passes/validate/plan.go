@@ -9,7 +9,7 @@ import (
 )
 
 // plan is the row's plan with all its keys, and the batch of a step, which it works out where the row does not say.
-func (r *Row) plan(layers int, prec ir.Precision, engine string) (p ir.Plan, batch int, err error) {
+func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p ir.Plan, batch int, err error) {
 	if n := r.count("cp", 1); n > 1 {
 		return p, 0, fmt.Errorf("cp is %d; context parallelism is not planned yet", n)
 	}
@@ -26,7 +26,7 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string) (p ir.Plan, bat
 	if p.DP = r.count("dp", gpus/(p.TP*p.PP)); p.DP*p.TP*p.PP != gpus {
 		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d is not %d GPUs", p.DP, p.TP, p.PP, gpus)
 	}
-	p.SP = p.TP > 1 && r.truth("sp", true)
+	p.SP = p.TP > 1 && r.truth("sp", flash) // both came in 2022
 	r.shard(&p, d)
 	if batch, err = r.batches(&p, d); err != nil {
 		return p, 0, err
@@ -93,6 +93,10 @@ func (r *Row) stages(p *ir.Plan, layers int) error {
 		return fmt.Errorf("%d layers are fewer than pp %d · vpp %d chunks", layers, p.PP, p.VPP)
 	}
 	p.AxisOrder = "tp,dp,pp"
+	if r.Text("vpp") == "" && strings.Contains(r.lower("schedule"), "interleaved") {
+		p.VPP = chunksOf(layers / p.PP)
+		chunks = p.PP * p.VPP
+	}
 	if p.Schedule = "1f1b"; p.VPP > 1 {
 		p.Schedule = "interleaved"
 	} else if strings.Contains(r.lower("schedule"), "gpipe") {
@@ -129,4 +133,15 @@ func (r *Row) again(p *ir.Plan) error {
 	}
 	p.RecomputeLayers = p.LargestChunk()
 	return nil
+}
+
+// chunksOf is how many chunks a stage of so many layers is taken to have, where the schedule is interleaved and the row says no
+// more: the most up to 4 that are equal.
+func chunksOf(layers int) int {
+	for n := 4; n > 1; n-- {
+		if layers%n == 0 {
+			return n
+		}
+	}
+	return 1
 }

@@ -1,7 +1,9 @@
 package validate
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -18,6 +20,9 @@ type Question struct {
 	Plan    ir.Plan
 }
 
+// loRA finds a note that says what was trained.
+var loRA = regexp.MustCompile(`(?i)\blora\b`)
+
 // precisions are how rows name what GEMMs compute in.
 var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32", "tf32": "f32", "fp8": "fp8", "mxfp8": "fp8"}
 
@@ -30,17 +35,34 @@ type modelKey struct {
 
 // Asker makes questions of rows, and shares what they share.
 type Asker struct {
-	models map[modelKey]*ir.Model
-	series map[*ir.Model]*search.Series
+	models  map[modelKey]*ir.Model
+	series  map[seriesKey]*search.Series
+	engines map[engineKey]*costmodel.Engine
+}
+
+// seriesKey is what questions of one series have in common.
+type seriesKey struct {
+	model  *ir.Model
+	engine *costmodel.Engine
+	prec   ir.Precision
+}
+
+// engineKey is an engine with attention fused or not.
+type engineKey struct {
+	name  string
+	flash bool
 }
 
 // NewAsker is one that knows no model yet.
 func NewAsker() *Asker {
-	return &Asker{models: map[modelKey]*ir.Model{}, series: map[*ir.Model]*search.Series{}}
+	return &Asker{models: map[modelKey]*ir.Model{}, series: map[seriesKey]*search.Series{}, engines: map[engineKey]*costmodel.Engine{}}
 }
 
 // Question is what a row asks, or why it cannot be asked.
 func (a *Asker) Question(r *Row) (*Question, error) {
+	if loRA.MatchString(r.Text("note") + " " + r.Text("recompute")) {
+		return nil, errors.New("it trains a low-rank part of the parameters (LoRA), which is not priced")
+	}
 	c, err := r.config()
 	if err != nil {
 		return nil, err
@@ -61,13 +83,14 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if !ok {
 		return nil, fmt.Errorf("precision %s is not priced", r.Text("precision"))
 	}
-	prec := spec.Presets[name].IR()
-	plan, batch, err := r.plan(c.Layers, prec, engine)
+	e := a.engine(engine, r.flash(cluster))
+	prec := e.State(spec.Presets[name].IR())
+	plan, batch, err := r.plan(c.Layers, prec, engine, r.flash(cluster))
 	if err != nil {
 		return nil, err
 	}
 	p := &search.Problem{Model: a.model(c, r.count("seq_len", 0), prec.Compute), Cluster: cluster, GlobalBatch: batch, Precision: prec,
-		Recipe: ir.Recipe{Optimizer: "adamw"}}
+		GEMM: name, Engine: e, Recipe: ir.Recipe{Optimizer: "adamw"}}
 	if broken := search.Legal(plan, search.DimsOf(p.Model), cluster, batch); len(broken) > 0 {
 		var why []string
 		for _, b := range broken {
@@ -91,10 +114,33 @@ func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
 
 // price asks the planner, whose analyses of a model serve all rows with it.
 func (a *Asker) price(q *Question) (costmodel.Predict, error) {
-	series := a.series[q.Problem.Model]
+	k := seriesKey{q.Problem.Model, q.Problem.Engine, q.Problem.Precision}
+	series := a.series[k]
 	if series == nil {
 		series = &search.Series{}
-		a.series[q.Problem.Model] = series
+		a.series[k] = series
 	}
 	return series.Price(q.Problem, q.Plan)
+}
+
+// engine is an engine as a row runs it.
+func (a *Asker) engine(name string, flash bool) *costmodel.Engine {
+	k := engineKey{name, flash}
+	if a.engines[k] == nil {
+		e := *costmodel.EngineOf(name)
+		e.Unfused = !flash
+		a.engines[k] = &e
+	}
+	return a.engines[k]
+}
+
+// Refresh takes over constants of engines that have moved, as a fit moves them.
+func (a *Asker) Refresh() {
+	for k, e := range a.engines {
+		*e = *costmodel.EngineOf(k.name)
+		e.Unfused = !k.flash
+	}
+	for _, s := range a.series {
+		s.Refresh()
+	}
 }

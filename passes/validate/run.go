@@ -2,6 +2,7 @@ package validate
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 )
@@ -18,19 +19,20 @@ type Report struct {
 
 // Priced is a row with its prediction. What was not measured is nil.
 type Priced struct {
-	Row          int      `json:"row"` // of the lines below its file's header, from 1
-	File         string   `json:"file"`
-	Source       string   `json:"source"`
-	Model        string   `json:"model"`
-	Engine       string   `json:"engine"`
-	Plan         string   `json:"plan"`
-	Predicted    float64  `json:"predicted"` // seconds a step
-	Measured     *float64 `json:"measured"`
-	Error        *float64 `json:"error"`
-	Memory       int64    `json:"predicted_memory_bytes"`
-	MemoryError  *float64 `json:"memory_error"`
-	Fits         bool     `json:"fits"`
-	MeasuredFits *bool    `json:"measured_fits"`
+	Row          int              `json:"row"` // of the lines below its file's header, from 1
+	File         string           `json:"file"`
+	Source       string           `json:"source"`
+	Model        string           `json:"model"`
+	Engine       string           `json:"engine"`
+	Plan         string           `json:"plan"`
+	Predicted    float64          `json:"predicted"` // seconds a step
+	Measured     *float64         `json:"measured"`
+	Error        *float64         `json:"error"`
+	Memory       costmodel.Memory `json:"predicted_memory_bytes"`
+	MemoryError  *float64         `json:"memory_error"`
+	Fits         bool             `json:"fits"`
+	Flagged      bool             `json:"flagged"` // the row's note says FLAG: it does not agree with itself
+	MeasuredFits *bool            `json:"measured_fits"`
 
 	group   group
 	Cluster *costmodel.Cluster `json:"-"`
@@ -84,8 +86,8 @@ func (a *Asker) Price(r *Row) (*Priced, error) {
 
 // compare is a row beside its prediction. A device's own memory is what has to hold it; headroom is for plans.
 func (r *Row) compare(q *Question, predict costmodel.Predict) *Priced {
-	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine, Plan: q.Plan.String(),
-		Predicted: float64(predict.StepS), Memory: predict.MemoryBytes.Total, Fits: predict.MemoryBytes.Fits(),
+	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine, Plan: q.Plan.String(), Flagged: strings.Contains(r.Text("note"), "FLAG"),
+		Predicted: float64(predict.StepS), Memory: predict.MemoryBytes, Fits: predict.MemoryBytes.Fits(),
 		group:   group{r.Source(), r.Text("model"), r.Text("gpu"), r.Text("num_gpus"), r.Text("global_batch")},
 		Cluster: q.Problem.Cluster, Predict: predict, Asked: q}
 	if v := r.StepS(); v > 0 {
@@ -102,8 +104,18 @@ func (r *Row) compare(q *Question, predict costmodel.Predict) *Priced {
 	return p
 }
 
-// held is the part of a prediction that the row's measurement counts.
-func (r *Row) held(m costmodel.Memory) float64 { return float64(m.Total) }
+// held is the part of a prediction that the row's measurement counts: of a formula's figures states and activations, of
+// allocated memory what the engine adds to it not.
+func (r *Row) held(m costmodel.Memory) float64 {
+	note := r.lower("note")
+	switch {
+	case strings.Contains(note, "analytic"):
+		return float64(m.Params + m.Grads + m.Optimizer + m.Activations)
+	case strings.Contains(note, "allocated"):
+		return float64(m.Total - m.Overhead)
+	}
+	return float64(m.Total)
+}
 
 // errUnmeasured is why a row without any figure to compare is skipped.
 var errUnmeasured = errors.New("nothing was measured: neither a time nor memory, nor is it said whether it fits")

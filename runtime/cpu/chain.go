@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"fmt"
-	"sync"
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/num"
@@ -32,11 +30,13 @@ const (
 	Temp             // none: the chain's own
 )
 
-// A Link sets operand To, element by element, to Do of operands A and B and of the number C, rounded to Round.
+// A Link sets operand To, element by element or row by row, to Do of operands A, B and More and of numbers C and Base,
+// rounded to Round.
 type Link struct {
 	Do       Do
 	To, A, B int
-	C        float64
+	More     []int
+	C, Base  float64
 	Round    num.Elem
 }
 
@@ -62,16 +62,29 @@ const (
 	numDos
 )
 
+// Operations on rows, which a chain then does whole. More are the operands behind A and B.
+const (
+	DoLayerNorm   = numDos + 1 + iota // LayerNorm of a by gain b, eps c, and bias More[0] if there is one
+	DoRMSNorm                         // RMSNorm of a by gain base+b, eps c
+	DoLayerNormDX                     // LayerNormDX of dy a, x b and gain More[0], eps c
+	DoRMSNormDX                       // RMSNormDX of dy a, x b and gain base+More[0], eps c
+	DoExpGrad                         // LogSumExpGrad of dl a, x b and l More[0], of which More[1] says how much is there
+	DoPickGrad                        // PickGrad of dy a by the ids More[0]
+	DoAddPick                         // a, with dy b added at the ids More[0]
+)
+
 // stripLen is how many elements of a row the links do at a time, and maxOperands how many operands a chain has at most.
 const (
 	stripLen    = 512
-	maxOperands = 16
+	maxOperands = 32
 )
 
 // Span is a chain's operand: elements as the kernels compute, or the patterns of numbers of 16 bits.
 type Span[F Float] struct {
-	wide []F
-	half []uint16
+	wide  []F
+	half  []uint16
+	ids   []int32
+	lo, n int // of what is split over ranks: where this rank's part begins, and how much is there
 }
 
 // Wide is an operand that is stored as the kernels compute.
@@ -81,6 +94,12 @@ func Wide[F Float](x []F) Span[F] { return Span[F]{wide: x} }
 func Half[H num.Half](x []H) Span[float32] {
 	return Span[float32]{half: unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), len(x))}
 }
+
+// IDs are indices, one a row, into a dim of which the ids lo to lo+n-1 are here.
+func IDs[F Float](ids []int32, lo, n int) Span[F] { return Span[F]{ids: ids, lo: lo, n: n} }
+
+// Limit is a number of elements of each row that are there; what lies behind is padding.
+func Limit[F Float](n int) Span[F] { return Span[F]{n: n} }
 
 // Chain is
 //
@@ -100,151 +119,4 @@ func (k *Kernels[F]) ChainOf(c *Chain, rows, cols int, xs ...Span[F]) {
 	r := newChainRun[F](c, rows, cols)
 	copy(r.x[:], xs)
 	r.call()
-}
-
-// chainRun is a call as a job, whose parts are some strips each.
-type chainRun[F Float] struct {
-	c          *Chain
-	rows, cols int
-	across     int // strips of a row
-	per        int // strips of a part
-	x          [maxOperands]Span[F]
-	do         *elements[F]
-}
-
-var chainRuns = [2]sync.Pool{{New: func() any { return new(chainRun[float32]) }}, {New: func() any { return new(chainRun[float64]) }}}
-
-func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
-	if len(c.Operands) > maxOperands {
-		panic(fmt.Sprintf("cpu: a chain of %d operands; at most %d are possible", len(c.Operands), maxOperands))
-	}
-	var z F
-	r := chainRuns[unsafe.Sizeof(z)/8].Get().(*chainRun[F])
-	r.c, r.rows, r.cols, r.across, r.do = c, rows, cols, (cols+stripLen-1)/stripLen, elementsOf[F]()
-	r.per = max(partElems/min(max(cols, 1), stripLen), (rows*r.across+maxParts-1)/maxParts, 1)
-	return r
-}
-
-func (r *chainRun[F]) call() {
-	run(r, (r.rows*r.across+r.per-1)/r.per)
-	r.x = [maxOperands]Span[F]{}
-	var z F
-	chainRuns[unsafe.Sizeof(z)/8].Put(r)
-}
-
-func (r *chainRun[F]) part(i int) {
-	w := bandsOf[F]()
-	for s := i * r.per; s < min((i+1)*r.per, r.rows*r.across); s++ {
-		row, from := s/r.across, s%r.across*stripLen
-		r.strip(w, row, from, min(stripLen, r.cols-from))
-	}
-	var z F
-	bandPools[unsafe.Sizeof(z)/8].Put(w)
-}
-
-// bands are what a part works in: a strip for each operand that is not read and written where it lies.
-type bands[F Float] struct {
-	own [maxOperands][stripLen]F
-	now [maxOperands][]F // the present strip of each operand; nil: not read yet
-}
-
-var bandPools = [2]sync.Pool{{New: func() any { return new(bands[float32]) }}, {New: func() any { return new(bands[float64]) }}}
-
-func bandsOf[F Float]() *bands[F] {
-	var z F
-	return bandPools[unsafe.Sizeof(z)/8].Get().(*bands[F])
-}
-
-// strip does the links for n elements of a row.
-func (r *chainRun[F]) strip(w *bands[F], row, from, n int) {
-	for i, o := range r.c.Operands {
-		w.now[i] = nil
-		switch at := r.offset(o.At, row, from); {
-		case o.At == Temp:
-			w.now[i] = w.own[i][:n]
-		case o.Elem == 0 && o.At <= PerCol:
-			w.now[i] = r.x[i].wide[at : at+n]
-		}
-	}
-	for i := range r.c.Links {
-		l := &r.c.Links[i]
-		c := F(l.C)
-		do, a := l.Do, r.read(w, l.A, row, from, n)
-		var b []F
-		if do == DoMul && r.single(l.B) {
-			do, c = DoScale, r.value(l.B, row)
-		} else if do >= DoGeluGrad || do >= DoAdd && do <= DoMul {
-			b = r.read(w, l.B, row, from, n)
-		}
-		to := w.now[l.To]
-		if to == nil {
-			to = w.own[l.To][:n]
-			w.now[l.To] = to
-		}
-		r.do[do](to, a, b, c)
-		r.round(to, l, row, from)
-	}
-}
-
-// offset is where a strip of an operand begins.
-func (r *chainRun[F]) offset(at At, row, from int) int {
-	switch at {
-	case Whole:
-		return row*r.cols + from
-	case PerCol:
-		return from
-	case PerRow:
-		return row
-	}
-	return 0
-}
-
-func (r *chainRun[F]) single(i int) bool {
-	at := r.c.Operands[i].At
-	return at == PerRow || at == One
-}
-
-// value is the element of an operand that has one for the whole strip.
-func (r *chainRun[F]) value(i, row int) F {
-	at := r.offset(r.c.Operands[i].At, row, 0)
-	switch r.c.Operands[i].Elem {
-	case num.ElemBF16:
-		return F(num.BF16{Bits: r.x[i].half[at]}.Wide())
-	case num.ElemF16:
-		return F(num.F16{Bits: r.x[i].half[at]}.Wide())
-	}
-	return r.x[i].wide[at]
-}
-
-// read is an operand's strip as the kernels compute.
-func (r *chainRun[F]) read(w *bands[F], i, row, from, n int) []F {
-	if w.now[i] != nil {
-		return w.now[i]
-	}
-	own, o := w.own[i][:n], r.c.Operands[i]
-	w.now[i] = own
-	if r.single(i) {
-		v := r.value(i, row)
-		for j := range own {
-			own[j] = v
-		}
-		return own
-	}
-	at := r.offset(o.At, row, from)
-	num.LoadBits(single(own), r.x[i].half[at:at+n], o.Elem)
-	return own
-}
-
-// single is x, whose type is float32: what is computed beside numbers of 16 bits.
-func single[F Float](x []F) []float32 { return *(*[]float32)(unsafe.Pointer(&x)) }
-
-// round rounds a link's result, and stores it where it is kept in 16 bits.
-func (r *chainRun[F]) round(to []F, l *Link, row, from int) {
-	if l.Round != 0 {
-		num.Round(single(to), l.Round)
-	}
-	if o := r.c.Operands[l.To]; o.Elem != 0 {
-		at := r.offset(o.At, row, from)
-		num.StoreBits(r.x[l.To].half[at:at+len(to)], single(to), o.Elem)
-	}
 }

@@ -84,3 +84,57 @@ func TestChainOnThreads(t *testing.T) {
 		}
 	}
 }
+
+// Links on rows are the kernels' loops, also where vectors run strips otherwise, with what is behind them in the chain.
+func TestChainRows(t *testing.T) { both(t, testChainRows[float32], testChainRows[float64]) }
+
+func testChainRows[F Float](t *testing.T, tol float64) {
+	k := Table[F]()
+	for _, z := range [][2]int{{1, 3}, {5, 17}, {70, 600}, {3, 1500}} {
+		rows, cols := z[0], z[1]
+		x, dy, r := draw[F](1, rows*cols), draw[F](2, rows*cols), draw[F](3, rows*cols)
+		gain, bias := draw[F](4, cols), draw[F](5, cols)
+		operands := []Operand{{At: Whole}, {At: Whole}, {At: Whole}, {At: PerCol}, {At: PerCol}, {At: Whole}, {At: Temp}}
+		for _, c := range []struct {
+			name string
+			link Link
+			want func(y []F)
+		}{
+			{"layer norm", Link{Do: DoLayerNorm, To: 6, A: 0, B: 3, More: []int{4}, C: eps}, func(y []F) { layerNorm(y, x, gain, bias, rows, cols, eps) }},
+			{"layer norm, no bias", Link{Do: DoLayerNorm, To: 6, A: 0, B: 3, C: eps}, func(y []F) { layerNorm(y, x, gain, nil, rows, cols, eps) }},
+			{"rms norm", Link{Do: DoRMSNorm, To: 6, A: 0, B: 3, C: eps, Base: 1}, func(y []F) { rmsNorm(y, x, gain, rows, cols, eps, true) }},
+			{"layer norm dx", Link{Do: DoLayerNormDX, To: 6, A: 1, B: 0, More: []int{3}, C: eps}, func(y []F) { layerNormDX(y, dy, x, gain, rows, cols, eps) }},
+			{"rms norm dx", Link{Do: DoRMSNormDX, To: 6, A: 1, B: 0, More: []int{3}, C: eps, Base: 1}, func(y []F) { rmsNormDX(y, dy, x, gain, rows, cols, eps, true) }},
+		} {
+			y, want := make([]F, rows*cols), make([]F, rows*cols)
+			k.Chain(&Chain{Operands: operands, Links: []Link{c.link, {Do: DoAdd, To: 5, A: 6, B: 2}}}, rows, cols, x, dy, r, gain, bias, y)
+			c.want(want)
+			add(want, r)
+			near(t, name(c.name, z), y, wide(want), tol)
+		}
+	}
+}
+
+// The gradient of a cross-entropy in one chain is its parts' sum, with ids and columns that are not here.
+func TestChainClassifier(t *testing.T) {
+	both(t, testChainClassifier[float32], testChainClassifier[float64])
+}
+
+func testChainClassifier[F Float](t *testing.T, tol float64) {
+	const rows, cols, lo, valid = 9, 700, 3, 690
+	x, dl, dp, l := draw[F](1, rows*cols), draw[F](2, rows), draw[F](3, rows), draw[F](4, rows)
+	l[2] = F(math.Inf(-1))
+	ids, y, want, part := drawIDs(5, rows, valid), make([]F, rows*cols), make([]F, rows*cols), make([]F, rows*cols)
+	logSumExpGrad(want, dl, x, l, rows, cols, valid)
+	pickGrad(part, dp, ids, rows, cols, lo, valid)
+	add(want, part)
+	for _, links := range [][]Link{
+		{{Do: DoExpGrad, To: 4, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAddPick, To: 4, A: 4, B: 3, More: []int{5}}},
+		{{Do: DoExpGrad, To: 7, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAddPick, To: 4, A: 7, B: 3, More: []int{5}}},
+		{{Do: DoPickGrad, To: 7, A: 3, B: 3, More: []int{5}}, {Do: DoExpGrad, To: 8, A: 0, B: 1, More: []int{2, 6}}, {Do: DoAdd, To: 4, A: 7, B: 8}},
+	} {
+		c := &Chain{Operands: []Operand{{At: PerRow}, {At: Whole}, {At: PerRow}, {At: PerRow}, {At: Whole}, {At: PerRow}, {At: One}, {At: Temp}, {At: Temp}}, Links: links}
+		Table[F]().ChainOf(c, rows, cols, Wide(dl), Wide(x), Wide(l), Wide(dp), Wide(y), IDs[F](ids, lo, valid), Limit[F](valid))
+		near(t, "classifier", y, wide(want), tol)
+	}
+}

@@ -60,17 +60,22 @@ func normDX(dx, dy, x, gain []float32, rows, cols int, eps float64, base float32
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
 		k, cols, gain, base := vec.Now(), s.i[0], s.x[3], s.f[1]
 		for ; lo < hi; lo++ {
-			dx, dy, x := s.x[0][lo*cols:][:cols], s.x[1][lo*cols:][:cols], s.x[2][lo*cols:][:cols]
-			mean, rstd := rowMoments(k, x, s.f[0], s.i[1] == 1)
-			plain, along := k.NormSums(dy, x, gain, mean, rstd, base)
-			if s.i[1] == 0 {
-				plain = 0
-			}
-			k.NormGrad(dx, dy, x, gain, mean, rstd, base, plain, along)
+			at := lo * cols
+			normVectorsDX(k, s.x[0][at:at+cols], s.x[1][at:at+cols], s.x[2][at:at+cols], gain, s.f[0], base, s.i[1] == 1)
 		}
 	})
 	s.x, s.i, s.f = [5][]float32{dx, dy, x, gain[:cols]}, [4]int{cols, flag(centred)}, [3]float32{float32(eps), base}
 	s.call()
+}
+
+// normVectorsDX is a row of normDX.
+func normVectorsDX(k *vec.Kernels, dx, dy, x, gain []float32, eps, base float32, centred bool) {
+	mean, rstd := rowMoments(k, x, eps, centred)
+	plain, along := k.NormSums(dy, x, gain, mean, rstd, base)
+	if !centred {
+		plain = 0
+	}
+	k.NormGrad(dx, dy, x, gain, mean, rstd, base, plain, along)
 }
 
 func flag(b bool) int {

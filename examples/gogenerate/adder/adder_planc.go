@@ -2,7 +2,7 @@
 //
 // Job adder (../adder.yaml): model adder.
 // Plan dp 2 · zero 1 · micro_batch 32×1.
-// Program 7e2e51632588b0c250b5d08d912aba744e1cd9fb6b154cb97b619493a61ecc44.
+// Program cefd8b4fbb22dcbecbda86507d0cda577e7102201f0d8a0578b1060810f36caa.
 
 package adder
 
@@ -30,9 +30,10 @@ const (
 var (
 	chain1 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoAdd, To: 2, B: 1},
+			{Do: cpu.DoAdd, To: 3, B: 1},
+			{Do: cpu.DoRMSNorm, To: 4, A: 3, B: 2, C: 1e-06},
 		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.PerCol}, {At: cpu.Whole}, {At: cpu.Whole}},
 	}
 	chain2 = cpu.Chain{
 		Links: []cpu.Link{
@@ -43,38 +44,58 @@ var (
 	}
 	chain3 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoMul, To: 2, B: 1},
+			{Do: cpu.DoAdd, To: 2, B: 1},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
 	}
 	chain4 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoMul, To: 2, B: 1},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
+	}
+	chain5 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoMul, To: 4, B: 1},
 			{Do: cpu.DoSiluGrad, To: 3, A: 4, B: 2},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain5 = cpu.Chain{
+	chain6 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoRMSNormDX, To: 5, B: 1, More: []int{2}, C: 1e-06},
+			{Do: cpu.DoAdd, To: 4, A: 3, B: 5},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.PerCol}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+	chain7 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoAdd, To: 4, B: 1},
 			{Do: cpu.DoAdd, To: 3, A: 4, B: 2},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain6 = cpu.Chain{
+	chain8 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoSub, To: 4, B: 1},
 			{Do: cpu.DoMul, To: 3, A: 4, B: 2},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain7 = cpu.Chain{
+	chain9 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoCopy, To: 4},
 			{Do: cpu.DoMul, To: 2, A: 4, B: 1},
 			{Do: cpu.DoScale, To: 3, A: 2, C: -1.0},
 		},
 		Operands: []cpu.Operand{{At: cpu.One}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+	chain10 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoExpGrad, To: 4, A: 1, B: 2, More: []int{3, 6}},
+			{Do: cpu.DoAddPick, To: 4, A: 4, More: []int{5}},
+		},
+		Operands: []cpu.Operand{{At: cpu.PerRow}, {At: cpu.PerRow}, {At: cpu.Whole}, {At: cpu.PerRow}, {At: cpu.Whole}, {At: cpu.PerRow}, {At: cpu.One}},
 	}
 )
 
@@ -132,7 +153,7 @@ var program = rt.Program{
 	Dropout: false,
 	Elem:    rt.F32,
 	Groups:  []rt.Group{{Axes: []string{"dp"}}},
-	Hash:    "7e2e51632588b0c250b5d08d912aba744e1cd9fb6b154cb97b619493a61ecc44",
+	Hash:    "cefd8b4fbb22dcbecbda86507d0cda577e7102201f0d8a0578b1060810f36caa",
 	Loss:    groupDp,
 	Mesh: []rt.Axis{{
 		Name: "dp",
@@ -682,12 +703,12 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	// o = matmul attn, attn.o : f32[batch=64@dp,seq=8,hidden=32] !attention
 	o := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(o, attn, attnO, 256, 32, 32, false, false, false)
-	// h = add x, o : f32[batch=64@dp,seq=8,hidden=32] !norm
+	// h, ln2 = fused x, o, ln2.gain : f32[batch=64@dp,seq=8,hidden=32], f32[batch=64@dp,seq=8,hidden=32] !norm
 	h := rt.View[float](r, b.Slot+167936, 8192)
-	kern.Chain(&chain1, 1, 8192, x, o, h)
-	// ln2 = rms_norm h, ln2.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm
 	ln2 := rt.View[float](r, b.Slot+200704, 8192)
-	kern.RMSNorm(ln2, h, ln2Gain, 256, 32, 1e-06, false)
+	// h = add x, o : f32[batch=64@dp,seq=8,hidden=32] !norm
+	// ln2 = rms_norm h, ln2.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm
+	kern.Chain(&chain1, 256, 32, x, o, ln2Gain, h, ln2)
 	// gate = matmul ln2, mlp.gate : f32[batch=64@dp,seq=8,ffn=64] !mlp
 	gate := rt.View[float](r, b.Slot+233472, 16384)
 	kern.MatMul(gate, ln2, mlpGate, 256, 64, 32, false, false, false)
@@ -705,7 +726,7 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(down, gated, mlpDown, 256, 32, 64, false, false, false)
 	// y = add h, down : f32[batch=64@dp,seq=8,hidden=32] !norm
 	y := rt.View[float](r, b.Out, 8192)
-	kern.Chain(&chain1, 1, 8192, h, down, y)
+	kern.Chain(&chain3, 1, 8192, h, down, y)
 }
 
 // blockBackward is block.backward, of which the model has 1.
@@ -741,7 +762,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dDown_2, gated, dY, 64, 32, 256, true, false, true)
 	// d.gated_2 = mul d.down, act : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
 	dGated_2 := rt.View[float](r, b.Work+65536, 16384)
-	kern.Chain(&chain3, 1, 16384, dDown, act, dGated_2)
+	kern.Chain(&chain4, 1, 16384, dDown, act, dGated_2)
 	// d.up = matmul d.gated_2, mlp.up : f32[batch=64@dp,seq=8,hidden=32] !mlp <- up
 	dUp := rt.View[float](r, b.Work+131072, 8192)
 	kern.MatMul(dUp, dGated_2, mlpUp, 256, 32, 64, false, true, false)
@@ -752,7 +773,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dAct := rt.View[float](r, b.Work+65536, 16384)
 	// d.gated = mul d.down, up : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
 	// d.act = silu_grad d.gated, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
-	kern.Chain(&chain4, 1, 16384, dDown, up, gate, dAct)
+	kern.Chain(&chain5, 1, 16384, dDown, up, gate, dAct)
 	// d.gate = matmul d.act, mlp.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- gate
 	dGate := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(dGate, dAct, mlpGate, 256, 32, 64, false, true, false)
@@ -761,18 +782,17 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dGate_2, ln2, dAct, 32, 64, 256, true, false, true)
 	// d.ln2 = add d.up, d.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- ln2
 	dLn2 := rt.View[float](r, b.Work+32768, 8192)
-	kern.Chain(&chain1, 1, 8192, dUp, dGate, dLn2)
+	kern.Chain(&chain3, 1, 8192, dUp, dGate, dLn2)
 	// d.ln2_2 = rms_norm_dgain d.ln2, h {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln2
 	dLn2_2 := rt.View[float](r, b.Grads[0]+24576, 32)
 	kern.RMSNormDGain(dLn2_2, dLn2, h, 256, 32, 1e-06, true)
+	// d.h = fused d.ln2, h, ln2.gain, d.y : f32[batch=64@dp,seq=8,hidden=32] !norm <- h
+	dH := rt.View[float](r, b.Work, 8192)
 	// d.ln2_3 = rms_norm_dx d.ln2, h, ln2.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln2
-	dLn2_3 := rt.View[float](r, b.Work, 8192)
-	kern.RMSNormDX(dLn2_3, dLn2, h, ln2Gain, 256, 32, 1e-06, false)
 	// d.h = add d.y, d.ln2_3 : f32[batch=64@dp,seq=8,hidden=32] !norm <- h
-	dH := rt.View[float](r, b.Work+32768, 8192)
-	kern.Chain(&chain1, 1, 8192, dY, dLn2_3, dH)
+	kern.Chain(&chain6, 256, 32, dLn2, h, ln2Gain, dY, dH)
 	// d.o = matmul d.h, attn.o : f32[batch=64@dp,seq=8,head=4,v_dim=8] !attention <- o
-	dO := rt.View[float](r, b.Work, 8192)
+	dO := rt.View[float](r, b.Work+32768, 8192)
 	kern.MatMul(dO, dH, attnO, 256, 32, 32, false, true, false)
 	// d.o_2 = matmul attn, d.h : f32[head=4,v_dim=8,hidden=32] sum@dp !attention <- o
 	dO_2 := rt.View[float](r, b.Grads[0]+24704, 1024)
@@ -800,7 +820,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	})
 	// d.values = rename d.attn_3 {dim=k_seq to=seq} : f32[batch=64@dp,seq=8,head=4,v_dim=8] !attention <- values
 	// d.v = matmul d.values, attn.v : f32[batch=64@dp,seq=8,hidden=32] !attention <- v
-	dV := rt.View[float](r, b.Work, 8192)
+	dV := rt.View[float](r, b.Work+32768, 8192)
 	kern.MatMul(dV, dAttn_3, attnV, 256, 32, 32, false, true, false)
 	// d.v_2 = matmul ln1, d.values : f32[hidden=32,head=4,v_dim=8] sum@dp !attention <- v
 	dV_2 := rt.View[float](r, b.Grads[0]+28800, 1024)
@@ -828,16 +848,15 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dLn1_2 := rt.View[float](r, b.Work+131072, 8192)
 	// d.ln1 = add d.v, d.k : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
 	// d.ln1_2 = add d.ln1, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
-	kern.Chain(&chain5, 1, 8192, dV, dK, dQ, dLn1_2)
+	kern.Chain(&chain7, 1, 8192, dV, dK, dQ, dLn1_2)
 	// d.ln1_3 = rms_norm_dgain d.ln1_2, x {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln1
 	dLn1_3 := rt.View[float](r, b.Grads[0]+41088, 32)
 	kern.RMSNormDGain(dLn1_3, dLn1_2, x, 256, 32, 1e-06, true)
-	// d.ln1_4 = rms_norm_dx d.ln1_2, x, ln1.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln1
-	dLn1_4 := rt.View[float](r, b.Work, 8192)
-	kern.RMSNormDX(dLn1_4, dLn1_2, x, ln1Gain, 256, 32, 1e-06, false)
-	// d.x = add d.h, d.ln1_4 : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
+	// d.x = fused d.ln1_2, x, ln1.gain, d.h : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
 	dX := rt.View[float](r, b.DX, 8192)
-	kern.Chain(&chain1, 1, 8192, dH, dLn1_4, dX)
+	// d.ln1_4 = rms_norm_dx d.ln1_2, x, ln1.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln1
+	// d.x = add d.h, d.ln1_4 : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
+	kern.Chain(&chain6, 256, 32, dLn1_2, x, ln1Gain, dH, dX)
 }
 
 // headForward is head.forward, of which the model has 1.
@@ -863,7 +882,7 @@ func headForward(r *rt.Rank, b *rt.Block) {
 	counted := rt.View[float](r, b.Work+1024, 256)
 	// ce = sub lse, label : f32[batch=64@dp,seq=8] !vocab
 	// counted = mul ce, mask : f32[batch=64@dp,seq=8] !vocab
-	kern.Chain(&chain6, 1, 256, lse, label, mask, counted)
+	kern.Chain(&chain8, 1, 256, lse, label, mask, counted)
 	// loss = reduce_sum counted : f32[] sum@dp !vocab
 	loss := rt.View[float](r, b.Work, 1)
 	kern.SumCols(loss, counted, 1, 256, false)
@@ -890,18 +909,15 @@ func headBackward(r *rt.Rank, b *rt.Block) {
 	// d.loss_2 = broadcast d.loss : f32[batch=64@dp,seq=8] !vocab <- loss
 	// d.counted = mul d.loss_2, mask : f32[batch=64@dp,seq=8] !vocab <- counted
 	// d.ce = scale d.counted {scale=-1} : f32[batch=64@dp,seq=8] !vocab <- ce
-	kern.Chain(&chain7, 1, 256, dLoss, mask, dCounted, dCe)
+	kern.Chain(&chain9, 1, 256, dLoss, mask, dCounted, dCe)
+	// d.logits = fused d.ce, labels, d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
+	dLogits := rt.View[float](r, b.Work+2112, 3072)
 	// d.label = pick_grad d.ce, labels : f32[batch=64@dp,seq=8,vocab=12] !vocab <- label
-	dLabel := rt.View[float](r, b.Work+2112, 3072)
-	kern.PickGrad(dLabel, dCe, labels, 256, 12, 0, 12)
 	// d.lse = logsumexp_grad d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- lse
-	dLse := rt.View[float](r, b.Work+14400, 3072)
-	kern.LogSumExpGrad(dLse, dCounted, logits, lse, 256, 12, 12)
 	// d.logits = add d.label, d.lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
-	dLogits := rt.View[float](r, b.Work+26688, 3072)
-	kern.Chain(&chain1, 1, 3072, dLabel, dLse, dLogits)
+	kern.ChainOf(&chain10, 256, 12, cpu.Wide(dCe), cpu.Wide(dCounted), cpu.Wide(logits), cpu.Wide(lse), cpu.Wide(dLogits), cpu.IDs[float](labels, 0, 12), cpu.Limit[float](12))
 	// d.logits_2 = matmul d.logits, lm_head : f32[batch=64@dp,seq=8,hidden=32] !vocab <- logits
-	dLogits_2 := rt.View[float](r, b.Work+38976, 8192)
+	dLogits_2 := rt.View[float](r, b.Work+14400, 8192)
 	kern.MatMul(dLogits_2, dLogits, lmHead, 256, 32, 12, false, false, false)
 	// d.logits_3 = matmul ln, d.logits : f32[vocab=12,hidden=32] sum@dp !vocab <- logits
 	dLogits_3 := rt.View[float](r, b.Grads[0], 384)

@@ -70,7 +70,7 @@ const (
 	// NotYet is reported for what the formats describe and planc does not do yet.
 	//
 	// Example:
-	//	train: {engine: megatron}
+	//	train: {on_nonfinite: rollback}
 	NotYet ir.Code = "NotYet"
 
 	// BadSet is reported for a --set argument that is not KEY=VALUE with a scalar or a list.

@@ -1,0 +1,320 @@
+package costmodel
+
+import "github.com/planc-dev/planc/ir"
+
+// Transformer is a decoder's shape, as other people's runtimes run it: the figures that their kernels depend on. Widths
+// are of the whole model, elements.
+type Transformer struct {
+	Seq, Hidden, Heads, KVHeads, HeadDim, FFN, Vocab int
+	Gated                                            bool // the MLP's activation gates
+	Rotary                                           bool
+	Bias                                             bool // projections have biases
+	Dropout                                          bool
+	Tied                                             bool
+	KeysSeen                                         float64 // mean keys that a query sees under its mask
+}
+
+// Split is how a rank shares a layer: degrees, sequences of a micro-batch, bytes of an element.
+type Split struct {
+	TP, Micro int
+	SP        bool
+	Size      int
+	Narrow    bool // matmuls are in 8 bits: operands are cast before each
+}
+
+// Function is what one rank does in a function of a layer: kernels, and collectives over tp in their order.
+type Function struct {
+	Ops   []Op
+	Comms []Exchange
+}
+
+// Exchange is a collective over tp, by the bytes of the whole buffer.
+type Exchange struct {
+	Op    ir.Op
+	Bytes float64
+}
+
+// Layer is a layer's functions, the bytes that it saves beside its input for backward, and the bytes of temporaries at
+// its peak.
+type Layer struct {
+	Forward, Backward, Weights Function // Weights: the gradients of parameters, which Backward does not hold
+	Saved                      float64
+	Work                       float64
+}
+
+// add appends ops.
+func (f *Function) add(ops ...Op) { f.Ops = append(f.Ops, ops...) }
+
+// builder makes the layers of one engine, shape and split.
+type builder struct {
+	e *Engine
+	s *Transformer
+	p Split
+
+	tokens, near float64 // tokens of a micro-batch, and those of a rank in regions that sp splits
+	tp, size     float64
+	flash        bool
+}
+
+// Layers are the embedding, a block and the head of a transformer under an engine; again says what blocks recompute:
+// none, selective or full, and whole blocks recomputed leave their input alone.
+func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
+	b := &builder{e: e, s: s, p: p, tokens: float64(p.Micro * s.Seq), tp: float64(p.TP), size: float64(p.Size), flash: !e.Unfused}
+	if b.near = b.tokens; p.SP {
+		b.near /= b.tp
+	}
+	return b.embed(), b.block(again), b.head()
+}
+
+// product is a matmul of m tokens, n columns, depth k, with its two gradients.
+func (b *builder) product(l *Layer, m, n, k float64) {
+	one := func(x, y, z float64) Op {
+		return Op{Kind: Matrix, Flops: 2 * x * y * z, Bytes: b.size * (x*z + z*y + x*y), Shape: GEMM{x, y, z, 1}, Kernel: 1}
+	}
+	if b.p.Narrow { // a copy and its transpose; weights are cast once a step
+		b.stream(&l.Forward, m, 2*k, 1)
+		b.stream(&l.Backward, m, 2*n, 1)
+	}
+	l.Forward.add(one(m, n, k))
+	l.Backward.add(one(m, k, n))
+	w := one(k, n, m)
+	w.Bytes += 8 * n * k // accumulated in f32: read and written
+	l.Weights.add(w)
+}
+
+// stream is element-wise work: elements read and written of some tokens, in so many kernels.
+func (b *builder) stream(f *Function, tokens, elements float64, kernels float64) {
+	if n := tokens * elements * b.e.Elementwise; n > 0 {
+		f.add(Op{Kind: Vector, Flops: 4 * n, Bytes: b.size * n, Kernel: kernels})
+	}
+}
+
+// edge is the collective at the border of a tensor parallel region: into it forward, out of it backward, or the other
+// way round. Without sp one of the two is nothing.
+func (b *builder) edge(l *Layer, into bool) {
+	if b.p.TP == 1 {
+		return
+	}
+	bytes := b.tokens * float64(b.s.Hidden) * b.size
+	in, out := &l.Forward, &l.Backward
+	if !into {
+		in, out = out, in
+	}
+	if !b.p.SP {
+		out.Comms = append(out.Comms, Exchange{ir.OpAllReduce, bytes})
+		return
+	}
+	in.Comms = append(in.Comms, Exchange{ir.OpAllGather, bytes})
+	out.Comms = append(out.Comms, Exchange{ir.OpReduceScatter, bytes})
+	if into { // the gathered input is gathered again for the gradient of the weights
+		out.Comms = append(out.Comms, Exchange{ir.OpAllGather, bytes})
+	}
+}
+
+// block is one layer.
+func (b *builder) block(again string) Layer {
+	l := Layer{}
+	core := b.attention(&l)
+	b.mlp(&l)
+	b.norms(&l)
+	switch again {
+	case "selective": // scores are made again
+		if b.e.Outputs {
+			b.outputs(&l, &core)
+			break
+		}
+		l.Saved = b.kept()
+		l.Work += core.saved
+		l.Backward.Ops = append(l.Backward.Ops, core.forward.Ops...)
+	case "full":
+		l.Work += b.kept() + core.saved
+		l.Backward.Ops = append(l.Backward.Ops, l.Forward.Ops...)
+		l.Backward.Comms = append(l.Backward.Comms, l.Forward.Comms...)
+	default:
+		l.Saved = b.kept() + core.saved
+	}
+	return l
+}
+
+// outputs recomputes all but attention and every other matmul.
+func (b *builder) outputs(l *Layer, c *core) {
+	at := 0
+	for _, o := range l.Forward.Ops {
+		switch {
+		case o.Kind == Vector:
+			l.Backward.add(o)
+		case o.Kind == Matrix:
+			if at++; at%2 == 0 {
+				l.Backward.add(o)
+			}
+		}
+	}
+	l.Saved = 0.5*b.kept() + c.saved
+	l.Work += 0.5 * b.kept()
+}
+
+// core is what selective recomputation makes again.
+type core struct {
+	forward Function
+	saved   float64 // bytes of scores
+}
+
+// attention adds projections and scores.
+func (b *builder) attention(l *Layer) core {
+	s := b.s
+	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
+	kv := float64(max(s.KVHeads, b.p.TP)*s.HeadDim) / b.tp
+	b.edge(l, true)
+	b.product(l, b.tokens, q+2*kv, h)
+	c := b.scores(l, q, kv)
+	b.product(l, b.tokens, h, q)
+	b.edge(l, false)
+	if s.Rotary {
+		b.stream(&l.Forward, b.tokens, 2*(q+kv), 2)
+		b.stream(&l.Backward, b.tokens, 2*(q+kv), 2)
+	}
+	if s.Bias { // added to queries, keys and values; its gradient is a sum
+		b.stream(&l.Weights, b.tokens, q+2*kv, 1)
+	}
+	return c
+}
+
+// scores are attention itself: fused, or through memory.
+func (b *builder) scores(l *Layer, q, kv float64) core {
+	s := b.s
+	heads, n := float64(s.Heads)/b.tp*float64(b.p.Micro), float64(s.Seq)
+	d := float64(s.HeadDim)
+	if b.flash {
+		flops := 4 * heads * n * s.KeysSeen * d
+		f := Op{Kind: Attention, Flops: flops, Bytes: b.size * b.tokens * (2*q + 2*kv), Shape: GEMM{K: d}, Kernel: 1}
+		g := Op{Kind: AttentionGrad, Flops: 2.5 * flops, Bytes: b.size * b.tokens * (4*q + 4*kv), Shape: GEMM{K: d}, Kernel: 3}
+		l.Forward.add(f)
+		l.Backward.add(g)
+		return core{forward: Function{Ops: []Op{f}}}
+	}
+	pairs := heads * n * n
+	one := func(x, y, z float64) Op {
+		return Op{Kind: Matrix, Flops: 2 * heads * x * y * z, Bytes: b.size * heads * (x*z + z*y + x*y), Shape: GEMM{x, y, z, heads}, Kernel: 1}
+	}
+	touch := func(f *Function, elements, kernels float64) {
+		f.add(Op{Kind: Vector, Flops: 8 * pairs, Bytes: b.size * pairs * elements, Kernel: kernels})
+	}
+	c := core{saved: b.size * pairs}
+	c.forward.add(one(n, n, d))
+	touch(&c.forward, 2, 1) // mask and softmax
+	if s.Dropout {
+		touch(&c.forward, 2.5, 1)
+		c.saved = 2.5 * b.size * pairs
+	}
+	c.forward.add(one(n, d, n))
+	l.Forward.Ops = append(l.Forward.Ops, c.forward.Ops...)
+	l.Backward.add(one(n, n, d), one(n, d, n), one(n, d, n), one(n, d, n))
+	touch(&l.Backward, 3, 1)
+	if s.Dropout {
+		touch(&l.Backward, 2.5, 1)
+	}
+	return c
+}
+
+// mlp adds the MLP.
+func (b *builder) mlp(l *Layer) {
+	f, h := float64(b.s.FFN)/b.tp, float64(b.s.Hidden)
+	b.edge(l, true)
+	wide := f
+	if b.s.Gated {
+		wide = 2 * f
+	}
+	b.product(l, b.tokens, wide, h)
+	b.stream(&l.Forward, b.tokens, wide+f, 1)
+	b.stream(&l.Backward, b.tokens, 2*wide+f, 1)
+	if b.s.Bias {
+		b.stream(&l.Weights, b.tokens, f, 1)
+	}
+	b.product(l, b.tokens, h, f)
+	b.edge(l, false)
+}
+
+// norms adds norms, residual sums and dropout, in the regions that sp splits.
+func (b *builder) norms(l *Layer) {
+	h := float64(b.s.Hidden)
+	forward, backward := 2*2.0+2*3.0, 2*3.0+2*2.0
+	if b.s.Dropout {
+		forward, backward = forward+2*0.5, backward+2*2.5
+	}
+	b.stream(&l.Forward, b.near, forward*h, 4)
+	b.stream(&l.Backward, b.near, backward*h, 6)
+	if b.s.Bias {
+		b.stream(&l.Weights, b.near, 2*h, 2)
+	}
+}
+
+// kept is what a block saves beside its input and scores, in bytes: Korthikanti et al. 2022, equations 1-4, with the
+// MLP's width and K/V heads as the model has them.
+func (b *builder) kept() float64 {
+	s := b.s
+	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
+	kv, f := float64(max(s.KVHeads, b.p.TP)*s.HeadDim)/b.tp, float64(s.FFN)/b.tp
+	near := 3 * h // of four inputs of norms and projections the block's own is counted as its input
+	far := q + 2*kv + q + 2*f
+	if s.Gated {
+		far += f
+	}
+	if b.p.Narrow { // inputs of matmuls are kept as they were cast
+		near, far = near-h, far-(q+f)/2
+	}
+	bytes := b.size * (b.near*near + b.tokens*far)
+	if s.Dropout {
+		bytes += b.near * 2 * h // masks
+	}
+	if b.flash {
+		bytes += 4 * b.tokens * float64(s.Heads) / b.tp // log-sum-exp
+	}
+	return bytes
+}
+
+// embed is the lookup.
+func (b *builder) embed() Layer {
+	l := Layer{}
+	h := float64(b.s.Hidden)
+	b.stream(&l.Forward, b.tokens, 3*h, 3)
+	b.stream(&l.Weights, b.tokens, 5*h, 2)
+	if b.p.TP > 1 {
+		op := ir.OpAllReduce
+		if b.p.SP {
+			op = ir.OpReduceScatter
+			l.Backward.Comms = append(l.Backward.Comms, Exchange{ir.OpAllGather, b.tokens * h * b.size})
+		}
+		l.Forward.Comms = append(l.Forward.Comms, Exchange{op, b.tokens * h * b.size})
+	}
+	if b.s.Dropout {
+		l.Saved = b.near * h
+	}
+	return l
+}
+
+// head is the last norm, the logits and the loss over them.
+func (b *builder) head() Layer {
+	l := Layer{}
+	h, v := float64(b.s.Hidden), float64(b.s.Vocab)/b.tp
+	b.stream(&l.Forward, b.near, 2*h, 1)
+	b.stream(&l.Backward, b.near, 3*h, 2)
+	b.edge(&l, true)
+	b.product(&l, b.tokens, v, h)
+	wide := 4 / b.size // elements of an f32
+	forward, backward := 2.0, 2.0
+	bytes := b.size
+	if b.e.FloatLogits {
+		forward, backward = (1+wide)+2*wide+2*wide, 2*wide+(1+wide)
+		bytes += 4
+		l.Work = bytes * b.tokens * v
+	}
+	b.stream(&l.Forward, b.tokens, forward*v, 4)
+	b.stream(&l.Backward, b.tokens, backward*v, 3)
+	l.Saved = b.size*b.near*h + bytes*b.tokens*v
+	if b.p.TP > 1 {
+		for range 3 { // maximum, sum, the label's logit
+			l.Forward.Comms = append(l.Forward.Comms, Exchange{ir.OpAllReduce, 4 * b.tokens})
+		}
+	}
+	return l
+}

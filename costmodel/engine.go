@@ -1,0 +1,156 @@
+package costmodel
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// Engine is a runtime as the model sees it: what truly differs between runtimes on the same hardware. Every
+// constant is one for all models, plans and GPUs. Those marked "fitted" come out of the fit over published runs that
+// docs/validation.md reports, of groups of rows that are no part of the held-out sources; the others are what the
+// engine's source or paper says.
+type Engine struct {
+	Name string
+	Doc  string
+
+	// Kernels.
+	Own         bool    // ops are those of planc's programs; else those of block.go's transformer
+	Matrix      float64 // of the rate that the GPU sustains: what a layer's matmuls reach
+	Vendor      bool    // fused attention is the GPU vendor's; else FlashAttention-2
+	Attention   float64 // of its published rate
+	Memory      float64 // of the memory rate of streaming kernels
+	Elementwise float64 // traffic of element-wise ops, over that of well fused kernels
+	FloatLogits bool    // logits are widened and the loss computed op by op
+	Unfused     bool    // attention scores go through memory
+	Outputs     bool    // selective recomputation keeps every other matmul's output and makes the rest again; else scores alone
+	Launch      Seconds // a kernel's start and drain, on the device
+	Host        Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
+	Pass        Seconds // the host's for a micro-batch: schedule, data, loss
+	Step        Seconds // a step's own time: learning rate, logging, loss scale
+
+	// Communication.
+	Overlap   [2]bool // data-parallel traffic runs beside compute: with ZeRO 0, and above
+	Ahead     bool    // parameters are gathered beside the next step's first forward pass
+	HiddenTP  float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
+	Blocking  bool    // sends to other stages are waited for
+	Scattered bool    // and are split over tensor parallel ranks
+	Interfere float64 // by how much passes are slower while data-parallel traffic runs beside them
+
+	// Memory. Fitted to what tools showed of whole devices, where the row does not say otherwise.
+	Context    Bytes        // context and libraries of a rank
+	Group      Bytes        // buffers of a communicator: one of each axis that has several ranks
+	Slack      float64      // allocator: what is reserved and not in use, a part of activations and temporaries
+	ShardGrads float64      // f32 gradients of a rank's shard at the update, a part of the optimizer's bytes
+	SumsWide   bool         // gradients of bf16 are summed in f32 beside the 16-bit ones
+	Bytes16    ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
+}
+
+// PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
+// comparable engine, Megatron's, and nothing was measured on planc's own kernels.
+var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.795, Memory: 1, Elementwise: 1,
+	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}}
+
+// Engines are those that can be priced, planc's first. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
+// fitted (tools/validate, 2026-11-22).
+var Engines = []*Engine{
+	PlancEngine,
+	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
+		Matrix: 1, Vendor: true, Attention: 0.795, Memory: 1, Elementwise: 1.25, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.6e-3, Step: 5e-3,
+		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.11,
+		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
+	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
+		Matrix: 0.832, Attention: 1.04, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
+		Blocking: true, Interfere: 0.1,
+		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
+	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
+		Matrix: 0.98, Attention: 0.71, Memory: 1, Elementwise: 2, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 2e-3, Step: 11e-3,
+		Overlap: [2]bool{true, true}, Interfere: 0.16,
+		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F16)},
+}
+
+// mixed is 16-bit weights with f32 master copy and moments; F16 stands for the compute type. On the network gradients have
+// 16 bits: Megatron's fp16 runs reduce what backward made, and its recipes for bf16 set grad-reduce-in-bf16.
+func mixed(grads ir.Elem) ir.Precision {
+	return ir.Precision{Grads: grads, Reduce: ir.F16, Master: ir.F32, Moments: ir.F32}
+}
+
+// EngineOf is an engine by its name, nil if there is none.
+func EngineOf(name string) *Engine {
+	for _, e := range Engines {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says.
+func (e *Engine) State(p ir.Precision) ir.Precision {
+	if e.Own || !p.Params.Narrow() {
+		return p
+	}
+	q := e.Bytes16
+	q.Compute, q.Params = p.Compute, p.Params
+	if q.Grads.Narrow() {
+		q.Grads = p.Params
+	}
+	if q.Reduce.Narrow() {
+		q.Reduce = p.Params
+	}
+	return q
+}
+
+// ExposedTP is the part of tensor parallel collectives that compute waits for. They run beside matmuls, in chunks, on GPUs
+// of sm_90 and later alone.
+func (e *Engine) ExposedTP(c *Cluster) float64 {
+	if c.IsCPU() || c.GPU.Arch < "sm_90" && !strings.HasPrefix(c.GPU.Arch, "sm_1") {
+		return 1
+	}
+	return 1 - e.HiddenTP
+}
+
+// Holds is what a rank needs under the engine, of what its plan's arena would need.
+func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
+	if e.Own {
+		return m
+	}
+	if e.SumsWide && p.Precision.Grads == ir.BF16 {
+		m.Grads += 2 * m.Grads // four bytes beside two
+	}
+	m.Optimizer += int64(e.ShardGrads * float64(m.Optimizer))
+	groups := 0
+	for _, n := range []int{p.DP, p.TP, p.PP} {
+		groups += min(1, n-1)
+	}
+	m.Overhead = int64(e.Context) + int64(groups)*int64(e.Group) + int64(e.Slack*float64(m.Activations+m.Workspace+m.Comm))
+	m.Total = 0
+	for _, part := range MemoryParts {
+		m.Total += m.Part(part)
+	}
+	return m
+}
+
+// InFlight is how many passes of a stage's chunks keep activations at a time, at most, of so many that planc's own buffers
+// would hold: other runtimes free what they have used, so that chunks of a stage share.
+func (e *Engine) InFlight(plan *ir.Plan, stage int, buffers []int) []int {
+	if e.Own || plan.VPP == 1 || plan.Schedule != "interleaved" {
+		return buffers
+	}
+	peak := min(2*(plan.PP-stage-1)+(plan.VPP-1)*plan.PP+1, plan.MicroBatches*plan.VPP)
+	out, sum := slices.Clone(buffers), 0
+	for _, n := range out {
+		sum += n
+	}
+	for ; sum > peak; sum-- {
+		most := len(out) - 1
+		for i := range out {
+			if out[i] > out[most] {
+				most = i
+			}
+		}
+		out[most]--
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package costmodel
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Like says which measured runs are like a prediction. An empty field stands for any.
+type Like struct {
+	Engine, Generation string
+	Pipelined, Nodes   string // "yes" or "no"; "one" or "several"
+}
+
+// ErrorBar is what predictions of like runs were off by: nine in ten by no more than Error, a fraction.
+type ErrorBar struct {
+	Like
+	Rows  int
+	Error float64
+}
+
+// Errors where no like run was measured, assumed.
+const (
+	gpuError = 0.30
+	cpuError = 0.50
+)
+
+// LikeOf are the likes of a run, the most alike first.
+func LikeOf(engine string, c *Cluster, pp int) []Like {
+	g := generationOf(c.GPU.Arch)
+	if g == nil {
+		return nil
+	}
+	l := Like{engine, g.Arch, "no", "one"}
+	if pp > 1 {
+		l.Pipelined = "yes"
+	}
+	if c.Nodes > 1 {
+		l.Nodes = "several"
+	}
+	return []Like{l, {engine, g.Arch, "", ""}, {engine, "", "", ""}, {}}
+}
+
+// BarOf is the error bar of a prediction with so many pipeline stages: that of the most alike rows. Rows of 0 is an
+// assumption. Of planc's own engine on GPUs no run was measured: it has the bar of Megatron's, whose constants it has.
+func BarOf(e *Engine, c *Cluster, pp int) ErrorBar {
+	if c.IsCPU() {
+		return ErrorBar{Error: cpuError}
+	}
+	name := e.Name
+	if e.Own {
+		name = ownLike
+	}
+	for _, like := range LikeOf(name, c, pp) {
+		for _, b := range errorBars {
+			if b.Like == like {
+				return b
+			}
+		}
+	}
+	return ErrorBar{Error: gpuError}
+}
+
+// ownLike is the engine whose runs stand for planc's own on GPUs.
+const ownLike = "megatron"
+
+// String says which rows the bar is from: "megatron, sm_80, pipelined, several nodes".
+func (b ErrorBar) String() string {
+	if b.Rows == 0 {
+		return "assumed; no measured run is like this one yet"
+	}
+	words := []string{"any engine"}
+	if b.Engine != "" {
+		words[0] = b.Engine
+	}
+	for _, w := range []string{b.Generation, map[string]string{"yes": "pipelined", "no": "no pipeline"}[b.Pipelined],
+		map[string]string{"one": "one node", "several": "several nodes"}[b.Nodes]} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	return fmt.Sprintf("%s: nine in ten of these published runs are within it", strings.Join(words, ", "))
+}

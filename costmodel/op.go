@@ -1,0 +1,102 @@
+package costmodel
+
+import "github.com/planc-dev/planc/ir"
+
+// Op is the work of one kernel on one rank, or of several alike.
+type Op struct {
+	Kind   Kind
+	Flops  float64
+	Bytes  float64 // of memory traffic
+	Shape  GEMM    // of a Matrix op
+	Kernel float64 // launches; 1 unless it is several in a row
+}
+
+// Grown is the op at more times a step along its slope: flops, bytes and shape are lines over the micro-batch.
+func (o *Op) Grown(slope *Op, more float64) Op {
+	g := *o
+	g.Flops += float64(more * slope.Flops)
+	g.Bytes += float64(more * slope.Bytes)
+	g.Shape.M += float64(more * slope.Shape.M)
+	g.Shape.N += float64(more * slope.Shape.N)
+	g.Shape.K += float64(more * slope.Shape.K)
+	g.Shape.Batch += float64(more * slope.Shape.Batch)
+	return g
+}
+
+// Slope is how much larger two is than o.
+func (o *Op) Slope(two *Op) Op { return two.Grown(o, -1) }
+
+// Time is how long the op takes, its launches included.
+func (d *Device) Time(o *Op) Seconds {
+	work := Bytes(o.Bytes).Over(d.bandwidth)
+	switch {
+	case o.Kind == Matrix && o.Shape.M > 0:
+		work = max(work, d.matrixTime(o))
+	case o.Kind >= Attention && o.Shape.K > 0 && d.processors > 0:
+		work = max(work, Seconds(o.Flops*narrowHeads(o.Shape.K)/float64(d.rate[o.Kind])))
+	default:
+		work = max(work, Seconds(o.Flops/float64(d.rate[o.Kind])))
+	}
+	return work + Seconds(float64(max(1, o.Kernel)*float64(d.launch)))
+}
+
+// narrowHeads is how much slower fused attention is with narrow heads, whose softmax weighs more beside their products
+// (Dao 2023, figures for heads of 64 against 128).
+func narrowHeads(d float64) float64 {
+	if d >= 128 {
+		return 1
+	}
+	return 1 + 0.25*(128-d)/64
+}
+
+// HostTime is how long the host takes to issue the op's kernels, or a collective.
+func (d *Device) HostTime(kernels float64) Seconds {
+	return Seconds(float64(float64(d.host) * kernels))
+}
+
+// OpOf is a node's work on one rank of the mesh.
+func OpOf(n *ir.Node, m ir.Mesh) Op {
+	o := Op{Kind: KindOf(n.Op), Flops: n.Flops(m), Bytes: float64(OpBytes(n, m)), Shape: shapeOf(n, m), Kernel: 1}
+	for _, b := range n.Body { // of a fused group what is hardest
+		if k := KindOf(b.Op); k > o.Kind {
+			o.Kind, o.Shape = k, shapeOf(b, m)
+		}
+	}
+	return o
+}
+
+// shapeOf is the GEMM of a contraction: m from the dims that the result has from the first operand alone, n from the
+// second alone, k from those that are summed; dims of all three are a batch of products.
+func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
+	if KindOf(n.Op) >= Attention {
+		width, _ := n.Args[0].Type.Extent(ir.HeadDim)
+		return GEMM{K: float64(width.Size)}
+	}
+	if n.Op != ir.OpMatMul || len(n.Args) < 2 {
+		return GEMM{}
+	}
+	has := func(v *ir.Value, d ir.Dim) bool { _, ok := v.Type.Extent(d); return ok }
+	g := GEMM{M: 1, N: 1, K: 1, Batch: 1}
+	local := n.Locals(m)
+	seen := map[ir.Dim]bool{}
+	for _, v := range []*ir.Value{n.Args[0], n.Args[1]} {
+		for _, e := range v.Type.Dims {
+			d, size := e.Dim, local[e.Dim]
+			if seen[d] {
+				continue
+			}
+			seen[d] = true
+			switch a, b, out := has(n.Args[0], d), has(n.Args[1], d), has(n.Outs[0], d); {
+			case !out:
+				g.K *= size
+			case a && b:
+				g.Batch *= size
+			case a:
+				g.M *= size
+			default:
+				g.N *= size
+			}
+		}
+	}
+	return g
+}

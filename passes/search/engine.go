@@ -1,0 +1,155 @@
+package search
+
+import (
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes"
+)
+
+// Another runtime than planc's runs other kernels and saves other values. Its layers are costmodel's; what the passes make of
+// the plan stays: stages, buckets, schedules, arenas, so that one search serves all engines.
+
+// engine is whose runtime is priced.
+func (p *Problem) engine() *costmodel.Engine {
+	if p.Engine == nil {
+		return costmodel.PlancEngine
+	}
+	return p.Engine
+}
+
+// gemm is what matmuls compute in.
+func (p *Problem) gemm() string {
+	if p.GEMM != "" {
+		return p.GEMM
+	}
+	return costmodel.ComputeName(p.Precision.Compute)
+}
+
+// transformer is the shape of a model, as other runtimes would run it.
+func transformer(m *ir.Model, d Dims) costmodel.Transformer {
+	t := costmodel.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN, Vocab: d.Vocab, KeysSeen: float64(d.Seq)}
+	for _, s := range m.Segments {
+		for _, n := range s.Forward.Nodes {
+			switch n.Op {
+			case ir.OpAttention:
+				e, _ := n.Args[0].Type.Extent(ir.HeadDim)
+				t.HeadDim, t.Dropout = e.Size, t.Dropout || n.Attr.Drop > 0
+				t.KeysSeen = keysSeen(n)
+			case ir.OpMul:
+				_, wide := n.Outs[0].Type.Extent(ir.FFN)
+				t.Gated = t.Gated || wide
+			case ir.OpRope:
+				t.Rotary = true
+			case ir.OpDropout:
+				t.Dropout = true
+			case ir.OpAdd:
+				t.Bias = t.Bias || n.Args[1].Kind == ir.Weight
+			}
+		}
+		for _, w := range s.Forward.Weights() {
+			t.Tied = t.Tied || w.Param.Tied != ""
+		}
+	}
+	return t
+}
+
+// keysSeen is how many keys a query sees in the mean: attention's flops are four times the pairs' and heads' widths.
+func keysSeen(n *ir.Node) float64 {
+	flops, pairs := n.Flops(ir.Mesh{}), 2.0
+	seen := map[ir.Dim]bool{}
+	for _, v := range n.Args[:2] {
+		for _, e := range v.Type.Dims {
+			if e.Dim != ir.KSeq && !seen[e.Dim] {
+				seen[e.Dim] = true
+				if e.Dim == ir.HeadDim {
+					pairs *= 2
+				}
+				pairs *= float64(e.Size)
+			}
+		}
+	}
+	return flops / pairs
+}
+
+// foreign puts an engine's own layers in the place of the passes'.
+func (s *searcher) foreign(p *profile, k profileKey) {
+	e := s.problem.engine()
+	if e.Own {
+		return
+	}
+	shape := transformer(s.problem.Model, s.dims)
+	split := costmodel.Split{TP: k.tp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8"}
+	more := split
+	more.Micro++
+	plain, grown := threeLayers(e, &shape, split, "none"), threeLayers(e, &shape, more, "none")
+	again, againGrown := threeLayers(e, &shape, split, k.again), threeLayers(e, &shape, more, k.again)
+	segs := p.prog.Model.Segments
+	for i, seg := range segs {
+		at := 1
+		switch {
+		case i == 0 && s.dims.Embed:
+			at = 0
+		case i == len(segs)-1 && s.dims.Head:
+			at = 2
+		}
+		p.replace(seg, &plain[at], &grown[at], k.apart)
+		if seg.Remat != nil {
+			p.replace(seg.Remat, &again[at], &againGrown[at], k.apart)
+		}
+	}
+	p.logits = 0 // no entry for sampling
+}
+
+func threeLayers(e *costmodel.Engine, t *costmodel.Transformer, p costmodel.Split, again string) [3]costmodel.Layer {
+	embed, block, head := e.Layers(t, p, again)
+	return [3]costmodel.Layer{embed, block, head}
+}
+
+// replace sets a variant's profile; grown is the layer at one sequence more.
+func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) {
+	to := p.of(v)
+	to.work, to.saved = int(l.Work), line{int(l.Saved), int(grown.Saved - l.Saved)}
+	to.forward = lines(l.Forward, grown.Forward)
+	to.backward, to.weights = lines(l.Backward, grown.Backward), lines(l.Weights, grown.Weights)
+	if !apart || v.Weights == nil {
+		to.backward.ops = append(to.backward.ops, to.weights.ops...)
+		to.backward.flops += to.weights.flops
+		to.backward.hard += to.weights.hard
+		to.backward.more += to.weights.more
+		to.weights = funcProfile{}
+	}
+}
+
+// lines are a function's ops and collectives as lines over the micro-batch.
+func lines(f, grown costmodel.Function) funcProfile {
+	p := funcProfile{}
+	for i := range f.Ops {
+		p.add(f.Ops[i])
+		p.ops[i].slope = f.Ops[i].Slope(&grown.Ops[i])
+		if f.Ops[i].Kind != costmodel.Vector {
+			p.more += p.ops[i].slope.Flops
+		}
+	}
+	for i, c := range f.Comms {
+		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{"tp"}, Bytes: int(c.Bytes)}
+		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes})
+	}
+	return p
+}
+
+// foreignLines puts what an engine's layers keep in the place of what the passes' do.
+func (b *base) foreignLines() {
+	b.wides = nil
+	for i, v := range b.prog.Model.Variants() {
+		of := b.profile.of(v)
+		work := tempLine{Temp: passes.Temp{Bytes: of.work}, more: of.work}
+		b.lines[i] = variantLines{slots: []line{of.saved}, temps: [][]tempLine{{work}}}
+	}
+}
+
+// foreignBytes is what a stage's arena takes under an engine that adds to it, less what planc's own adds.
+func (s *searcher) foreignBytes(f *family, k *kept, n *stateNeed, h *hold) int {
+	a := s.arena(f, k, n, h)
+	m := s.memoryOf(&a, &f.plan)
+	return int(m.Total-m.Capacity) + s.capacity
+}

@@ -1,0 +1,181 @@
+package cpu
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// chainRun is a call as a job, whose parts are some strips each.
+type chainRun[F Float] struct {
+	c          *Chain
+	rows, cols int
+	length     int // of a strip: a row's, if a link needs that
+	across     int // strips of a row
+	per        int // strips of a part
+	x          [maxOperands]Span[F]
+	do         *elements[F]
+}
+
+var chainRuns = [2]sync.Pool{{New: func() any { return new(chainRun[float32]) }}, {New: func() any { return new(chainRun[float64]) }}}
+
+func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
+	if len(c.Operands) > maxOperands {
+		panic(fmt.Sprintf("cpu: a chain of %d operands; at most %d are possible", len(c.Operands), maxOperands))
+	}
+	var z F
+	r := chainRuns[unsafe.Sizeof(z)/8].Get().(*chainRun[F])
+	r.c, r.rows, r.cols, r.length, r.do = c, rows, cols, stripLen, elementsOf[F]()
+	for i := range c.Links {
+		if c.Links[i].Do > numDos {
+			r.length = cols
+		}
+	}
+	r.length = max(r.length, 1)
+	r.across = (cols + r.length - 1) / r.length
+	r.per = max(partElems/min(max(cols, 1), r.length), (rows*r.across+maxParts-1)/maxParts, 1)
+	return r
+}
+
+func (r *chainRun[F]) call() {
+	run(r, (r.rows*r.across+r.per-1)/r.per)
+	r.x = [maxOperands]Span[F]{}
+	var z F
+	chainRuns[unsafe.Sizeof(z)/8].Put(r)
+}
+
+func (r *chainRun[F]) part(i int) {
+	w := bandsOf[F]()
+	for s := i * r.per; s < min((i+1)*r.per, r.rows*r.across); s++ {
+		row, from := s/r.across, s%r.across*r.length
+		r.strip(w, row, from, min(r.length, r.cols-from))
+	}
+	var z F
+	bandPools[unsafe.Sizeof(z)/8].Put(w)
+}
+
+// bands are what a part works in: a strip for each operand that is not read and written where it lies.
+type bands[F Float] struct {
+	own [maxOperands][]F // as long as the longest strip so far
+	now [maxOperands][]F // the present strip of each operand; nil: not read yet
+}
+
+var bandPools = [2]sync.Pool{{New: func() any { return new(bands[float32]) }}, {New: func() any { return new(bands[float64]) }}}
+
+func bandsOf[F Float]() *bands[F] {
+	var z F
+	return bandPools[unsafe.Sizeof(z)/8].Get().(*bands[F])
+}
+
+// strip does the links for n elements of a row.
+func (r *chainRun[F]) strip(w *bands[F], row, from, n int) {
+	for i, o := range r.c.Operands {
+		w.now[i] = nil
+		switch at := r.offset(o.At, row, from); {
+		case o.At == Temp:
+			w.now[i] = w.room(i, n)
+		case o.Elem == 0 && o.At <= PerCol:
+			w.now[i] = r.x[i].wide[at : at+n]
+		}
+	}
+	for i := range r.c.Links {
+		l := &r.c.Links[i]
+		to := w.now[l.To]
+		if to == nil {
+			to = w.room(l.To, n)
+			w.now[l.To] = to
+		}
+		if l.Do > numDos {
+			r.link(w, l, row, to)
+		} else {
+			r.elements(w, l, row, from, to)
+		}
+		r.round(to, l, row, from)
+	}
+}
+
+// elements does a link's operation for the elements of a strip.
+func (r *chainRun[F]) elements(w *bands[F], l *Link, row, from int, to []F) {
+	do, c := l.Do, F(l.C)
+	a := r.read(w, l.A, row, from, len(to))
+	var b []F
+	if do == DoMul && r.single(l.B) {
+		do, c = DoScale, r.value(l.B, row)
+	} else if do >= DoGeluGrad || do >= DoAdd && do <= DoMul {
+		b = r.read(w, l.B, row, from, len(to))
+	}
+	r.do[do](to, a, b, c)
+}
+
+// room is operand i's own strip of n elements.
+func (w *bands[F]) room(i, n int) []F {
+	if cap(w.own[i]) < n {
+		w.own[i] = make([]F, max(n, stripLen))
+	}
+	return w.own[i][:n]
+}
+
+// offset is where a strip of an operand begins.
+func (r *chainRun[F]) offset(at At, row, from int) int {
+	switch at {
+	case Whole:
+		return row*r.cols + from
+	case PerCol:
+		return from
+	case PerRow:
+		return row
+	}
+	return 0
+}
+
+func (r *chainRun[F]) single(i int) bool {
+	at := r.c.Operands[i].At
+	return at == PerRow || at == One
+}
+
+// value is the element of an operand that has one for the whole strip.
+func (r *chainRun[F]) value(i, row int) F {
+	at := r.offset(r.c.Operands[i].At, row, 0)
+	switch r.c.Operands[i].Elem {
+	case num.ElemBF16:
+		return F(num.BF16{Bits: r.x[i].half[at]}.Wide())
+	case num.ElemF16:
+		return F(num.F16{Bits: r.x[i].half[at]}.Wide())
+	}
+	return r.x[i].wide[at]
+}
+
+// read is an operand's strip as the kernels compute.
+func (r *chainRun[F]) read(w *bands[F], i, row, from, n int) []F {
+	if w.now[i] != nil {
+		return w.now[i]
+	}
+	own, o := w.room(i, n), r.c.Operands[i]
+	w.now[i] = own
+	if r.single(i) {
+		v := r.value(i, row)
+		for j := range own {
+			own[j] = v
+		}
+		return own
+	}
+	at := r.offset(o.At, row, from)
+	num.LoadBits(single(own), r.x[i].half[at:at+n], o.Elem)
+	return own
+}
+
+// single is x, whose type is float32: what is computed beside numbers of 16 bits.
+func single[F Float](x []F) []float32 { return *(*[]float32)(unsafe.Pointer(&x)) }
+
+// round rounds a link's result, and stores it where it is kept in 16 bits.
+func (r *chainRun[F]) round(to []F, l *Link, row, from int) {
+	if l.Round != 0 {
+		num.Round(single(to), l.Round)
+	}
+	if o := r.c.Operands[l.To]; o.Elem != 0 {
+		at := r.offset(o.At, row, from)
+		num.StoreBits(r.x[l.To].half[at:at+len(to)], single(to), o.Elem)
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/format"
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/passes/validate"
+)
+
+// The error bar of a prediction is the error that nine in ten like rows do not exceed.
+const (
+	quantile = 0.9
+	fewest   = 5  // rows that make a bar; fewer are joined with those that are less alike
+	ofSource = 60 // rows of one source that count, at equal distances: alike rows of one machine say little more
+)
+
+// barsOf are the bars of rows that no fit held out, by how alike they are: all of an engine and GPU generation with or
+// without a pipeline on one node or several; of an engine and generation; of an engine; all.
+func (s *study) barsOf() []costmodel.ErrorBar {
+	byLike := map[costmodel.Like][]float64{}
+	seen := map[string]int{}
+	total := map[string]int{}
+	for _, p := range s.fitted {
+		total[p.Source]++
+	}
+	for _, p := range s.fitted {
+		n := seen[p.Source]
+		seen[p.Source]++
+		if step := (total[p.Source] + ofSource - 1) / ofSource; n%step != 0 {
+			continue
+		}
+		for _, like := range costmodel.LikeOf(p.Engine, p.Cluster, p.Asked.Plan.PP) {
+			byLike[like] = append(byLike[like], math.Abs(*p.Error))
+		}
+	}
+	var out []costmodel.ErrorBar
+	for like, errs := range byLike {
+		if len(errs) >= fewest {
+			out = append(out, costmodel.ErrorBar{Like: like, Rows: len(errs), Error: math.Round(1000*validate.Quantile(errs, quantile)) / 1000})
+		}
+	}
+	slices.SortFunc(out, func(a, b costmodel.ErrorBar) int {
+		return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Generation, b.Generation), cmp.Compare(a.Pipelined, b.Pipelined), cmp.Compare(a.Nodes, b.Nodes))
+	})
+	return out
+}
+
+// memoryDeviation is the deviation of memory's errors, of rows that no fit held out: from the median of their size, which
+// a few odd rows do not move.
+func (s *study) memoryDeviation() float64 {
+	var errs []float64
+	for i := range s.report.Rows {
+		if p := &s.report.Rows[i]; p.MemoryError != nil && !slices.Contains(heldOut, p.File) {
+			errs = append(errs, math.Abs(*p.MemoryError))
+		}
+	}
+	return math.Round(1000*1.4826*validate.Quantile(errs, 0.5)) / 1000
+}
+
+// errorBars is the table as costmodel has it.
+func (s *study) errorBars() []byte {
+	var b bytes.Buffer
+	b.WriteString("package costmodel\n\n// What follows is data: go run ./validate in the folder tools writes this file, and a test there holds it up to date.\n\n")
+	b.WriteString("// errorBars are those of the rows in tools/validate/rows, without the tables that are held out of every fit.\n")
+	b.WriteString("var errorBars = []ErrorBar{\n")
+	for _, e := range s.barsOf() {
+		fmt.Fprintf(&b, "{Like{%q, %q, %q, %q}, %d, %v},\n", e.Engine, e.Generation, e.Pipelined, e.Nodes, e.Rows, e.Error)
+	}
+	fmt.Fprintf(&b, "}\n\n// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of what is predicted.\nconst memoryDeviation = %v\n", s.memoryDeviation())
+	out, err := format.Source(b.Bytes())
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func (s *study) barTable() string {
+	var b bytes.Buffer
+	head(&b, "engine", "GPUs", "pipeline", "nodes", "rows", "nine in ten are within")
+	for _, e := range s.barsOf() {
+		line(&b, cmp.Or(e.Engine, "any"), cmp.Or(e.Generation, "any"), cmp.Or(e.Pipelined, "either"), cmp.Or(e.Nodes, "any"), fmt.Sprint(e.Rows), percent(e.Error))
+	}
+	return b.String()
+}

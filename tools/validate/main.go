@@ -1,0 +1,65 @@
+// Command validate fits the cost model's constants to published runs and writes the report on how well it predicts them.
+//
+//	go run ./validate           write docs/validation.md, its plots, and costmodel/errorbars.go
+//	go run ./validate fit       move the constants and print them; nothing is written
+//
+// It runs in the folder tools. The tables are in validate/rows, each row with its source. Those of heldOut are in no fit:
+// neither of constants nor of error bars.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/planc-dev/planc/passes/validate"
+)
+
+// heldOut are the tables that no fit sees.
+var heldOut = []string{"torchtitan.csv", "bigscience_v100.csv", "nvidia_nemo.csv"}
+
+// tables are all rows.
+type tables struct{ rows []validate.Row }
+
+// held tells whether a row is held out.
+func (t *tables) held(r *validate.Row) bool { return slices.Contains(heldOut, r.File) }
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	t, err := read(filepath.Join("validate", "rows"))
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 && args[0] == "fit" {
+		return fit(t, 3, os.Stdout)
+	}
+	return report(t, "..")
+}
+
+// read reads every table of a folder.
+func read(dir string) (*tables, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	t := &tables{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := validate.Parse(filepath.Base(file), data)
+		if err != nil {
+			return nil, err
+		}
+		t.rows = append(t.rows, rows...)
+	}
+	return t, nil
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/passes/validate"
+)
+
+// report writes the page, its plots and the table of error bars under the repository's root.
+func report(t *tables, root string) error {
+	files, err := reported(t, root)
+	if err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := os.WriteFile(name, data, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reported are the files of the report by their names: all rows priced and summed up.
+func reported(t *tables, root string) (map[string][]byte, error) {
+	r := validate.Run(t.rows)
+	s := &study{report: r}
+	for i := range r.Rows {
+		p := &r.Rows[i]
+		if p.Error == nil {
+			continue
+		}
+		if slices.Contains(heldOut, p.File) {
+			s.held = append(s.held, p)
+		} else {
+			s.fitted = append(s.fitted, p)
+		}
+	}
+	page := filepath.Join(root, "docs", "validation.md")
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return nil, err
+	}
+	text, err := fill(string(old), s.sections())
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{page: []byte(text), filepath.Join(root, "costmodel", "errorbars.go"): s.errorBars()}
+	for name, rows := range map[string][]*validate.Priced{"fitted": s.fitted, "held": s.held} {
+		svg, err := scatter(rows)
+		if err != nil {
+			return nil, err
+		}
+		files[filepath.Join(root, "docs", "validation-"+name+".svg")] = svg
+	}
+	return files, nil
+}
+
+// study is the priced rows with a time, those of the fit and those held out.
+type study struct {
+	report       *validate.Report
+	fitted, held []*validate.Priced
+}
+
+// sections are the page's generated parts.
+func (s *study) sections() map[string]string {
+	return map[string]string{"targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held),
+		"worst": worst(s.fitted) + "\nAnd of those that no fit saw:\n\n" + worst(s.held), "skipped": s.skipped(), "bars": s.barTable()}
+}
+
+// fill puts sections between their marks: "<!-- validate NAME -->" and "<!-- end validate -->".
+func fill(text string, sections map[string]string) (string, error) {
+	for name, body := range sections {
+		begin, end := "<!-- validate "+name+" -->\n", "<!-- end validate -->"
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			return "", fmt.Errorf("docs/validation.md has no place for %s: %s…%s", name, strings.TrimSpace(begin), end)
+		}
+		text = before + begin + body + end + after
+	}
+	return text, nil
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
+func signed(v float64) string { return fmt.Sprintf("%+.1f %%", 100*v) }
+
+func head(b *bytes.Buffer, cells ...string) {
+	fmt.Fprintf(b, "| %s |\n%s|\n", strings.Join(cells, " | "), strings.Repeat("|---", len(cells)))
+}
+
+func line(b *bytes.Buffer, cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
+
+// perSource is each source's summary.
+func perSource(rows []*validate.Priced) (names []string, of map[string]validate.Summary) {
+	groups := map[string][]*validate.Priced{}
+	for _, p := range rows {
+		groups[p.Source] = append(groups[p.Source], p)
+	}
+	of = map[string]validate.Summary{}
+	for name, g := range groups {
+		of[name] = validate.Summarise(g)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, of
+}
+
+// means are the means over sources of their medians and means.
+func means(rows []*validate.Priced) (median, mean float64) {
+	names, of := perSource(rows)
+	for _, n := range names {
+		median += of[n].MedianAPE / float64(len(names))
+		mean += of[n].MeanAPE / float64(len(names))
+	}
+	return median, mean
+}
+
+// unflagged are the rows that agree with themselves.
+func unflagged(rows []*validate.Priced) []*validate.Priced {
+	return slices.DeleteFunc(slices.Clone(rows), func(p *validate.Priced) bool { return p.Flagged })
+}
+
+func bySource(rows []*validate.Priced) string {
+	var b bytes.Buffer
+	head(&b, "source", "rows", "median", "mean", "bias", "order", "regret")
+	names, of := perSource(rows)
+	for _, n := range names {
+		s := of[n]
+		line(&b, n, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signed(s.Bias), percent(s.PairOrder), percent(s.Regret))
+	}
+	return b.String()
+}
+
+// targets holds the goals of the issue against what was reached.
+func (s *study) targets() string {
+	var b bytes.Buffer
+	head(&b, "measure", "must", "aim", "reached")
+	var megatron []*validate.Priced
+	for _, p := range s.fitted {
+		if strings.Contains(p.Source, "SC21") || strings.Contains(p.Source, "Korthikanti") {
+			megatron = append(megatron, p)
+		}
+	}
+	fitMedian, fitMean := means(s.fitted)
+	plainMedian, plainMean := means(unflagged(s.fitted))
+	heldMedian, heldMean := means(s.held)
+	all := validate.Summarise(append(slices.Clone(s.fitted), s.held...))
+	m, f := s.report.Memory, s.report.Fit
+	line(&b, "Megatron-LM A100 rows (SC'21, Korthikanti), mean error", "4 %", "2.5 %", percent(validate.Summarise(megatron).MeanAPE))
+	line(&b, "sources in the fit, mean of their medians / means", "7 / 10 %", "4 / 6 %", percent(fitMedian)+" / "+percent(fitMean))
+	line(&b, "the same, without rows that the tables flag as inconsistent", "", "", percent(plainMedian)+" / "+percent(plainMean))
+	line(&b, "sources held out, the same", "10 / 14 %", "5 / 8 %", percent(heldMedian)+" / "+percent(heldMean))
+	line(&b, "pairs of plans in their order", "90 %", "97 %", percent(all.PairOrder))
+	line(&b, "regret", "3 %", "1 %", percent(all.Regret))
+	line(&b, fmt.Sprintf("memory, median error of %d rows", m.N), "8 %", "3 %", percent(m.MedianAPE))
+	line(&b, fmt.Sprintf("fits or not, balanced accuracy of %d rows", f.N), "85 %", "95 %", percent(f.BalancedAccuracy))
+	return b.String()
+}
+
+// worst are the rows that are furthest off.
+func worst(rows []*validate.Priced) string {
+	const shown = 12
+	sorted := slices.Clone(rows)
+	slices.SortStableFunc(sorted, func(a, b *validate.Priced) int {
+		switch x, y := math.Abs(*a.Error), math.Abs(*b.Error); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	var b bytes.Buffer
+	head(&b, "source", "row", "model", "GPUs", "plan", "predicted", "measured", "error")
+	for _, p := range sorted[:min(shown, len(sorted))] {
+		line(&b, p.Source, fmt.Sprintf("%s:%d", p.File, p.Row), p.Model, fmt.Sprintf("%d × %s", p.Cluster.Devices(), p.Cluster.GPU.Name), p.Plan,
+			fmt.Sprintf("%.4g s", p.Predicted), fmt.Sprintf("%.4g s", *p.Measured), signed(*p.Error))
+	}
+	return b.String()
+}
+
+// skipped counts rows by why they are not priced.
+func (s *study) skipped() string {
+	n := map[string]int{}
+	var order []string
+	for _, k := range s.report.Skipped {
+		why := k.Reason
+		for _, cut := range []string{" experts", " is not in the catalogue", "cp is"} {
+			if strings.Contains(why, cut) {
+				why = map[string]string{" experts": "it has experts, which are not planned yet", " is not in the catalogue": "its shape is missing, or its model or GPU is not in the catalogue",
+					"cp is": "context parallelism is not planned yet"}[cut]
+				break
+			}
+		}
+		if n[why]++; n[why] == 1 {
+			order = append(order, why)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return n[b] - n[a] })
+	var b bytes.Buffer
+	head(&b, "rows", "reason")
+	for _, why := range order {
+		line(&b, fmt.Sprint(n[why]), why)
+	}
+	return b.String()
+}

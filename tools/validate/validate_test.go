@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// The page, its plots and the error bars are what the rows and the cost model make.
+func TestReportIsCurrent(t *testing.T) {
+	rows, err := read("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := reported(rows, filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(name); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not what the rows make (%v); go run ./validate, in the folder tools, writes it", name, err)
+		}
+	}
+}
+
+// Rows that are held out are in no sample of the fit and in no error bar; of the others each source is in the fit.
+func TestHeldOutStaysOut(t *testing.T) {
+	all, err := read("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]bool{}
+	for _, s := range samples(all) {
+		if all.held(s.row) {
+			t.Errorf("%s row %d is held out and in the fit", s.row.File, s.row.Number)
+		}
+		in[s.row.File] = true
+	}
+	for _, file := range []string{"megatron_lm.csv", "bigscience_bloom_a100.csv", "mosaicml_llm_foundry.csv", "vtrain_a100_single.csv", "amp_t4.csv", "nvidia_megatron_bridge.csv"} {
+		if !in[file] {
+			t.Errorf("no row of %s is in the fit", file)
+		}
+	}
+}
+
+// Each constant of the fit is in place and is where the code says: a fit that begins at its prior ends near what is committed,
+// or the constants were moved by hand.
+func TestConstantsAreFitted(t *testing.T) {
+	for _, p := range params() {
+		if ratio := *p.at / p.prior; ratio < 0.4 || ratio > 2.5 {
+			t.Errorf("%s is %g, its prior %g", p.name, *p.at, p.prior)
+		}
+	}
+	if len(params()) > 30 {
+		t.Errorf("%d constants are too many for %d engines", len(params()), len(costmodel.Engines)-1)
+	}
+}
