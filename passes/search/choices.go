@@ -122,7 +122,7 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 				add(a.kind)
 			}
 		case "axis_order":
-			for _, o := range sp.problem.orders(&f.plan) {
+			for _, o := range s.orders(sp.problem, &f.plan) {
 				if sameDegrees(&f.plan, than) {
 					add(o)
 				}

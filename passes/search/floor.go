@@ -18,7 +18,7 @@ type order struct {
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
 	if f.orders == nil {
-		for _, name := range f.problem.orders(&f.plan) {
+		for _, name := range f.names {
 			f.orders = append(f.orders, orderOf(f.plan, name))
 		}
 	}

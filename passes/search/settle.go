@@ -51,7 +51,7 @@ func (s *searcher) settle(f *family, of sharding, o *order, fr *frame, st *state
 	}
 	all := s.reduction(f, of, o, shared)
 	switch {
-	case of.zero >= 2 || !s.overlap:
+	case of.zero >= 2 || !s.overlap[min(of.zero, 1)]:
 		out.after = all
 	case len(stage.chunks) == 1 || !f.splits: // the stage's last pass is of its first chunk
 		first := 0
@@ -69,11 +69,11 @@ func (s *searcher) settle(f *family, of sharding, o *order, fr *frame, st *state
 func (s *searcher) updated(f *family, of sharding, o *order, elems, shared int) costmodel.Seconds {
 	prec := &f.plan.Precision
 	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, elems/of.group), costmodel.Seconds(0)
-	if of.zero == 1 || of.zero == 2 {
+	if (of.zero == 1 || of.zero == 2) && !s.problem.engine().Ahead { // gathers may run beside the step that follows
 		gather = s.routeTime(ir.OpAllGather, o.dp, of.group, shared*prec.Params.Size())
 	}
 	norm := s.norm(&ir.Plan{Zero: of.zero, Precision: *prec}, elems, elems/of.group)
-	if s.overlap {
+	if s.overlap[min(of.zero, 1)] {
 		return norm + max(update, gather)
 	}
 	return norm + update + gather

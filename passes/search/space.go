@@ -55,6 +55,7 @@ type family struct {
 	batchBytes int
 	mostElems  int
 	messages   [8]costmodel.Seconds // by the order's index; 0: not known
+	names      []string             // of the orders of its axes that pins allow
 	orders     []order
 	costs      [8][]familyCosts // by the order's index
 	stateOf    [4][2]*state     // by zero, and by whether groups share a copy
@@ -258,7 +259,8 @@ func (e *enumeration) family(plan ir.Plan, split []int) *family {
 	if len(e.p.unfollowed(plan)) > 0 {
 		return f
 	}
-	f.size = len(e.s.shardings(e.p, plan.DP)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(e.p.orders(&plan))
+	f.names = e.s.orders(e.p, &plan)
+	f.size = len(e.s.shardings(e.p, plan.DP)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(f.names)
 	return f
 }
 
