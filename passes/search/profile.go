@@ -267,8 +267,14 @@ type arithmetic struct {
 
 // arithmetic is the function's at k times the micro-batch of the profile.
 func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
+	if s.own == nil {
+		if s.works[s.device] == nil {
+			s.works[s.device] = map[worksKey]arithmetic{}
+		}
+		s.own = s.works[s.device]
+	}
 	key := worksKey{p, k}
-	if own, known := s.works[key]; known {
+	if own, known := s.own[key]; known {
 		return own
 	}
 	for i := range p.ops {
@@ -276,6 +282,6 @@ func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
 		own.time += s.device.Time(&o)
 		own.kernels += o.Kernel
 	}
-	s.works[key] = own
+	s.own[key] = own
 	return own
 }

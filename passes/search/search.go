@@ -52,17 +52,20 @@ type caches struct {
 	states   map[stateKey]*state
 
 	timetables map[flightKey]*ir.Timetable
-	works      map[worksKey]arithmetic
+	works      map[costmodel.Device]map[worksKey]arithmetic
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[worksKey]arithmetic{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey]arithmetic{}}
 }
 
 // copied are caches of their own that begin with what these hold, which nobody changes any more.
 func (c *caches) copied() *caches {
 	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), works: maps.Clone(c.works)}
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), works: map[costmodel.Device]map[worksKey]arithmetic{}}
+	for d, w := range c.works {
+		own.works[d] = maps.Clone(w)
+	}
 	for k, b := range c.bases {
 		mine := *b
 		mine.byMicro = maps.Clone(b.byMicro)
@@ -89,6 +92,7 @@ type searcher struct {
 	blockCosts map[blockCost][]layerCost
 	layerMoves map[moveKey][]moved
 	messages   map[[2]int]costmodel.Seconds
+	own        map[worksKey]arithmetic // of works, those of the device
 	listed     map[shardingsKey][]sharding
 	named      map[ordersKey][]string
 	routes     map[routeKey]*costmodel.Route
