@@ -35,8 +35,18 @@ func (c *Cluster) Place(m ir.Mesh, axes []ir.Axis) Placement {
 	return p
 }
 
+// PlaceEnds finds where the first and the last rank of a group over one atom of the mesh are.
+func (c *Cluster) PlaceEnds(m ir.Mesh, axes []ir.Axis) Placement {
+	return c.pair(m, axes[0], func(size int) int { return size - 1 })
+}
+
 // neighbours is where two neighbours on an axis are; those that are farthest apart count.
 func (c *Cluster) neighbours(m ir.Mesh, axis ir.Axis) Placement {
+	return c.pair(m, axis, func(int) int { return 1 })
+}
+
+// pair is where two ranks are that lie so many steps apart on an axis of a size; those that are farthest apart count.
+func (c *Cluster) pair(m ir.Mesh, axis ir.Axis, steps func(size int) int) Placement {
 	stride, size, devices := 1, 1, max(1, c.Node.Devices)
 	for _, a := range m.Atoms {
 		if a.Name == axis {
@@ -48,7 +58,8 @@ func (c *Cluster) neighbours(m ir.Mesh, axis ir.Axis) Placement {
 	if stride*size <= devices && devices%(stride*size) == 0 {
 		return Placement{Local: 2, Nodes: 1, Span: 1}
 	}
-	return Placement{Local: 1, Nodes: 2, Span: max(2, stride/devices+1), Mixed: stride%devices != 0}
+	apart := stride * steps(size)
+	return Placement{Local: 1, Nodes: 2, Span: max(2, apart/devices+1), Mixed: apart%devices != 0}
 }
 
 // inside is how many of n ranks, stride apart, every node of d devices has together: the largest divisor of n

@@ -110,15 +110,22 @@ func (c *lawCase) exact() ir.Elem {
 	return c.elem
 }
 
-// source generates the case's package and returns the arena that the compiler laid out, with a CPU rank's scratch.
-func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
+// program is the case's.
+func (c *lawCase) program(t *testing.T) *ir.Program {
 	t.Helper()
 	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute})
 	prog, err := passes.Compile(model, c.plan, ir.Recipe{Optimizer: c.optimizer}, passes.Options{Check: true})
 	if err != nil {
 		t.Fatalf("%s %s: %v", c.group, c.plan.Text(), err)
 	}
-	src, err = codegen.Go(codegen.Input{Program: prog, Package: c.id, Job: c.group, Hash: c.id, Settings: lawSettings(c.optimizer, c.plan.Precision),
+	return prog
+}
+
+// source generates the case's package and returns the arena that the compiler laid out, with a CPU rank's scratch.
+func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
+	t.Helper()
+	prog := c.program(t)
+	src, err := codegen.Go(codegen.Input{Program: prog, Package: c.id, Job: c.group, Hash: c.id, Settings: lawSettings(c.optimizer, c.plan.Precision),
 		Model: rt.Model{Name: c.group, Vocab: c.model.Vocab, SeqLen: lawSeq, Layers: c.model.Layers},
 		Plan:  rt.Plan{DP: c.plan.DP, TP: c.plan.TP, Text: c.plan.String()}, Predict: rt.Predict{}})
 	if err != nil {
@@ -154,6 +161,7 @@ type lawVerdict struct {
 	Steps                             int
 	FirstLoss, LastLoss               float64
 	Arena                             int64
+	Calls                             map[int]map[string]int // of each rank in the first step
 }
 
 func TestLawParallelEqualsSerial(t *testing.T) {
@@ -173,6 +181,7 @@ func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase
 			worst[c.exact()] = max(worst[c.exact()], v.Param)
 		}
 	}
+	callsAreThePrograms(t, cases, verdicts)
 	for i, why := range lawFaults(cases, verdicts) {
 		if why != "" {
 			t.Errorf("%s %v (%s): %s", cases[i].group, cases[i].plan, cases[i].id, why)

@@ -5,18 +5,29 @@ type Collective struct {
 	Op    Op     // all_reduce, reduce_scatter, all_gather, all_to_all, send or receive
 	Axes  []Axis // of its group, the major one first
 	Bytes int    // of the whole buffer: a rank's operand, or the gathered result of an all_gather
+	Ends  bool   // of the group, the first and the last rank alone
+}
+
+// Ranks is how many take part.
+func (c *Collective) Ranks(m Mesh) int {
+	if c.Ends {
+		return 2
+	}
+	return m.Ranks(c.Axes)
 }
 
 // Collective is the communication that the node does, if it does any.
 func (n *Node) Collective(m Mesh) (Collective, bool) {
-	c := Collective{Op: n.Op, Axes: n.Attr.Axes}
+	c := Collective{Op: n.Op, Axes: n.Attr.Axes, Ends: n.Attr.Ends}
 	switch n.Op {
 	case OpAllReduce, OpReduceScatter, OpAllToAll:
 		c.Bytes = n.Args[0].Type.LocalBytes(m)
 	case OpAllGather:
 		c.Bytes = n.Outs[0].Type.LocalBytes(m)
-	case OpCountTokens, OpLossReduce, OpGradNorm: // one f64
+	case OpCountTokens, OpLossReduce: // one f64
 		c.Op, c.Bytes = OpAllReduce, F64.Size()
+	case OpGradNorm: // the sum of squares, and whether a loss is not finite
+		c.Op, c.Bytes = OpAllReduce, 2*F64.Size()
 	default:
 		return c, false
 	}
@@ -41,7 +52,7 @@ func (p *Program) Messages(stage int, a Action) []Collective {
 		other int
 	}{{OpReceive, from}, {OpSend, to}} {
 		if m.other >= 0 && m.other < p.Plan.PP*p.Plan.VPP && p.Plan.StageOf(m.other) != stage {
-			out = append(out, Collective{m.op, []Axis{"pp"}, p.Stream})
+			out = append(out, Collective{Op: m.op, Axes: []Axis{"pp"}, Bytes: p.Stream})
 		}
 	}
 	return out

@@ -93,7 +93,7 @@ func bigramBackward[F Float](r *Rank, b *Block) {
 	bigramLoss(r, b.Micro, View[F](r, r.Stage.Arena.Grads.Offset, 2*vocabPad))
 }
 
-// bigramLoss is the loss of a micro-batch; where grads is given it adds the gradient of the mean loss.
+// bigramLoss is the loss of a micro-batch; where grads is given it adds the gradient of the mean loss, times the loss scale.
 func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
 	l := &r.Program.Batch
 	in := &r.Stage.Inputs
@@ -111,8 +111,8 @@ func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
 		p[labels[i]]--
 		for j := range p {
 			if grads != nil {
-				grads[int(tok)*vocab+j] += F(p[j] / r.Tokens)
-				grads[vocabPad+j] += F(p[j] / r.Tokens)
+				grads[int(tok)*vocab+j] += F(p[j] * r.Scale / r.Tokens)
+				grads[vocabPad+j] += F(p[j] * r.Scale / r.Tokens)
 			}
 		}
 	}

@@ -14,6 +14,12 @@ const (
 	LSE = comm.LSE // log of the sum of exponentials
 )
 
+// Call is one rank's part in a communication between ranks.
+type Call = comm.Call
+
+// Watch calls f with each call of each rank, from all ranks at once. For tests and diagnosis.
+func Watch(f func(Call)) Option { return func(o *options) { o.watch = f } }
+
 // failure carries an error out of generated code, which has no error results, to the rank's command loop.
 type failure struct{ err error }
 

@@ -111,6 +111,7 @@ func (r *run) prepare() error {
 	if r.crew, err = newCrew(r.p, r.o.timeout); err != nil {
 		return err
 	}
+	r.crew.world.Watch = r.o.watch
 	for _, k := range r.crew.ranks {
 		k.poison = r.o.poison
 	}

@@ -131,6 +131,7 @@ type options struct {
 	terminal                   bool      // text is one
 	timeout                    time.Duration
 	poison                     bool
+	watch                      func(Call)
 	isa                        string // of the kernels; "" is auto
 }
 

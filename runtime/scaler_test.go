@@ -136,3 +136,21 @@ func TestScalerResumes(t *testing.T) {
 		t.Errorf("metrics: %v\n%s", err, text)
 	}
 }
+
+// A loss scale that is a power of two changes no bit where nothing overflows or vanishes: it is divided out before the norm is
+// reported, before clipping, which is active here, and before the update. Parallel plans cannot show that, since all scale.
+func TestScaleIsDividedOut(t *testing.T) {
+	const clip = 0.1
+	plain, err := train(t, bigram[float64](2, 1), t.TempDir(), Set("train.optimizer.clip_norm", clip))
+	must(t, err)
+	for _, scale := range []any{1024.0, 0.125} {
+		res, err := train(t, bigram[float64](2, 1), t.TempDir(), Set("train.optimizer.clip_norm", clip), Set("train.precision.loss_scale", scale))
+		must(t, err)
+		if !bytes.Equal(weights(t, res.Checkpoint), weights(t, plain.Checkpoint)) || res.GradNorm != plain.GradNorm {
+			t.Errorf("scale %v: other parameters; gradient norm %g, without %g", scale, res.GradNorm, plain.GradNorm)
+		}
+	}
+	if plain.GradNorm <= clip {
+		t.Errorf("the norm %g is not clipped", plain.GradNorm)
+	}
+}

@@ -136,7 +136,11 @@ func (s *searcher) commTime(t *tables, n *ir.Node) costmodel.Seconds {
 	if !ok {
 		return 0
 	}
-	return s.problem.Cluster.CollectiveTime(c.Op, s.problem.Cluster.Place(t.Mesh, c.Axes), costmodel.Bytes(c.Bytes))
+	place := s.problem.Cluster.Place
+	if c.Ends {
+		place = s.problem.Cluster.PlaceEnds
+	}
+	return s.problem.Cluster.CollectiveTime(c.Op, place(t.Mesh, c.Axes), costmodel.Bytes(c.Bytes))
 }
 
 // stageState is what a stage does once a step, and for each use of its parameters.

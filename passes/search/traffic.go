@@ -39,7 +39,7 @@ func (l *ledger) add(c ir.Collective, times int) {
 	for i, a := range c.Axes {
 		axes[i] = string(a)
 	}
-	l.count[trafficKey{c.Op, strings.Join(axes, "@"), l.mesh.Ranks(c.Axes), c.Bytes}] += times
+	l.count[trafficKey{c.Op, strings.Join(axes, "@"), c.Ranks(l.mesh), c.Bytes}] += times
 }
 
 // nodes enters times runs of some nodes.

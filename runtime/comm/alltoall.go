@@ -27,6 +27,7 @@ func AllToAll[F Float](g *Group, dst, src []F, t Turn) error {
 		copy(dst, src)
 		return nil
 	}
+	g.note("all_to_all", len(src)*elemSize[F]())
 	if err := open(g, "all_to_all", src); err != nil {
 		return err
 	}

@@ -62,6 +62,7 @@ func AllReduce[F Float](g *Group, buf []F, op Op) error {
 	if n == 1 || len(buf) == 0 {
 		return nil
 	}
+	g.note("all_reduce", len(buf)*elemSize[F]())
 	name := allReduceNames[op]
 	if err := open(g, name, buf); err != nil {
 		return err
@@ -195,6 +196,7 @@ func AllGather[F Float](g *Group, dst, src []F, outer, inner, total int) error {
 		gatherPart(dst, src, 0, outer, inner, total)
 		return nil
 	}
+	g.note("all_gather", outer*total*elemSize[F]())
 	if err := open(g, "all_gather", src); err != nil {
 		return err
 	}
@@ -228,6 +230,7 @@ func ReduceScatter[F Float](g *Group, dst, src []F, outer, inner int) error {
 		}
 		return nil
 	}
+	g.note("reduce_scatter", n*outer*inner*elemSize[F]())
 	if err := open(g, "reduce_scatter", src); err != nil {
 		return err
 	}

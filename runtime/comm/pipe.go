@@ -33,6 +33,7 @@ func (w *World) Pipe(name string, from, to, capacity int) *Pipe {
 
 // Send hands data over. It may be changed after the receiver has taken it.
 func (p *Pipe) Send(data []byte) error {
+	p.note(p.from, "send", len(data))
 	select {
 	case p.messages <- data:
 		return nil
@@ -43,6 +44,7 @@ func (p *Pipe) Send(data []byte) error {
 
 // Receive fills dst with the next message.
 func (p *Pipe) Receive(dst []byte) error {
+	p.note(p.to, "receive", len(dst))
 	var data []byte
 	select {
 	case data = <-p.messages:
@@ -62,6 +64,13 @@ func (p *Pipe) Receive(dst []byte) error {
 	default: // the sender does not ask
 	}
 	return nil
+}
+
+// note tells who watches of a message between ranks.
+func (p *Pipe) note(rank int, op string, bytes int) {
+	if watch := p.world.Watch; watch != nil && p.from != p.to {
+		watch(Call{Rank: rank, Op: op, Group: p.name, Ranks: 2, Bytes: bytes})
+	}
 }
 
 func (p *Pipe) await(data *[]byte) error {

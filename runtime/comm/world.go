@@ -26,6 +26,10 @@ type World struct {
 	mesh    Mesh
 	timeout time.Duration
 
+	// Watch is told of each member's part in a collective, and of each message. It is set before the ranks start, and called
+	// by all of them at once.
+	Watch func(Call)
+
 	failed atomic.Bool
 	done   chan struct{} // closed by the first Fail
 	cause  error         // readable after done is closed
@@ -33,6 +37,15 @@ type World struct {
 	mu       sync.Mutex
 	channels map[string]*channel
 	pipes    map[string]*Pipe
+}
+
+// Call is one rank's part in a communication.
+type Call struct {
+	Rank  int
+	Op    string // all_reduce, reduce_scatter, all_gather, all_to_all, send or receive
+	Group string // its atoms joined by "·", or the message's name
+	Ranks int    // of the group
+	Bytes int    // of the whole buffer: a rank's operand, or the gathered result of an all_gather
 }
 
 // NewWorld starts a run. timeout 0 is DefaultTimeout.
@@ -94,6 +107,13 @@ func (w *World) join(name string, ranks []int, me int, stream Stream) *Group {
 		w.channels[key] = ch
 	}
 	return &Group{ch: ch, me: me}
+}
+
+// note tells who watches of a call.
+func (g *Group) note(op string, bytes int) {
+	if watch := g.ch.world.Watch; watch != nil {
+		watch(Call{Rank: g.ch.ranks[g.me], Op: op, Group: g.ch.name, Ranks: g.Size(), Bytes: bytes})
+	}
 }
 
 // Size is the number of members.

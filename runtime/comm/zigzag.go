@@ -22,6 +22,7 @@ func zigzagRuns(lo, hi, n, total int, f func(own, zigzag, width int)) {
 // AllGatherZigzag is AllGather of a dim in the zigzag order of n parts, which the members' parts behind each other make
 // up. dst has the dim's own order; 2n divides total, Size×inner is total.
 func AllGatherZigzag[F Float](g *Group, dst, src []F, outer, inner, total, n int) error {
+	g.note("all_gather", outer*total*elemSize[F]())
 	if err := open(g, "all_gather(zigzag)", src); err != nil {
 		return err
 	}
@@ -40,6 +41,7 @@ func AllGatherZigzag[F Float](g *Group, dst, src []F, outer, inner, total, n int
 // ReduceScatterZigzag is ReduceScatter onto parts of the zigzag order of n parts; src has the dim's own order. 2n divides
 // Size×inner.
 func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) error {
+	g.note("reduce_scatter", g.Size()*outer*inner*elemSize[F]())
 	if err := open(g, "reduce_scatter(zigzag)", src); err != nil {
 		return err
 	}
