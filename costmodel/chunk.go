@@ -6,6 +6,7 @@ import "github.com/planc-dev/planc/ir"
 type Cost struct {
 	Compute Seconds
 	Comm    Seconds // collectives in line: the next op waits for them
+	Context Seconds // of Comm, those over cp
 }
 
 // Sum is all of it.
@@ -37,6 +38,7 @@ type Chunk struct {
 // Pass is what a chunk's pass over a micro-batch takes, by parts that add up to Total.
 type Pass struct {
 	Compute, Recompute, TPComm Seconds
+	CPComm                     Seconds
 	Exposed                    Seconds // waiting for parameters to come and for gradients to go
 	Sent                       Seconds // waiting until what it sends has gone
 	Tail                       Seconds // gradients that are on their way when the pass ends
@@ -44,7 +46,9 @@ type Pass struct {
 }
 
 // Total is how long the pass takes.
-func (p *Pass) Total() Seconds { return p.Compute + p.Recompute + p.TPComm + p.Exposed + p.Sent }
+func (p *Pass) Total() Seconds {
+	return p.Compute + p.Recompute + p.TPComm + p.CPComm + p.Exposed + p.Sent
+}
 
 // layerDone says when in a pass a layer has its gradients.
 type layerDone struct {
@@ -161,13 +165,19 @@ func (c *Chunk) parts(kind ir.ActionKind) Pass {
 			p.Recompute += n * r.Again
 			if r.Every > 0 {
 				p.Recompute += n * r.Forward.Compute
-				p.TPComm += n * r.Forward.Comm
+				p.comm(r.Forward, n)
 			}
 		}
 		p.Compute += n * cost.Compute
-		p.TPComm += n * cost.Comm
+		p.comm(cost, n)
 	}
 	return p
+}
+
+// comm adds n times the collectives of a cost.
+func (p *Pass) comm(c Cost, n Seconds) {
+	p.TPComm += n * (c.Comm - c.Context)
+	p.CPComm += n * c.Context
 }
 
 // flow is a pass as it goes on: compute, and the stream that moves parameters and gradients.

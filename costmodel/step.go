@@ -154,6 +154,7 @@ func (r *stepRun) work(stage int) Time {
 			t.Compute += n * p.Compute
 			t.Recompute += n * p.Recompute
 			t.TPComm += n * p.TPComm
+			t.CPComm += n * p.CPComm
 			t.DPComm += n * p.Exposed
 			t.PPComm += n * p.Sent
 		}

@@ -72,7 +72,7 @@ func randomStep(r *rand.Rand) (*Step, *Floor) {
 			c.Grad = 0
 		}
 		for range 1 + r.IntN(2) {
-			c.Runs = append(c.Runs, Layers{Segment: len(c.Runs), From: 2, Count: 1 + r.IntN(3), Forward: Cost{seconds(), seconds()}, Backward: Cost{seconds(), 0},
+			c.Runs = append(c.Runs, Layers{Segment: len(c.Runs), From: 2, Count: 1 + r.IntN(3), Forward: Cost{Compute: seconds(), Comm: seconds()}, Backward: Cost{Compute: seconds()},
 				Fetch: seconds() * Seconds(r.IntN(2)), Scatter: seconds() * Seconds(r.IntN(2))})
 		}
 		forward, backward := c.Pass(ir.Forward, true), c.Pass(ir.Backward, true)

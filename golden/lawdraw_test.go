@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,15 +101,21 @@ func (c *lawCase) legal() bool {
 // drawPlan draws a plan; it is legal by construction but for the number of ranks.
 func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 	p := ir.SerialPlan(m.Layers, 1, ir.Precision{})
-	p.DP, p.TP, p.PP = pickOf(r, 1, 1, 2, 4), pickOf(r, 1, 1, 2, 4, 8), pickOf(r, 1, 2, 2, 3, 4)
-	if p.DP*p.TP*p.PP > lawMaxRanks {
+	p.DP, p.TP, p.PP, p.CP = pickOf(r, 1, 1, 2, 4), pickOf(r, 1, 1, 2, 4, 8), pickOf(r, 1, 2, 2, 3, 4), pickOf(r, 1, 1, 2, 4)
+	if p.CP > 1 {
+		p.CPKind = pickOf(r, "gather", "heads")
+	}
+	if p.Ranks() > lawMaxRanks {
 		return p, false
 	}
 	p.SP = p.TP > 1 && r.IntN(2) == 0
-	if p.DP > 1 {
+	if p.Replicas() > 1 {
 		p.Zero = pickOf(r, 0, 1, 2, 3)
 		if p.Zero > 0 {
-			p.ZeroGroup = pickOf(r, p.DP, p.DP, 2)
+			p.ZeroGroup = pickOf(r, p.Replicas(), p.Replicas(), 2)
+			if p.CP > 1 && p.ZeroGroup == 2 {
+				p.ZeroGroup = p.CP * pickOf(r, 1, min(2, p.DP))
+			}
 		}
 	}
 	p.MicroBatch = pickOf(r, 1, 1, 2, 4)
@@ -120,6 +127,9 @@ func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 	drawRecompute(r, &p)
 	axes := []string{"tp", "dp", "pp"}
 	r.Shuffle(len(axes), func(i, j int) { axes[i], axes[j] = axes[j], axes[i] })
+	if p.CP > 1 { // before dp, as plans have it
+		axes = slices.Insert(axes, r.IntN(slices.Index(axes, "dp")+1), "cp")
+	}
 	p.AxisOrder = strings.Join(axes, ",")
 	return p, p.PP*p.VPP <= m.Layers+2
 }

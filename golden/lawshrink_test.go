@@ -15,6 +15,7 @@ var simpler = []func(p *ir.Plan, layers int){
 		p.PP, p.VPP, p.Schedule, p.StageLayers = 1, 1, "none", fmt.Sprint(layers)
 	},
 	func(p *ir.Plan, _ int) { p.DP, p.Zero, p.ZeroGroup = 1, 0, 1 },
+	func(p *ir.Plan, _ int) { p.CP, p.CPKind, p.Zero, p.ZeroGroup = 1, "none", 0, 1 },
 	func(p *ir.Plan, _ int) { p.TP, p.SP, p.RecomputeSplit = 1, false, false },
 	func(p *ir.Plan, _ int) { p.TP /= 2 },
 	func(p *ir.Plan, _ int) { p.DP /= 2; p.ZeroGroup = min(p.ZeroGroup, p.DP) },
@@ -23,7 +24,11 @@ var simpler = []func(p *ir.Plan, layers int){
 	func(p *ir.Plan, _ int) {
 		p.Recompute, p.RecomputeLayers, p.RecomputeEvery, p.RecomputeSplit = "none", 0, 1, false
 	},
-	func(p *ir.Plan, _ int) { p.AxisOrder = "tp,dp,pp" },
+	func(p *ir.Plan, _ int) {
+		if p.AxisOrder = "tp,dp,pp"; p.CP > 1 {
+			p.AxisOrder = "tp,cp,dp,pp"
+		}
+	},
 	func(p *ir.Plan, _ int) { p.MicroBatch = lawBatch / max(1, p.DP) },
 }
 

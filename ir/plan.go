@@ -54,6 +54,10 @@ func SerialPlan(layers, batch int, p Precision) Plan {
 // Ranks is the number of ranks that the plan uses.
 func (p Plan) Ranks() int { return p.DP * p.CP * p.TP * p.PP }
 
+// Replicas is the number of ranks that have the same parameters and see other tokens: dp has other sequences, cp other
+// parts of them.
+func (p Plan) Replicas() int { return p.DP * p.CP }
+
 // LargestChunk is the most blocks that a chunk has; 0 where stage_layers is no list of counts.
 func (p Plan) LargestChunk() int {
 	most := 0
@@ -104,7 +108,7 @@ func (p Plan) String() string {
 	}
 	if p.Zero > 0 {
 		parts = append(parts, fmt.Sprintf("zero %d", p.Zero))
-		if p.ZeroGroup < p.DP*p.CP {
+		if p.ZeroGroup < p.Replicas() {
 			parts[len(parts)-1] += fmt.Sprintf(" in groups of %d", p.ZeroGroup)
 		}
 	}

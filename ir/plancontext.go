@@ -9,6 +9,12 @@ import (
 // cp_kind: gather joins K and V on each rank; heads gives each rank all positions of some heads instead, and back; ring
 // attends to the share of one rank after the other.
 
+// IsContext tells whether the axis is cp or a part of it.
+func (a Axis) IsContext() bool {
+	a = a.Plain()
+	return a == "cp" || a == "cp_kv" || a == "cp_rep"
+}
+
 // ContextRules say which cp_kind goes with cp.
 var ContextRules = []PlanRule{
 	{"cp_kind", "cp_kind is none where cp is 1, and only there", func(p *Plan) bool { return (p.CP == 1) == (p.CPKind == "none") }},
@@ -59,7 +65,7 @@ func (p Plan) headContexts(kvHeads int) int { return min(p.CP, max(1, kvHeads/p.
 // sharedReplicas is how many dp ranks share one copy of the state, where zero_group is a part of all replicas: of those of
 // the replica group that vary faster than dp, all do.
 func (p Plan) sharedReplicas() int {
-	if p.Zero == 0 || p.ZeroGroup <= 1 || p.ZeroGroup >= p.DP*p.CP {
+	if p.Zero == 0 || p.ZeroGroup <= 1 || p.ZeroGroup >= p.Replicas() {
 		return 1
 	}
 	order := strings.Split(p.AxisOrder, ",")

@@ -177,6 +177,9 @@ func (pt *partitioner) divides(t ir.Type) error {
 		if n := pt.prog.Mesh.Ranks(e.Axes); e.Size%n != 0 && !e.Dim.Padded() {
 			return fmt.Errorf("%s=%d does not divide over %d ranks (%v)", e.Dim, e.Size, n, e.Axes)
 		}
+		if len(e.Axes) > 0 && e.Axes[0].IsZigzag() && e.Size%(2*pt.prog.Mesh.Ranks(e.Axes[:1])) != 0 {
+			return fmt.Errorf("%s=%d is not two chunks for each of %d ranks (%v)", e.Dim, e.Size, pt.prog.Mesh.Ranks(e.Axes[:1]), e.Axes)
+		}
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	if c.IsCPU() {
 		h.device = "device"
 	}
-	if dev, ok := c.Device(chosen.Precision.Compute); ok {
+	if dev, ok := c.DeviceOf(costmodel.EngineOf(j.Train.Engine), j.Train.Precision.Compute); ok {
 		h.peak = dev.Peak.String()
 	}
 	return h

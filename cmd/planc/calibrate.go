@@ -129,18 +129,15 @@ func (a *app) observeTable(q *calibration) error {
 
 // ofCatalogue takes the file that the catalogue has for the rows' GPU.
 func (q *calibration) ofCatalogue() error {
-	file, err := costmodel.ClusterFile(q.cluster.Name)
-	if err == nil {
-		var c *costmodel.Cluster
-		if c, err = costmodel.ParseCluster(q.cluster.Name+".yaml", file); err == nil && c.GPU.Name != q.cluster.GPU.Name {
-			err = fmt.Errorf("it has %s", c.GPU.Name)
+	// The node that a row is priced on comes first; where its GPU stands in for another, the node that has that one.
+	for _, name := range append([]string{q.cluster.Name}, costmodel.ClusterNames()...) {
+		if clusterRowOf(name).GPU == q.cluster.GPU.Name {
+			q.file = fmt.Appendf(nil, "base: %s\n", name)
+			q.cluster.Name = name
+			return nil
 		}
 	}
-	if err != nil {
-		return mistake(NothingMeasured, "", "%s has rows of %s, of which the catalogue has no cluster to calibrate: %v", q.from, q.cluster.GPU.Name, err)
-	}
-	q.file = fmt.Appendf(nil, "base: %s\n", q.cluster.Name)
-	return nil
+	return mistake(NothingMeasured, "", "%s has rows of %s, of which the catalogue has no cluster to calibrate; planc clusters lists those that it has", q.from, q.cluster.GPU.Name)
 }
 
 // text is the cluster's file with the measured block in the place of the one that it had.

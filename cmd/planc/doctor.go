@@ -135,9 +135,13 @@ func memoryFinding(m machine) finding {
 	return ok("memory", fmt.Sprintf("%s, %s available", size(m.Memory), size(m.Available)))
 }
 
+// kernelsText says which kernels a program takes here; it can be told to take others.
 func kernelsText(m machine) string {
-	if m.ISA == "" {
+	switch m.ISA {
+	case "":
 		return "portable Go"
+	case "avx512", "avx2":
+		return m.ISA
 	}
 	return fmt.Sprintf("portable Go; the CPU has %s, which no kernel uses yet", m.ISA)
 }

@@ -31,7 +31,7 @@ func (a *app) room(j *loaded, d *document, found *decision) error {
 		return nil
 	}
 	device := j.cluster.GPU.Memory()
-	most := surelyFits(p.MemoryBytes, device)
+	most := surelyFits(costmodel.EngineOf(j.Train.Engine), p.MemoryBytes, device)
 	headroom := math.Ceil(1000*(1-float64(most)/float64(device))) / 1000
 	d.Room = &roomDoc{FitProbability: p.FitProbability, MarginBytes: int64(device) - most, Headroom: headroom}
 	var best search.Priced
@@ -48,13 +48,14 @@ func (a *app) room(j *loaded, d *document, found *decision) error {
 	return nil
 }
 
-// surelyFits is the most memory that fits into a device with that probability, its parts in the proportions of m.
-func surelyFits(m costmodel.Memory, device costmodel.Bytes) int64 {
+// surelyFits is the most memory that fits into a device with that probability, its parts in the proportions of m: the
+// uncertainty is the engine's, or the room that is asked for would be less than what the probability is short of.
+func surelyFits(e *costmodel.Engine, m costmodel.Memory, device costmodel.Bytes) int64 {
 	low, high := int64(0), int64(device)
 	for high-low > 1<<20 {
 		middle := (low + high) / 2
 		m.Total = middle
-		if m.Probability(device) >= sureFit {
+		if e.FitProbability(m, device) >= sureFit {
 			low = middle
 		} else {
 			high = middle

@@ -185,12 +185,18 @@ const (
 func (d *document) alternativesTable() string {
 	var b strings.Builder
 	b.WriteString(row("  NEXT BEST", "STEP", "MEMORY", "BECAUSE"))
+	seen := map[string]bool{} // plans that differ only in what their words leave out read alike: the best stands for them
 	for _, a := range d.shown() {
+		name := a.label(d)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
 		step := "no fit"
 		if a.SlowerBy != nil {
 			step = signed(*a.SlowerBy)
 		}
-		b.WriteString(row("  "+a.label(d), step, size(a.Predict.MemoryBytes.Total), a.because(d)))
+		b.WriteString(row("  "+name, step, size(a.Predict.MemoryBytes.Total), a.because(d)))
 	}
 	return b.String()
 }

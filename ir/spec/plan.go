@@ -16,13 +16,13 @@ type Pins struct {
 	DP              Pin[int]     `yaml:"dp" min:"1" doc:"data parallelism" absent:"searched" eg:"8"`
 	TP              Pin[int]     `yaml:"tp" min:"1" doc:"tensor parallelism" absent:"searched" eg:"[1, 2, 4]"`
 	PP              Pin[int]     `yaml:"pp" min:"1" doc:"pipeline stages" absent:"searched" eg:"1"`
-	CP              Pin[int]     `yaml:"cp" min:"1" now:"1" doc:"context parallelism" absent:"searched" eg:"1"`
+	CP              Pin[int]     `yaml:"cp" min:"1" doc:"context parallelism: parts of a sequence" absent:"searched" eg:"1"`
 	EP              Pin[int]     `yaml:"ep" min:"1" now:"1" doc:"expert parallelism" absent:"searched" eg:"1"`
 	ETP             Pin[int]     `yaml:"etp" min:"1" now:"1" doc:"tensor parallelism inside experts" absent:"searched" eg:"1"`
 	EPAxis          string       `yaml:"ep_axis" enum:"own" now:"-" doc:"own: gpus = dp·tp·pp·cp·ep" absent:"experts regroup dp·cp·tp" eg:"own"`
 	VPP             Pin[int]     `yaml:"vpp" min:"1" doc:"chunks of a stage" absent:"searched" eg:"1"`
 	SP              Pin[bool]    `yaml:"sp" doc:"sequence parallelism over tp" absent:"searched" eg:"true"`
-	CPKind          Pin[string]  `yaml:"cp_kind" enum:"none,ring,gather,heads" now:"none" doc:"how context parallelism moves keys and values" absent:"searched" eg:"none"`
+	CPKind          Pin[string]  `yaml:"cp_kind" enum:"none,ring,gather,heads" now:"none,gather,heads" doc:"how context parallelism moves keys and values" absent:"searched" eg:"none"`
 	Zero            Pin[int]     `yaml:"zero" min:"0" max:"3" doc:"what is sharded over replicas: nothing, optimizer state, gradients, parameters" absent:"searched" eg:"1"`
 	ZeroGroup       Pin[int]     `yaml:"zero_group" min:"1" doc:"ranks that share one copy of the state" absent:"searched" eg:"8"`
 	MicroBatch      Pin[int]     `yaml:"micro_batch" min:"1" doc:"sequences of a replica's micro-batch" absent:"searched" eg:"2"`
@@ -33,7 +33,7 @@ type Pins struct {
 	RecomputeEvery  Pin[int]     `yaml:"recompute_every" min:"1" doc:"every n-th block input kept" absent:"searched" eg:"1"`
 	RecomputeSplit  Pin[bool]    `yaml:"recompute_split" doc:"saved block inputs split over tp" absent:"searched" eg:"false"`
 	StageLayers     Pin[int]     `yaml:"stage_layers" min:"0" doc:"block counts of the chunks in model order, all of them" absent:"searched" eg:"[16, 16]"`
-	AxisOrder       Pin[string]  `yaml:"axis_order" enum:"tp,dp,pp" doc:"axes, the fastest-varying rank first, all of them" absent:"searched" eg:"[tp, dp]"`
+	AxisOrder       Pin[string]  `yaml:"axis_order" enum:"tp,cp,dp,pp" doc:"axes, the fastest-varying rank first, all of them" absent:"searched" eg:"[tp, dp]"`
 	Offload         Pin[string]  `yaml:"offload" enum:"optimizer:cpu,optimizer:nvme,params:cpu,params:nvme,activations:cpu" now:"-" doc:"what may leave the device" absent:"searched" eg:"[optimizer:cpu]"`
 	MoESlack        Pin[float64] `yaml:"moe_slack" min:"1" now:"-" doc:"expert buffers over the balanced load" absent:"searched" eg:"1.2"`
 }

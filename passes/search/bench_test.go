@@ -40,7 +40,7 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
 	var out []point
 	for len(out) < n {
 		f := sp.families[r.IntN(len(sp.families))]
-		shardings, agains, orders := s.problem.shardings(f.plan.DP), s.problem.recomputes(&f.plan, slices.Max(f.counts)), f.ordersOf()
+		shardings, agains, orders := s.problem.shardings(&f.plan), s.problem.recomputes(&f.plan, slices.Max(f.counts)), f.ordersOf()
 		a := agains[r.IntN(len(agains))]
 		p := point{family: f, of: shardings[r.IntN(len(shardings))], again: &a, n: a.least + r.IntN(a.most-a.least+1), order: &orders[r.IntN(len(orders))]}
 		if k := p.key(s); !seen[k] {

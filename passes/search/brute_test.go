@@ -137,9 +137,9 @@ func narrow(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches) {
 			return
 		}
 		f := b.space.families[r.IntN(len(b.space.families))]
-		key := []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute", "axis_order"}[r.IntN(8)]
+		key := []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute", "axis_order", "cp", "cp_kind"}[r.IntN(10)]
 		plan := f.plan
-		if of := p.shardings(plan.DP); key == "zero" {
+		if of := p.shardings(&plan); key == "zero" {
 			plan.Zero = of[r.IntN(len(of))].zero
 		}
 		if as := p.recomputes(&plan, 1); key == "recompute" {
@@ -163,7 +163,7 @@ func TestSearchIsBruteForceOfMany(t *testing.T) {
 		model, shared := randomProblem(t, r), newCaches()
 		for range each {
 			p := *model
-			p.Cluster, p.GlobalBatch, p.Pins = randomCluster(t, r), []int{4, 6, 12}[r.IntN(3)], Pins{}
+			p.Cluster, p.GlobalBatch, p.Pins = randomCluster(t, r), []int{4, 6, 12}[r.IntN(3)], model.Pins
 			if p.check() != nil {
 				continue
 			}

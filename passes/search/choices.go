@@ -29,18 +29,22 @@ func number(get func(*ir.Plan) int) func(*ir.Plan) string {
 
 func staged(p *ir.Plan) bool { return p.PP > 1 }
 
+func always(*ir.Plan) bool { return true }
+
 // choices are the keys that are searched, in the order in which they are explained.
 var choices = []choice{
 	{"zero", number(func(p *ir.Plan) int { return p.Zero }), eachOne, nil},
 	{"zero_group", number(func(p *ir.Plan) int { return p.ZeroGroup }), theBest, func(p *ir.Plan) bool { return p.Zero > 0 }},
 	{"tp", number(func(p *ir.Plan) int { return p.TP }), nextTo, nil},
 	{"pp", number(func(p *ir.Plan) int { return p.PP }), nextTo, nil},
+	{"cp", number(func(p *ir.Plan) int { return p.CP }), nextTo, always},
+	{"cp_kind", func(p *ir.Plan) string { return p.CPKind }, eachOne, func(p *ir.Plan) bool { return p.CP > 1 }},
 	{"vpp", number(func(p *ir.Plan) int { return p.VPP }), theBest, staged},
 	{"schedule", func(p *ir.Plan) string { return p.Schedule }, eachOne, staged},
 	{"sp", func(p *ir.Plan) string { return strconv.FormatBool(p.SP) }, eachOne, nil},
 	{"micro_batch", number(func(p *ir.Plan) int { return p.MicroBatch }), nextTo, nil},
 	{"recompute", func(p *ir.Plan) string { return p.Recompute }, eachOne, nil},
-	{"axis_order", func(p *ir.Plan) string { return p.AxisOrder }, theBest, func(*ir.Plan) bool { return true }},
+	{"axis_order", func(p *ir.Plan) string { return p.AxisOrder }, theBest, always},
 }
 
 // follow says which other keys can no longer be as they were when a key changes.
@@ -48,6 +52,8 @@ var follow = map[string][]string{
 	"dp":              {"tp", "zero_group", "micro_batches"},
 	"tp":              {"dp", "zero_group", "axis_order", "stage_layers", "micro_batches", "recompute_split"},
 	"pp":              {"dp", "zero_group", "axis_order", "stage_layers", "micro_batches", "vpp", "schedule", "recompute_layers"},
+	"cp":              {"dp", "cp_kind", "zero_group", "axis_order", "stage_layers", "micro_batches"},
+	"cp_kind":         {"cp", "dp", "zero_group", "axis_order", "stage_layers", "micro_batches"},
 	"vpp":             {"stage_layers", "schedule", "recompute_layers"},
 	"schedule":        {"stage_layers", "vpp", "recompute_layers"},
 	"sp":              {"stage_layers", "recompute_split"},
@@ -65,7 +71,7 @@ func Kept(plan ir.Plan, but Pins) Pins {
 	out := Pins{}
 	for key, value := range keyValues(plan) {
 		switch key {
-		case "precision", "offload", "moe_slack", "cp_kind":
+		case "precision", "offload", "moe_slack":
 		default:
 			out[key] = []string{value}
 		}
@@ -95,7 +101,9 @@ func only(c *choice, than *ir.Plan, want func(string) bool) *keep {
 	return &keep{family: func(f *family) bool { return want(c.value(&f.plan)) }}
 }
 
-func sameDegrees(a, b *ir.Plan) bool { return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP }
+func sameDegrees(a, b *ir.Plan) bool {
+	return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP && a.CP == b.CP
+}
 
 // values are a choice's values in a space, in order of first occurrence; of orders of the axes, those of a plan's degrees.
 func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
@@ -110,11 +118,11 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 	for _, f := range sp.families {
 		switch c.name {
 		case "zero":
-			for _, of := range s.shardings(sp.problem, f.plan.DP) {
+			for _, of := range s.shardings(sp.problem, &f.plan) {
 				add(strconv.Itoa(of.zero))
 			}
 		case "zero_group":
-			for _, of := range s.shardings(sp.problem, f.plan.DP) {
+			for _, of := range s.shardings(sp.problem, &f.plan) {
 				add(strconv.Itoa(of.group))
 			}
 		case "recompute":
@@ -139,7 +147,7 @@ func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 	other := best
 	switch name {
 	case "zero":
-		other.Zero, other.ZeroGroup = 1, max(2, best.DP)
+		other.Zero, other.ZeroGroup = 1, max(2, best.Replicas())
 		if best.Zero > 0 {
 			other.Zero, other.ZeroGroup = 0, 1
 		}

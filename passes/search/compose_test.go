@@ -62,6 +62,9 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 	if r.IntN(3) == 0 {
 		p.Recipe.Optimizer = "sgd"
 	}
+	if r.IntN(2) == 0 { // rows are too short to be split but on request
+		p.Pins = Pins{"cp": {"1", "2", "4"}}
+	}
 	return p
 }
 
@@ -88,13 +91,13 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 		t.Fatal(err)
 	}
 	type kind struct {
-		dp, tp, pp int
-		schedule   string
+		dp, tp, pp, cp int
+		kind, schedule string
 	}
 	of := map[kind][]*family{}
 	var kinds []kind
 	for _, f := range sp.families {
-		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.Schedule}
+		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.CP, f.plan.CPKind, f.plan.Schedule}
 		if of[k] = append(of[k], f); len(of[k]) == 1 {
 			kinds = append(kinds, k)
 		}

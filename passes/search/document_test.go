@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/planc-dev/planc/ir"
 )
@@ -83,5 +84,20 @@ func TestLlama405B(t *testing.T) {
 	}
 	if n := r.Counts; n.Space != n.Infeasible+n.Bounded+n.Priced {
 		t.Errorf("counts %+v", n)
+	}
+}
+
+// Llama 3 405B's long rows, 131,072 positions on 16,384 GPUs as TP 8 · CP 16 · PP 16 · DP 8 with 16 sequences a replica
+// ("The Llama 3 Herd of Models", 2024, table 4: 380 TFLOP/s a GPU): the plan is legal, fits as it is there, and what cp
+// moves is in the price.
+func TestLlama405BLongRows(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed)
+	p.Pins = Pins{"tp": {"8"}, "cp": {"16"}, "pp": {"16"}, "micro_batch": {"1"}}
+	start := time.Now()
+	r := must(t, p)
+	b := r.Best
+	t.Logf("%v in %v: %+v, %.0f TFLOP/s, %+v", b.Plan, time.Since(start), r.Counts, b.Predict.ModelTFLOPS, b.Predict.Time)
+	if b.Plan.CP != 16 || b.Plan.DP != 8 || b.Predict.Time.CPComm <= 0 || !b.Fits() {
+		t.Errorf("%v takes %+v", b.Plan, b.Predict.Time)
 	}
 }

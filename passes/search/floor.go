@@ -11,8 +11,9 @@ import (
 // order is an order of a plan's axes, with how many ranks neighbours on each are apart.
 type order struct {
 	name       string
-	index      int // among those of three axes
+	index      int // among those of the axes
 	tp, dp, pp int
+	cp         int // likewise, 1 where the order has none
 }
 
 // ordersOf are those of a family that pins allow.
@@ -28,12 +29,16 @@ func (f *family) ordersOf() []order {
 // orderOf is an order by its name.
 func orderOf(plan ir.Plan, name string) order {
 	plan.AxisOrder = name
-	return order{name: name, index: orderIndex(name), tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp")}
+	return order{name: name, index: orderIndex(name), tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp"), cp: stride(&plan, "cp")}
 }
 
-// orderIndex tells orders apart by which of dp and pp come before tp, and which of them before the other.
+// orders are how many there are: of tp, dp and pp, and where cp is among them, which comes before dp.
+const orders = 32
+
+// orderIndex tells orders apart by which of dp and pp come before tp, and which of them before the other; and by which of
+// tp and pp come before cp.
 func orderIndex(name string) (n int) {
-	for i, pair := range [3][2]string{{"dp", "tp"}, {"pp", "tp"}, {"pp", "dp"}} {
+	for i, pair := range [5][2]string{{"dp", "tp"}, {"pp", "tp"}, {"pp", "dp"}, {"tp", "cp"}, {"pp", "cp"}} {
 		if at := strings.Index(name, pair[0]); at >= 0 && at < strings.Index(name, pair[1]) {
 			n |= 1 << i
 		}
@@ -43,6 +48,9 @@ func orderIndex(name string) (n int) {
 
 // costsOf are those of layers.
 func (s *searcher) costsOf(f *family, b *blocks, o *order) []layerCost {
+	if f.costs == nil {
+		f.costs = make([][]familyCosts, orders)
+	}
 	at := &f.costs[o.index]
 	for i := range *at {
 		if c := &(*at)[i]; c.blocks == b && c.perhaps == "" {
@@ -103,7 +111,7 @@ func (c *costSums) perhaps(of *costSums) {
 }
 
 func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
-	k := blockCost{b, o.tp}
+	k := blockCost{b, [2]int{o.tp, o.cp}}
 	if c := s.blockCosts[k]; c != nil {
 		return c
 	}
@@ -114,10 +122,11 @@ func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
 	return c
 }
 
-// blockCost is what the costs of layers are found by: where tensor parallel ranks are is the stride of tp.
+// blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
+// cp.
 type blockCost struct {
-	blocks *blocks
-	stride int
+	blocks  *blocks
+	strides [2]int
 }
 
 // work is a pass's own seconds and what its stream moves.
@@ -182,11 +191,11 @@ func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
 		return nil
 	}
 	b := s.base(f.plan)
-	k := moveKey{b, of.zero >= 3, o.dp, of.group}
+	k := moveKey{b, of.zero >= 3, o.dp, o.cp, of.group}
 	if m := s.layerMoves[k]; m != nil {
 		return m
 	}
-	place := s.shardPlace(o.dp, of.group)
+	place := s.shardPlace(f.plan.CP, o, of.group)
 	prec, c := &f.plan.Precision, s.problem.Cluster
 	out := make([]moved, len(b.elems))
 	for i, n := range b.elems {
@@ -204,25 +213,33 @@ func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
 
 // moveKey is what the moves of layers depend on.
 type moveKey struct {
-	base          *base
-	fetches       bool
-	stride, group int
+	base                    *base
+	fetches                 bool
+	stride, strideCP, group int
 }
 
-// shardPlace is where the ranks are that share a copy of the state.
-func (s *searcher) shardPlace(stride, group int) costmodel.Placement {
-	k := [2]int{stride, group}
+// shardPlace is where the ranks are that share a copy of the state: all of cp, and of dp what is left of the group.
+func (s *searcher) shardPlace(cp int, o *order, group int) costmodel.Placement {
+	k := [4]int{cp, o.cp, o.dp, group}
 	if p, ok := s.places[k]; ok {
 		return p
 	}
-	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: stride}, {Name: "inner", Size: group}}}
-	p := s.problem.Cluster.Place(m, []ir.Axis{"inner"})
+	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: o.dp}, {Name: "inner", Size: group}}}
+	axes := []ir.Axis{"inner"}
+	if cp > 1 {
+		m.Atoms = []ir.Atom{{Name: "before", Size: o.cp}, {Name: "cp", Size: cp}, {Name: "between", Size: o.dp / (o.cp * cp)}, {Name: "inner", Size: group / cp}}
+		axes = append(axes, "cp")
+	}
+	p := s.problem.Cluster.Place(m, axes)
 	s.places[k] = p
 	return p
 }
 
 // message is what a stage's output takes to the next: of a family and an order of its axes one.
 func (s *searcher) message(f *family, stream int, o *order) costmodel.Seconds {
+	for len(f.messages) <= o.index {
+		f.messages = append(f.messages, 0)
+	}
 	at := &f.messages[o.index]
 	if *at == 0 {
 		*at = s.newMessage(f, stream, o)
@@ -339,20 +356,20 @@ func (s *searcher) mostElems(f *family) int {
 }
 
 // familyFloor is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if nothing
-// were moved, wherever tensor parallel ranks are.
+// were moved, wherever tensor and context parallel ranks are.
 func (s *searcher) familyFloor(f *family, a *again, n int) costmodel.Seconds {
 	best := costmodel.Seconds(-1)
 	orders := f.ordersOf()
 	for i := range orders {
 		o := &orders[i]
-		if slices.ContainsFunc(orders[:i], func(x order) bool { return x.tp == o.tp && x.pp == o.pp }) {
+		if slices.ContainsFunc(orders[:i], func(x order) bool { return x.tp == o.tp && x.pp == o.pp && x.cp == o.cp }) {
 			continue
 		}
 		for _, zero := range []int{0, 2} {
-			if zero > 0 && !(f.splits && f.plan.DP > 1) {
+			if zero > 0 && !(f.splits && f.plan.Replicas() > 1) {
 				continue
 			}
-			if t := s.floor(f, sharding{zero, f.plan.DP, true}, a, n, o); best < 0 || t < best {
+			if t := s.floor(f, sharding{zero, f.plan.Replicas(), true}, a, n, o); best < 0 || t < best {
 				best = t
 			}
 		}

@@ -31,11 +31,11 @@ type rule struct {
 }
 
 // rules are all of them. Everything that is not here is legal, and priced.
-var rules = slices.Concat(degreeRules, stageRules, recomputeRules(), placeRules)
+var rules = slices.Concat(degreeRules, contextRules, stageRules, recomputeRules(), placeRules)
 
 // degreeRules are those of the degrees, of sharding and of the batch. A vocabulary is padded where tp does not divide it.
 var degreeRules = []rule{
-	{"dp", "dp · tp · pp is the number of devices", func(p *ir.Plan, s *setting) bool { return p.Ranks() == s.devices }, whyRanks},
+	{"dp", "dp · tp · pp · cp is the number of devices", func(p *ir.Plan, s *setting) bool { return p.Ranks() == s.devices }, whyRanks},
 	{"tp", "up to the K/V heads, tp divides them", func(p *ir.Plan, s *setting) bool {
 		return s.KVHeads == 0 || p.TP > s.KVHeads || s.KVHeads%p.TP == 0
 	}, func(p *ir.Plan, s *setting) string {
@@ -57,23 +57,28 @@ var degreeRules = []rule{
 	}},
 	{"sp", "sp has tp > 1", func(p *ir.Plan, _ *setting) bool { return !p.SP || p.TP > 1 },
 		func(*ir.Plan, *setting) string { return "sp needs tp > 1 (sp false does not)" }},
-	{"sp", "tp divides train.seq_len", func(p *ir.Plan, s *setting) bool { return !p.SP || s.Seq%p.TP == 0 },
+	{"sp", "tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *setting) bool { return !p.SP || (s.Seq/p.CP)%p.TP == 0 },
 		func(p *ir.Plan, s *setting) string {
-			return fmt.Sprintf("sp: tp %d does not divide %d positions (%s; sp false can do with any)", p.TP, s.Seq, nearby(divisors(s.Seq), p.TP))
+			own := max(1, s.Seq/p.CP)
+			return fmt.Sprintf("sp: tp %d does not divide %d positions (%s; sp false can do with any)", p.TP, own, nearby(divisors(own), p.TP))
 		}},
-	{"zero", "zero above 0 has dp > 1", func(p *ir.Plan, _ *setting) bool { return p.Zero == 0 || p.DP > 1 },
+	{"zero", "zero above 0 has dp > 1 or cp > 1", func(p *ir.Plan, _ *setting) bool { return p.Zero == 0 || p.Replicas() > 1 },
 		func(p *ir.Plan, _ *setting) string {
 			return fmt.Sprintf("zero %d needs dp > 1 (zero 0 does not)", p.Zero)
 		}},
 	{"zero", "zero is 0 to 3", func(p *ir.Plan, _ *setting) bool { return p.Zero >= 0 && p.Zero <= 3 },
 		func(p *ir.Plan, _ *setting) string { return fmt.Sprintf("zero %d is none of 0, 1, 2, 3", p.Zero) }},
-	{"zero_group", "zero_group is 1 where zero is 0, else a divisor of dp above 1", func(p *ir.Plan, _ *setting) bool {
-		return p.Zero == 0 && p.ZeroGroup == 1 || p.Zero > 0 && (p.DP == 1 || p.ZeroGroup > 1 && p.DP%p.ZeroGroup == 0)
+	{"zero_group", "zero_group is 1 where zero is 0, else above 1 and cp times a divisor of dp", func(p *ir.Plan, _ *setting) bool {
+		return p.Zero == 0 && p.ZeroGroup == 1 || p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(zeroGroups(p), p.ZeroGroup))
 	}, func(p *ir.Plan, _ *setting) string {
 		if p.Zero == 0 {
 			return fmt.Sprintf("zero_group %d needs zero above 0 (1 does not)", p.ZeroGroup)
 		}
-		return fmt.Sprintf("zero_group %d does not divide dp %d into groups (%s)", p.ZeroGroup, p.DP, nearby(divisors(p.DP)[1:], p.ZeroGroup))
+		of := fmt.Sprintf("dp %d", p.DP)
+		if p.CP > 1 {
+			of += fmt.Sprintf(" · cp %d", p.CP)
+		}
+		return fmt.Sprintf("zero_group %d does not divide %s into groups (%s)", p.ZeroGroup, of, nearby(zeroGroups(p), p.ZeroGroup))
 	}},
 	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *setting) bool { return s.shares(p) },
 		func(p *ir.Plan, s *setting) string {
@@ -116,12 +121,11 @@ func recomputeRules() []rule {
 
 // placeRules are the order of the axes, and what does not exist yet.
 var placeRules = []rule{
-	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in this order",
+	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in this order. Where cp is above 1 it comes before dp, usually just before it",
 		func(p *ir.Plan, s *setting) bool { return slices.Contains(axisOrders(p, s.nodes), p.AxisOrder) },
 		func(p *ir.Plan, s *setting) string {
 			return fmt.Sprintf("axis_order %s is none of %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
 		}},
-	later("cp", 1, func(p *ir.Plan) int { return p.CP }),
 	later("ep", 1, func(p *ir.Plan) int { return p.EP }),
 	later("etp", 1, func(p *ir.Plan) int { return p.ETP }),
 }
@@ -150,8 +154,12 @@ func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
 }
 
 func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
-	if min(p.DP, p.TP, p.PP, p.VPP) < 1 {
-		return []Reason{{"dp", fmt.Sprintf("dp %d · tp %d · pp %d · vpp %d: degrees are at least 1", p.DP, p.TP, p.PP, p.VPP)}}
+	if min(p.DP, p.TP, p.PP, p.VPP, p.CP) < 1 {
+		words := fmt.Sprintf("dp %d · tp %d · pp %d · vpp %d", p.DP, p.TP, p.PP, p.VPP)
+		if p.CP < 1 {
+			words += fmt.Sprintf(" · cp %d", p.CP)
+		}
+		return []Reason{{"dp", words + ": degrees are at least 1"}}
 	}
 	var rs []Reason
 	for i := range rules {
@@ -206,14 +214,19 @@ func (d *Dims) widestVocab(tp int) int {
 
 // whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be.
 func whyRanks(p *ir.Plan, s *setting) string {
-	product, ranks := fmt.Sprintf("dp %d · tp %d", p.DP, p.TP), p.TP*p.PP
+	product, ranks := fmt.Sprintf("dp %d · tp %d", p.DP, p.TP), p.TP*p.PP*p.CP
 	if p.PP > 1 {
 		product += fmt.Sprintf(" · pp %d", p.PP)
+	}
+	if p.CP > 1 {
+		product += fmt.Sprintf(" · cp %d", p.CP)
 	}
 	hint := "tp " + nearby(divisors(s.devices), p.TP)
 	switch {
 	case s.devices%ranks == 0:
 		hint = fmt.Sprintf("dp %d would do", s.devices/ranks)
+	case s.devices%(p.TP*p.PP) == 0:
+		hint = "cp " + nearby(divisors(s.devices/(p.TP*p.PP)), p.CP)
 	case s.devices%p.TP == 0:
 		hint = "pp " + nearby(divisors(s.devices/p.TP), p.PP)
 	}
@@ -223,13 +236,10 @@ func whyRanks(p *ir.Plan, s *setting) string {
 // axisOrders are the orders of the axes that differ: every one of those with more than one rank, where there is more than
 // one node; axes of one rank stay where they are.
 func axisOrders(p *ir.Plan, nodes int) []string {
-	names, sizes := []string{"tp", "dp", "pp"}, []int{p.TP, p.DP, p.PP}
-	if p.PP == 1 {
-		names = names[:2]
-	}
+	names := splitOrder(usualOrder(p))
 	var active []int
 	for i := range names {
-		if sizes[i] > 1 {
+		if degree(p, names[i]) > 1 {
 			active = append(active, i)
 		}
 	}
@@ -242,9 +252,24 @@ func axisOrders(p *ir.Plan, nodes int) []string {
 		for i, j := range perm {
 			order[active[i]] = names[active[j]]
 		}
+		if slices.Index(order, "cp") > slices.Index(order, "dp") {
+			continue // what dp moves once a step cp moves in each layer
+		}
 		out = append(out, strings.Join(order, ","))
 	}
 	return out
+}
+
+// usualOrder is the order of a plan's axes where nothing speaks for another.
+func usualOrder(p *ir.Plan) string {
+	order := "tp,"
+	if p.CP > 1 {
+		order += "cp,"
+	}
+	if order += "dp"; p.PP > 1 {
+		order += ",pp"
+	}
+	return order
 }
 
 // permutations of 0 to n-1, the identity first.

@@ -19,7 +19,7 @@ func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
 	var best []Traffic
 	most := -1
 	for stage := range t.Stages {
-		moves, sum := overReplicas(s.composition(t, stage).Traffic, t.Mesh), 0
+		moves, sum := overReplicas(ofState(t, stage), t.Mesh), 0
 		for _, m := range moves {
 			sum += m.Bytes
 		}
@@ -30,14 +30,24 @@ func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
 	return best, nil
 }
 
+// ofState is what a stage moves in a step beside what is in its layers' functions.
+func ofState(t *tables, stage int) []Traffic {
+	w := walker{l: newLedger(t.Mesh), p: t.Program, st: &t.Stages[stage], stage: stage, run: func(*ir.Segment, ir.ActionKind) {}}
+	w.walk()
+	return w.l.list()
+}
+
 // overReplicas adds up the collectives of buckets over dp by their kind; those of one number, the loss or the norm, are too
 // small to be any.
 func overReplicas(all []Traffic, m ir.Mesh) []Traffic {
 	const number = 8
-	if !m.Has("dp") {
-		return nil
+	var axes []ir.Axis
+	for _, a := range []ir.Axis{"dp", "cp"} {
+		if m.Has(a) {
+			axes = append(axes, a)
+		}
 	}
-	replicas := m.Expand([]ir.Axis{"dp"})
+	replicas := m.Expand(axes)
 	of := map[ir.Op]Traffic{}
 	for _, t := range all {
 		outside := slices.ContainsFunc(strings.Split(t.Axes, "@"), func(a string) bool { return !slices.Contains(replicas, ir.Axis(a)) })

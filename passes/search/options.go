@@ -15,10 +15,10 @@ type sharding struct {
 	still       bool // of bounds: as if nothing had to be moved
 }
 
-// shardings are those of dp replicas: none, and from ZeRO 1 on over each divisor of them.
-func (p *Problem) shardings(dp int) []sharding {
+// shardings are those of a plan's replicas: none, and from ZeRO 1 on over each divisor of them that has all of cp.
+func (p *Problem) shardings(plan *ir.Plan) []sharding {
 	var out []sharding
-	if dp == 1 {
+	if plan.Replicas() == 1 {
 		if p.Pins.allows("zero", "0") && p.Pins.allows("zero_group", "1") {
 			out = append(out, sharding{zero: 0, group: 1})
 		}
@@ -30,7 +30,7 @@ func (p *Problem) shardings(dp int) []sharding {
 		}
 		groups := []int{1}
 		if zero > 0 {
-			groups = divisors(dp)[1:]
+			groups = zeroGroups(plan)
 		}
 		for i := len(groups) - 1; i >= 0; i-- {
 			if p.Pins.allows("zero_group", fmt.Sprint(groups[i])) {
@@ -44,15 +44,15 @@ func (p *Problem) shardings(dp int) []sharding {
 // shardingsKey is whose and of how many replicas shardings are.
 type shardingsKey struct {
 	problem *Problem
-	dp      int
+	dp, cp  int
 }
 
 // shardings are a problem's, listed once.
-func (s *searcher) shardings(p *Problem, dp int) []sharding {
-	k := shardingsKey{p, dp}
+func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
+	k := shardingsKey{p, plan.DP, plan.CP}
 	out, known := s.listed[k]
 	if !known {
-		out = p.shardings(dp)
+		out = p.shardings(plan)
 		s.listed[k] = out
 	}
 	return out

@@ -73,6 +73,7 @@ func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 	if r.Every > 0 { // does both parts of a split backward at once
 		l.Backward.Compute += c.weights.Compute
 		l.Backward.Comm += c.weights.Comm
+		l.Backward.Context += c.weights.Context
 		l.Weights = costmodel.Cost{}
 	}
 	if r.Remat {
@@ -210,6 +211,8 @@ func degree(p *ir.Plan, axis string) int {
 		return p.TP
 	case "pp":
 		return p.PP
+	case "cp":
+		return p.CP
 	}
 	return p.DP
 }

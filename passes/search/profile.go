@@ -15,6 +15,8 @@ import (
 // are replicas: a rank's part of the batch is the micro-batch whatever dp is.
 type profileKey struct {
 	tp       int
+	cp       int
+	kind     string // of cp
 	sp       bool
 	micro    int
 	replicas bool
@@ -25,7 +27,7 @@ type profileKey struct {
 }
 
 func keyOf(p ir.Plan) profileKey {
-	k := profileKey{p.TP, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(), p.Splits() && p.Zero >= 2}
+	k := profileKey{p.TP, p.CP, p.CPKind, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(), p.Splits() && p.Zero >= 2}
 	if p.RecomputeEvery > 1 {
 		k.again = "none"
 	}
@@ -49,7 +51,7 @@ type segmentProfile struct {
 	saved                      line // of other engines: bytes that a layer keeps beside its input
 }
 
-// rowBytes is a batch input: bytes of one sequence.
+// rowBytes is a batch input: bytes of a rank's part of one sequence.
 type rowBytes struct{ size int }
 
 // function is the profile of a function.
@@ -100,15 +102,16 @@ func (s *searcher) profile(k profileKey) *profile {
 
 func (s *searcher) newProfile(k profileKey) *profile {
 	plan := ir.SerialPlan(s.dims.Layers, k.micro, s.problem.Precision)
-	plan.TP, plan.SP = k.tp, k.sp
+	plan.TP, plan.SP, plan.CP, plan.CPKind = k.tp, k.sp, k.cp, k.kind
 	if k.replicas {
 		plan.DP = 2
 	}
-	if k.each {
-		plan.Zero, plan.ZeroGroup = 2, 2
-	}
 	if k.apart {
-		plan.PP, plan.Schedule, plan.AxisOrder, plan.StageLayers = 2, "zb-h1", "tp,dp,pp", fmt.Sprintf("%d,%d", (s.dims.Layers+1)/2, s.dims.Layers/2)
+		plan.PP, plan.Schedule, plan.StageLayers = 2, "zb-h1", fmt.Sprintf("%d,%d", (s.dims.Layers+1)/2, s.dims.Layers/2)
+	}
+	plan.AxisOrder = usualOrder(&plan)
+	if k.each {
+		plan.Zero, plan.ZeroGroup = 2, plan.Replicas()
 	}
 	if k.again != "none" {
 		plan.Recompute, plan.RecomputeLayers, plan.RecomputeSplit = k.again, 1, k.split
@@ -123,8 +126,7 @@ func (s *searcher) newProfile(k profileKey) *profile {
 			weights: scan(seg.Weights, prog.Mesh), work: temporaries(prog, seg)})
 	}
 	for _, in := range prog.BatchInputs() {
-		e, _ := in.Type.Extent(ir.Batch)
-		p.rows = append(p.rows, rowBytes{in.Type.Elems() / e.Size * in.Type.Elem.Size()})
+		p.rows = append(p.rows, rowBytes{in.Type.LocalBytes(prog.Mesh) / k.micro})
 	}
 	if l := prog.Model.Segments[len(prog.Model.Segments)-1].Logits; l != nil {
 		p.logits = l.Outputs[0].Type.LocalBytes(prog.Mesh)
@@ -196,12 +198,12 @@ type costSums struct{ forward, backward, weights, rematForward, rematBackward co
 type costKey struct {
 	profile profileKey
 	times   int
-	stride  int // of the axis tp
+	strides [2]int // of the axes tp and cp
 }
 
 // costs are those of the model's segments at times the profile's micro-batch, on a plan's mesh.
 func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []layerCost {
-	key := costKey{k, times, stride(plan, "tp")}
+	key := costKey{k, times, [2]int{stride(plan, "tp"), stride(plan, "cp")}}
 	if c := s.layerCosts[key]; c != nil {
 		return c
 	}
@@ -245,10 +247,15 @@ func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 		l := &p.comms[i]
 		bytes := float64(l.what.Bytes) + float64(more*l.slope)
 		place := s.problem.Cluster.Place(m, l.what.Axes)
-		c.Comm += s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(bytes))
+		t := s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(bytes))
+		c.Comm += t
+		if slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext) {
+			c.Context += t
+		}
 		kernels += math.Log2(float64(place.Ranks())) // hosts wait for the slowest of them
 	}
 	c.Comm *= costmodel.Seconds(s.exposedTP)
+	c.Context *= costmodel.Seconds(s.exposedTP)
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }

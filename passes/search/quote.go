@@ -56,7 +56,9 @@ type priceKey struct {
 	group, layers, every int32
 	zero, sp, split      uint8
 	schedule, kind       uint8
-	order                [3]int32
+	order                [4]int32
+	cp                   int32
+	context              byte // of cp_kind
 }
 
 func (p *point) key(s *searcher) priceKey {
@@ -64,7 +66,7 @@ func (p *point) key(s *searcher) priceKey {
 	layers, every := p.again.numbers(p.n)
 	k := priceKey{frame: s.frame(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch), group: int32(p.of.group),
 		layers: int32(layers), every: int32(every), zero: uint8(p.of.zero), schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.again.kind[0],
-		order: [3]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp)}}
+		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)}, cp: int32(f.plan.CP), context: f.plan.CPKind[0]}
 	if f.plan.SP {
 		k.sp = 1
 	}
@@ -230,8 +232,9 @@ type bucketPrices struct {
 // bucketKey is what the price of a bucket depends on.
 type bucketKey struct {
 	state                        *state
-	tp, dp, pp, group            int
+	tp, dp, pp, cp, group        int
 	strideTP, strideDP, stridePP int
+	strideCP                     int
 	class, elems                 int
 }
 
@@ -243,7 +246,7 @@ type bucketPrice struct {
 
 // of prices a bucket by the functions that pass bucket writes for it.
 func (b *bucketPrices) of(class, elems int) *bucketPrice {
-	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.ZeroGroup, b.order.tp, b.order.dp, b.order.pp, class, elems}
+	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp, b.order.pp, b.order.cp, class, elems}
 	if p := b.s.bucketPrices[k]; p != nil {
 		return p
 	}

@@ -97,7 +97,7 @@ type searcher struct {
 	named      map[ordersKey][]string
 	routes     map[routeKey]*costmodel.Route
 	settlings  map[settleKey][]settling
-	places     map[[2]int]costmodel.Placement
+	places     map[[4]int]costmodel.Placement
 	prices     map[priceKey]*price
 
 	bucketPrices map[bucketKey]*bucketPrice
@@ -115,7 +115,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[2]int]costmodel.Placement{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1

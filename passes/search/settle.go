@@ -105,7 +105,7 @@ func (s *searcher) routeTime(op ir.Op, stride, ranks, bytes int) costmodel.Secon
 	k := routeKey{op, stride, ranks}
 	r := s.routes[k]
 	if r == nil {
-		way := s.problem.Cluster.Route(op, s.shardPlace(stride, ranks))
+		way := s.problem.Cluster.Route(op, s.shardPlace(1, &order{dp: stride}, ranks))
 		r = &way
 		s.routes[k] = r
 	}

@@ -54,11 +54,11 @@ type family struct {
 	blocks     [8]*blocks
 	batchBytes int
 	mostElems  int
-	messages   [8]costmodel.Seconds // by the order's index; 0: not known
-	names      []string             // of the orders of its axes that pins allow
+	messages   []costmodel.Seconds // by the order's index; 0: not known
+	names      []string            // of the orders of its axes that pins allow
 	orders     []order
-	costs      [8][]familyCosts // by the order's index
-	stateOf    [4][2]*state     // by zero, and by whether groups share a copy
+	costs      [][]familyCosts // by the order's index
+	stateOf    [4][3]*state    // by zero, and by how groups share a copy
 	problem    *Problem
 	splits     bool // backward is two passes
 
@@ -108,7 +108,38 @@ func (e *enumeration) degrees() {
 			if _, pinned := e.p.Pins["tp"]; !pinned && !obeys(&plan, "tp", e.set) {
 				continue
 			}
-			for _, plan.DP = range e.p.ints("dp", []int{max(1, devices/max(1, tp*pp))}) {
+			e.contexts(plan)
+		}
+	}
+}
+
+// ownPositions is how many positions a rank keeps at least of a sequence where no pin says that it be split over cp: in
+// shorter parts nothing is won that dp, tp and recomputation do not give cheaper, and there are many such plans.
+const ownPositions = 8192
+
+// contexts goes through cp, its kinds and dp.
+func (e *enumeration) contexts(plan ir.Plan) {
+	rest := max(1, e.set.devices/max(1, plan.TP*plan.PP))
+	_, asked := e.p.Pins["cp"]
+	kinds, askedKind := e.p.Pins["cp_kind"]
+	asked = asked || askedKind && !slices.Contains(kinds, "none")
+	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
+		if !asked && plan.CP > 1 && e.set.Seq/plan.CP < ownPositions {
+			continue
+		}
+		of := []string{"none"}
+		if plan.CP > 1 {
+			of = []string{"gather", "heads"}
+		}
+		if askedKind {
+			of = kinds
+		}
+		for _, plan.CPKind = range of {
+			if !asked && !obeys(&plan, "cp", e.set) {
+				continue
+			}
+			plan.AxisOrder = usualOrder(&plan)
+			for _, plan.DP = range e.p.ints("dp", []int{max(1, rest/max(1, plan.CP))}) {
 				for _, plan.SP = range e.p.bools("sp") {
 					e.chunks(plan)
 				}
@@ -119,9 +150,11 @@ func (e *enumeration) degrees() {
 
 // obeys tells whether a plan breaks none of the rules of the degrees that are about a key.
 func obeys(plan *ir.Plan, key string, set *setting) bool {
-	for i := range degreeRules {
-		if r := &degreeRules[i]; r.key == key && !r.ok(plan, set) {
-			return false
+	for _, rules := range [][]rule{degreeRules, contextRules} {
+		for i := range rules {
+			if r := &rules[i]; r.key == key && !r.ok(plan, set) {
+				return false
+			}
 		}
 	}
 	return true
@@ -131,7 +164,6 @@ func obeys(plan *ir.Plan, key string, set *setting) bool {
 func (e *enumeration) chunks(plan ir.Plan) {
 	most := 1
 	if plan.PP > 1 {
-		plan.AxisOrder = "tp,dp,pp"
 		most = max(2, e.set.mostChunks()/plan.PP) // 2 may be too many, which is then what to say of zb-v
 	}
 	all := make([]int, most)
@@ -206,7 +238,7 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.mostChunks() || n < 1 || !obeys(plan, "dp", e.set) || !obeys(plan, "tp", e.set) || !obeys(plan, "sp", e.set) || plan.Schedule == "zb-v" && plan.VPP != 2 {
+	if n > e.set.mostChunks() || n < 1 || !obeys(plan, "dp", e.set) || !obeys(plan, "tp", e.set) || !obeys(plan, "sp", e.set) || !obeys(plan, "cp", e.set) || !obeys(plan, "cp_kind", e.set) || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, max(0, n)) // illegal anyhow
 	}
 	return e.s.balance(plan, e.s.costs(plan, baseKey(*plan), e.s.base(*plan).profile, plan.MicroBatch))
@@ -233,7 +265,7 @@ func even(blocks, chunks int) []int {
 // visit adds a family, or notes why it is none.
 func (e *enumeration) visit(plan ir.Plan, split []int) {
 	broken := 0
-	if min(plan.DP, plan.TP, plan.PP, plan.VPP) < 1 {
+	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP) < 1 {
 		broken = len(rules)
 	}
 	for i := range rules {
@@ -260,7 +292,7 @@ func (e *enumeration) family(plan ir.Plan, split []int) *family {
 		return f
 	}
 	f.names = e.s.orders(e.p, &plan)
-	f.size = len(e.s.shardings(e.p, plan.DP)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(f.names)
+	f.size = len(e.s.shardings(e.p, &plan)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(f.names)
 	return f
 }
 
@@ -280,7 +312,7 @@ func (e *enumeration) reasons() []Reason {
 		}
 	}
 	if e.p.Pins["zero_group"] == nil && plan.Zero > 0 {
-		plan.ZeroGroup = plan.DP
+		plan.ZeroGroup = plan.Replicas()
 	}
 	if e.p.Pins["recompute_layers"] == nil && plan.Recompute != "none" {
 		plan.RecomputeLayers = plan.LargestChunk()
@@ -397,7 +429,7 @@ func (p *Problem) unfollowed(plan ir.Plan) []Reason {
 	if len(p.Pins) == 0 {
 		return nil
 	}
-	rest := p.Pins.Without(append([]string{"dp", "tp", "pp", "vpp", "sp", "schedule", "micro_batch", "stage_layers"}, open...)...)
+	rest := p.Pins.Without(append([]string{"dp", "tp", "pp", "cp", "cp_kind", "vpp", "sp", "schedule", "micro_batch", "stage_layers"}, open...)...)
 	if len(rest) == 0 {
 		return nil
 	}

@@ -34,25 +34,32 @@ type use struct{ segment, class int }
 type stateKey struct {
 	profile profileKey
 	zero    int
-	groups  bool // zero_group is below dp
+	groups  int  // see groupsOf
 	apart   bool // the first and the last chunk lie on different stages
 }
 
 // stateOf finds where the state of a family's plans lies. All of it but the padding is the same for any number of replicas.
 func (s *searcher) stateOf(f *family, of sharding) *state {
-	groups := 0
-	if of.zero > 0 && of.group < f.plan.DP {
-		groups = 1
-	}
-	at := &f.stateOf[of.zero][groups]
+	at := &f.stateOf[of.zero][groupsOf(&f.plan, of.zero, of.group)]
 	if *at == nil {
 		*at = s.state(&f.plan, of.zero, of.group)
 	}
 	return *at
 }
 
+// groupsOf tells how groups that share a copy of the state cut the replicas: 0 not at all, 1 dp, 2 between dp and cp.
+func groupsOf(p *ir.Plan, zero, group int) int {
+	switch {
+	case zero == 0 || group >= p.Replicas():
+		return 0
+	case group > p.CP:
+		return 1
+	}
+	return 2
+}
+
 func (s *searcher) state(p *ir.Plan, zero, group int) *state {
-	k := stateKey{baseKey(*p), zero, zero > 0 && group < p.DP, p.PP > 1 && p.Schedule != "zb-v"}
+	k := stateKey{baseKey(*p), zero, groupsOf(p, zero, group), p.PP > 1 && p.Schedule != "zb-v"}
 	k.profile.again, k.profile.split = "none", false
 	k.profile.each = p.Splits() && zero >= 2
 	if st := s.states[k]; st != nil {

@@ -28,7 +28,9 @@ var gpuRows = []gpuRow{
 	{name: "h100sxm96gb500w", node: "dgx-h100", gpu: func(g *costmodel.GPU) {
 		g.Name, g.MemoryGiB, g.MemoryBandwidth, g.Watts = "H100-SXM-96GB-500W", 95, 2400*costmodel.GBs, 500
 	}},
+	{name: "h100pcie", node: "h100-pcie"},
 	{name: "h100", node: "dgx-h100"},
+	{name: "gh200", node: "gh200"},
 	{name: "h200", node: "dgx-h200"},
 	{name: "h800", node: "dgx-h800"},
 	{name: "gb200", node: "gb200-nvl72", perDomain: 72},
@@ -41,7 +43,10 @@ var gpuRows = []gpuRow{
 	{name: "t4", node: "t4"},
 	{name: "rtx3090", node: "rtx-3090"},
 	{name: "rtx4090", node: "rtx-4090"},
+	{name: "rtx5090", node: "rtx-5090"},
 	{name: "l40s", node: "l40s"},
+	{name: "l4", node: "l4"},
+	{name: "a10", node: "a10"},
 	{name: "a40", node: "rtx-3090", gpu: func(g *costmodel.GPU) {
 		g.Name, g.MemoryGiB, g.MemoryBandwidth = "A40", 44.5, 696*costmodel.GBs
 		g.PeakTFLOPS = map[string]float64{"f32": 37.4, "tf32": 74.8, "bf16": 149.7, "fp16": 149.7}
@@ -50,6 +55,15 @@ var gpuRows = []gpuRow{
 		g.Name, g.MemoryGiB, g.MemoryBandwidth = "RTX-A6000", 47.5, 768*costmodel.GBs
 		g.PeakTFLOPS = map[string]float64{"f32": 38.7, "tf32": 77.4, "bf16": 154.8, "fp16": 154.8}
 	}},
+}
+
+// moreFigures is how a GPU's name may go on in figures: by its memory. "H1000" is no H100.
+var moreFigures = regexp.MustCompile(`^[1-9][0-9]*g`)
+
+// is tells whether a plain name is of the row's GPU.
+func (g *gpuRow) is(name string) bool {
+	rest, ok := strings.CutPrefix(name, g.name)
+	return ok && (rest == "" || rest[0] < '0' || rest[0] > '9' || moreFigures.MatchString(rest))
 }
 
 func blackwellUltra(g *costmodel.GPU) { g.Name, g.MemoryGiB = "B300", 268 }
@@ -66,7 +80,7 @@ func (r *Row) cluster() (*costmodel.Cluster, error) {
 	var row *gpuRow
 	for i := range gpuRows {
 		g := &gpuRows[i]
-		if strings.HasPrefix(name, g.name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) {
+		if g.is(name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) {
 			row = g
 			break
 		}

@@ -10,9 +10,6 @@ import (
 
 // plan is the row's plan with all its keys, and the batch of a step, which it works out where the row does not say.
 func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p ir.Plan, batch int, err error) {
-	if n := r.count("cp", 1); n > 1 {
-		return p, 0, fmt.Errorf("cp is %d; context parallelism is not planned yet", n)
-	}
 	p = ir.SerialPlan(layers, 1, prec)
 	d := defaultsOf[engine]
 	p.TP, p.PP, p.VPP = max(1, r.count("tp", 1)), max(1, r.count("pp", 1)), max(1, r.count("vpp", 1))
@@ -20,11 +17,12 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if gpus < 1 {
 		return p, 0, fmt.Errorf("num_gpus is missing")
 	}
-	if gpus%(p.TP*p.PP) != 0 {
-		return p, 0, fmt.Errorf("tp %d · pp %d does not divide %d GPUs", p.TP, p.PP, gpus)
+	r.context(&p)
+	if gpus%(p.TP*p.PP*p.CP) != 0 {
+		return p, 0, fmt.Errorf("tp %d · pp %d%s does not divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
 	}
-	if p.DP = r.count("dp", gpus/(p.TP*p.PP)); p.DP*p.TP*p.PP != gpus {
-		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d is not %d GPUs", p.DP, p.TP, p.PP, gpus)
+	if p.DP = r.count("dp", gpus/(p.TP*p.PP*p.CP)); p.Ranks() != gpus {
+		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d%s is not %d GPUs", p.DP, p.TP, p.PP, withCP(&p), gpus)
 	}
 	p.SP = p.TP > 1 && r.truth("sp", flash) // both came in 2022
 	r.shard(&p, d)
@@ -35,6 +33,25 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 		return p, 0, err
 	}
 	return p, batch, r.again(&p)
+}
+
+// context sets cp and what moves keys and values: where column cp_kind is empty they are gathered.
+func (r *Row) context(p *ir.Plan) {
+	if p.CP = max(1, r.count("cp", 1)); p.CP == 1 {
+		return
+	}
+	if p.CPKind = r.lower("cp_kind"); p.CPKind == "" {
+		p.CPKind = "gather"
+	}
+	p.AxisOrder = "tp,cp,dp"
+}
+
+// withCP is cp as a factor, nothing where it is 1.
+func withCP(p *ir.Plan) string {
+	if p.CP == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" · cp %d", p.CP)
 }
 
 // shard sets zero and the ranks that share a copy of the state: with hsdp those of a node.
@@ -49,11 +66,11 @@ func (r *Row) shard(p *ir.Plan, d defaults) {
 	if r.truth("dist_optimizer", false) {
 		zero = max(zero, 1)
 	}
-	if p.DP == 1 || zero == 0 {
+	if p.Replicas() == 1 || zero == 0 {
 		return
 	}
-	p.Zero, p.ZeroGroup = zero, p.DP
-	if node := r.count("gpus_per_node", defaultPerNode); strings.Contains(r.lower("zero_or_fsdp"), "hsdp") && p.DP > node && p.DP%node == 0 {
+	p.Zero, p.ZeroGroup = zero, p.Replicas()
+	if node := r.count("gpus_per_node", defaultPerNode); strings.Contains(r.lower("zero_or_fsdp"), "hsdp") && p.CP == 1 && p.DP > node && p.DP%node == 0 {
 		p.ZeroGroup = node
 	}
 }
@@ -92,7 +109,7 @@ func (r *Row) stages(p *ir.Plan, layers int) error {
 	if layers < chunks {
 		return fmt.Errorf("%d layers are fewer than pp %d · vpp %d chunks", layers, p.PP, p.VPP)
 	}
-	p.AxisOrder = "tp,dp,pp"
+	p.AxisOrder += ",pp"
 	if r.Text("vpp") == "" && strings.Contains(r.lower("schedule"), "interleaved") {
 		p.VPP = chunksOf(layers / p.PP)
 		chunks = p.PP * p.VPP

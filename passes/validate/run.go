@@ -2,6 +2,7 @@ package validate
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -75,7 +76,7 @@ func (a *Asker) Price(r *Row) (*Priced, error) {
 		return nil, err
 	}
 	if _, known := r.Fitted(); r.StepS() == 0 && r.MemoryBytes() == 0 && !known {
-		return nil, errUnmeasured
+		return nil, r.unmeasured()
 	}
 	predict, err := a.price(q)
 	if err != nil {
@@ -115,6 +116,16 @@ func (r *Row) held(m costmodel.Memory) float64 {
 		return float64(m.Total - m.Overhead)
 	}
 	return float64(m.Total)
+}
+
+// unmeasured is why a row has nothing to compare: the cell that is no figure, or that all are empty.
+func (r *Row) unmeasured() error {
+	for _, column := range []string{"measured_step_s", "measured_tokens_per_s_per_gpu", "measured_mem_gb_per_gpu"} {
+		if text := r.Text(column); text != "" && r.measure(column) == 0 {
+			return fmt.Errorf("%s is %q; a number above 0 is wanted", column, text)
+		}
+	}
+	return errUnmeasured
 }
 
 // errUnmeasured is why a row without any figure to compare is skipped.

@@ -118,14 +118,17 @@ func TestReasons(t *testing.T) {
 	head := "model,layers,hidden,heads,seq_len,experts,cp,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s"
 	for line, want := range map[string]string{
 		"m,4,512,8,128,8,,A100,8,1,1,8,bf16,1":      "8 experts",
-		"m,4,512,8,128,,2,A100,8,1,1,8,bf16,1":      "cp is 2",
+		"m,4,512,8,128,,3,A100,8,1,1,8,bf16,1":      "cp 3 does not divide 8 GPUs",
 		"m,4,512,8,128,,,A100,8,16,1,8,bf16,1":      "does not divide 8 GPUs",
 		"m,4,512,8,128,,,A100,8,1,1,7,bf16,1":       "does not divide the batch of 7",
 		"m,4,512,8,128,,,A100,8,1,1,8,int3,1":       "precision int3",
 		"m,4,512,8,128,,,A100,8,1,8,8,bf16,1":       "fewer than pp 8",
 		"m,4,512,8,128,,,A100,8,1,1,8,bf16,":        "nothing was measured",
 		"nobody-7b,,,,128,,,A100,8,1,1,8,bf16,1":    "not in the catalogue",
+		"m,4,512,8,128,,,A100,8,1,1,8,bf16,fast":    `measured_step_s is "fast"`,
+		"m,4,512,8,128,,,A100,8,1,1,8,bf16,-2":      `measured_step_s is "-2"`,
 		"m,4,512,8,128,,,Abacus,8,1,1,8,bf16,1":     "GPU Abacus",
+		"m,4,512,8,128,,,H1000,8,1,1,8,bf16,1":      "GPU H1000",
 		"m,4,512,8,128,,,A100,,1,1,8,bf16,1":        "num_gpus is missing",
 		"m,4,512,8,128,,,A100-SXM,12,1,1,12,bf16,1": "no whole number of nodes",
 	} {

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// The room that a tight plan is told to keep is what its own engine's uncertainty asks for: the most memory that surely
+// fits does, and a hundredth more does not. An engine whose memory is less certain asks for more room.
+func TestRoomIsTheEngines(t *testing.T) {
+	device := costmodel.Bytes(80 << 30)
+	most := map[string]int64{}
+	for _, name := range []string{"planc", "megatron", "fsdp", "deepspeed"} {
+		e, m := costmodel.EngineOf(name), costmodel.Memory{Total: 70 << 30}
+		most[name] = surelyFits(e, m, device)
+		m.Total = most[name]
+		if p := e.FitProbability(m, device); p < sureFit {
+			t.Errorf("%s: %s of %v fit with %v, want at least %v", name, size(m.Total), device, p, sureFit)
+		}
+		m.Total += m.Total / 100
+		if p := e.FitProbability(m, device); p >= sureFit {
+			t.Errorf("%s: %s of %v fit with %v and are not the most", name, size(m.Total), device, p)
+		}
+	}
+	if most["megatron"] >= most["planc"] {
+		t.Errorf("megatron %s surely fit, planc %s: measured memory is off by more", size(most["megatron"]), size(most["planc"]))
+	}
+}
