@@ -187,8 +187,9 @@ func (l *loop) where(t ir.Type) string {
 // links are the element-wise ops as package cpu names them, with the number that they take.
 var links = map[ir.Op]func(n *ir.Node) (do string, c float64){
 	ir.OpBroadcast: plain("Copy"), ir.OpCast: plain("Copy"), ir.OpAdd: plain("Add"), ir.OpSub: plain("Sub"), ir.OpMul: plain("Mul"),
-	ir.OpScale: func(n *ir.Node) (string, float64) { return "Scale", n.Attr.Scale },
-	ir.OpGelu:  plain("Gelu"), ir.OpGeluErf: plain("GeluErf"), ir.OpSilu: plain("Silu"), ir.OpRelu: plain("Relu"),
+	ir.OpScale:   func(n *ir.Node) (string, float64) { return "Scale", n.Attr.Scale },
+	ir.OpSigmoid: plain("Sigmoid"), ir.OpSigmoidGrad: plain("SigmoidGrad"),
+	ir.OpGelu: plain("Gelu"), ir.OpGeluErf: plain("GeluErf"), ir.OpSilu: plain("Silu"), ir.OpRelu: plain("Relu"),
 	ir.OpGeluGrad: plain("GeluGrad"), ir.OpGeluErfGrad: plain("GeluErfGrad"), ir.OpSiluGrad: plain("SiluGrad"), ir.OpReluGrad: plain("ReluGrad"),
 	ir.OpSoftcap:     func(n *ir.Node) (string, float64) { return "Softcap", n.Attr.Softcap },
 	ir.OpSoftcapGrad: func(n *ir.Node) (string, float64) { return "SoftcapGrad", n.Attr.Softcap },

@@ -122,15 +122,14 @@ func TestNoKernel(t *testing.T) {
 segment s x1
 func s.forward
   input x : f32[batch=2,hidden=4]
-  input choice : i32[batch=2]
-  s = dispatch x, choice {dim=slot} : f32[expert=2,slot=2,hidden=4] !norm
+  s = send x {axes=pp} : f32[batch=2,hidden=4] !norm
   return s
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Go(Input{Program: &ir.Program{Model: m}})
-	const want = "dispatch of segment s.forward cannot run: experts are planned and partitioned; their kernels come with the experts issue"
+	const want = "send of segment s.forward cannot run: no block has it: the runtime's pipes do it before and after a chunk's blocks"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -15,7 +15,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 
 	ir.OpAdd: emitLoop, ir.OpSub: emitLoop, ir.OpMul: emitLoop, ir.OpScale: emitLoop, ir.OpBroadcast: emitLoop, ir.OpCast: emitLoop,
 	ir.OpGelu: emitLoop, ir.OpGeluGrad: emitLoop, ir.OpGeluErf: emitLoop, ir.OpGeluErfGrad: emitLoop,
-	ir.OpSilu: emitLoop, ir.OpSiluGrad: emitLoop, ir.OpRelu: emitLoop, ir.OpReluGrad: emitLoop,
+	ir.OpSilu: emitLoop, ir.OpSiluGrad: emitLoop, ir.OpSigmoid: emitLoop, ir.OpSigmoidGrad: emitLoop, ir.OpRelu: emitLoop, ir.OpReluGrad: emitLoop,
 	ir.OpSoftcap: emitLoop, ir.OpSoftcapGrad: emitLoop,
 	ir.OpFused: emitLoop,
 
@@ -88,6 +88,9 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpInvCount: func(e *emitter, n *ir.Node) {
 		e.body.Id(e.name(n.Outs[0])).Index(jen.Lit(0)).Op("=").Id("float").Call(jen.Id("r").Dot("Scale").Op("/").Id("r").Dot("Tokens"))
 	},
+
+	ir.OpRounds: emitRounds, ir.OpRoute: emitRoute, ir.OpRouteGrad: emitRouteGrad,
+	ir.OpDispatch: emitPlaces("Dispatch"), ir.OpCombine: emitPlaces("Combine"), ir.OpDeal: emitPlaces("Deal"), ir.OpCollect: emitPlaces("Collect"),
 
 	ir.OpAccumulate: func(e *emitter, n *ir.Node) {
 		x := n.Args[0]

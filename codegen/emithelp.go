@@ -33,7 +33,7 @@ func (e *emitter) kernel(name string, args ...any) {
 func (e *emitter) widen(v *ir.Value, wide map[*ir.Value]string) {
 	wide[v] = e.fresh(e.name(v) + "Wide")
 	from := rt("Wide").Call(jen.Id("r"), jen.Id(e.name(v)))
-	if v.Def == e.now && !e.acc(e.now) {
+	if v.Def == e.now && !e.acc(e.now) && !e.sums(e.now) {
 		from = rt("Room").Call(jen.Id("r"), jen.Len(jen.Id(e.name(v))))
 	}
 	e.body.Id(wide[v]).Op(":=").Add(from)
@@ -75,6 +75,11 @@ func (e *emitter) alias(n *ir.Node) {
 
 // acc tells whether the op adds to its result: a gradient's accumulator.
 func (e *emitter) acc(n *ir.Node) bool { return n.Outs[0].Place.Region == ir.PlaceGrad }
+
+// sums tells whether the op adds to its result from round to round.
+func (e *emitter) sums(n *ir.Node) bool {
+	return n.Attr.Round && (n.Op == ir.OpCombine || n.Op == ir.OpCollect)
+}
 
 // count is the number of local elements of some dims.
 func (e *emitter) count(dims []ir.Extent) int {

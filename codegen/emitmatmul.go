@@ -14,11 +14,11 @@ func emitMatMul(e *emitter, n *ir.Node) {
 	if len(out.Dims) > 0 && !a.Type.Has(out.Dims[0].Dim) {
 		a, b = b, a // the product commutes; the operand with the result's first dims is the left one
 	}
-	var m, k, nn []ir.Extent
+	var groups, m, k, nn []ir.Extent
 	for _, d := range out.Dims {
 		switch {
 		case a.Type.Has(d.Dim) && b.Type.Has(d.Dim):
-			panic(fmt.Sprintf("codegen: no kernel multiplies batches: %v", n))
+			groups = append(groups, d)
 		case a.Type.Has(d.Dim):
 			m = append(m, d)
 		default:
@@ -26,16 +26,28 @@ func emitMatMul(e *emitter, n *ir.Node) {
 		}
 	}
 	for _, d := range a.Type.Dims {
-		if b.Type.Has(d.Dim) {
+		if b.Type.Has(d.Dim) && !out.Has(d.Dim) {
 			k = append(k, d)
 		}
 	}
-	ta := transposed(n, a.Type, m, k)
-	tb := transposed(n, b.Type, k, nn)
-	if !inOrder(out.Dims, m, nn) {
+	ta := transposed(n, inside(n, a.Type, groups), m, k)
+	tb := transposed(n, inside(n, b.Type, groups), k, nn)
+	if !inOrder(inside(n, out, groups).Dims, m, nn) {
 		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
 	}
+	if len(groups) > 0 {
+		e.kernel("MatMulEach", n.Outs[0], a, b, e.count(groups), e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
+		return
+	}
 	e.kernel("MatMul", n.Outs[0], a, b, e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
+}
+
+// inside is t without the dims of a product for each of which there is one of its own; they come first.
+func inside(n *ir.Node, t ir.Type, groups []ir.Extent) ir.Type {
+	if !inOrder(t.Dims[:min(len(groups), len(t.Dims))], groups, nil) {
+		panic(fmt.Sprintf("codegen: no kernel multiplies the groups of %v", n))
+	}
+	return ir.Type{Elem: t.Elem, Dims: t.Dims[len(groups):]}
 }
 
 // transposed tells whether t is laid out as second-first rather than first-second.

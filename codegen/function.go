@@ -47,9 +47,7 @@ func (g *generator) function(id int, s *ir.Segment, f *ir.Func) jen.Code {
 		for _, v := range f.Inputs {
 			e.input(v)
 		}
-		for _, n := range f.Nodes {
-			e.node(n)
-		}
+		e.nodes(f.Nodes)
 	})
 	doc := fmt.Sprintf("%s is %s, of which the model has %d.", name, f.Name, s.Count)
 	return jen.Comment(doc).Line().Func().Id(name).
@@ -151,16 +149,22 @@ func (e *emitter) node(n *ir.Node) {
 	}
 	e.now = n
 	e.body.Comment(opLine(n))
+	e.results(n)
+	emit(e, n)
+}
+
+// results declares where an op's results go.
+func (e *emitter) results(n *ir.Node) {
 	for _, o := range n.Outs {
 		e.result(n, o)
 	}
-	emit(e, n)
 }
 
 // result declares where an op's result goes.
 func (e *emitter) result(n *ir.Node, o *ir.Value) {
 	switch {
 	case n.Op.View():
+	case e.known[o]:
 	case o.Place.Region == ir.PlaceGrad:
 		e.known[o] = true
 		e.assign(o, e.paramAt(e.into(o), "Grads"))

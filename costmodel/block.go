@@ -78,8 +78,13 @@ func (b *builder) product(l *Layer, m, n, k float64) {
 	l.Forward.add(one(m, n, k))
 	l.Backward.add(one(m, k, n))
 	w := one(k, n, m)
-	w.Bytes += 8 * n * k // accumulated in f32: read and written
+	if !b.e.SeparateSums {
+		w.Bytes += 8 * n * k // accumulated in f32: read and written
+	}
 	l.Weights.add(w)
+	if sum := float64(b.e.Bytes16.Grads.Size()); b.e.SeparateSums {
+		l.Weights.add(Op{Kind: Vector, Flops: n * k, Bytes: (b.size + 2*sum) * n * k, Kernel: 1})
+	}
 }
 
 // stream is element-wise work: elements read and written of some tokens, in so many kernels.

@@ -2,6 +2,7 @@ package costmodel
 
 import (
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,8 +147,9 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	}
 }
 
-// share makes the devices of a CPU shares of it: the file's figures are of a device with a core to itself,
-// and memory is the host's.
+// share makes the devices of a CPU shares of it: the file's figures are of a device with a core to itself, and memory is
+// the host's. A device that has several cores runs a thread on each; what they share, memory and links, they do not have
+// more of.
 func (c *Cluster) share() {
 	if !c.IsCPU() || c.Node.Host.Cores == 0 {
 		return
@@ -156,12 +158,24 @@ func (c *Cluster) share() {
 	if c.Node.Host.MemoryGiB > 0 {
 		c.GPU.MemoryGiB = min(c.GPU.MemoryGiB, c.Node.Host.MemoryGiB/n)
 	}
-	part := min(1, float64(c.Node.Host.Cores)/n)
-	c.GPU.MemoryBandwidth *= BytesPerSecond(part)
-	c.Node.Link.Bandwidth *= BytesPerSecond(part)
+	part := c.cores()
+	c.GPU.MemoryBandwidth *= BytesPerSecond(min(1, part))
+	c.Node.Link.Bandwidth *= BytesPerSecond(min(1, part))
 	for k, v := range c.GPU.PeakTFLOPS {
 		c.GPU.PeakTFLOPS[k] = v * part
 	}
+}
+
+// cores are those of a device of a CPU, as its runtime divides them: whole ones where there are enough, else a part of one.
+func (c *Cluster) cores() float64 {
+	if c.Node.Host.Cores == 0 {
+		return 1
+	}
+	part := float64(c.Node.Host.Cores) / float64(c.Node.Devices)
+	if part > 1 {
+		part = math.Floor(part)
+	}
+	return part
 }
 
 // strict.Unmarshaler is what makes bandwidths carry their unit.

@@ -16,19 +16,20 @@ type Engine struct {
 	Doc  string
 
 	// Kernels.
-	Own         bool    // ops are those of planc's programs; else those of block.go's transformer
-	Matrix      float64 // of the rate that the GPU sustains: what a layer's matmuls reach
-	Vendor      bool    // fused attention is the GPU vendor's; else FlashAttention-2
-	Attention   float64 // of its published rate
-	Memory      float64 // of the memory rate of streaming kernels
-	Elementwise float64 // traffic of element-wise ops, over that of well fused kernels
-	FloatLogits bool    // logits are widened and the loss computed op by op
-	Unfused     bool    // attention scores go through memory
-	Outputs     bool    // selective recomputation keeps every other matmul's output and makes the rest again; else scores alone
-	Launch      Seconds // a kernel's start and drain, on the device
-	Host        Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
-	Pass        Seconds // the host's for a micro-batch: schedule, data, loss
-	Step        Seconds // a step's own time: learning rate, logging, loss scale
+	Own          bool    // ops are those of planc's programs; else those of block.go's transformer
+	Matrix       float64 // of the rate that the GPU sustains: what a layer's matmuls reach
+	Vendor       bool    // fused attention is the GPU vendor's; else FlashAttention-2
+	Attention    float64 // of its published rate
+	Memory       float64 // of the memory rate of streaming kernels
+	Elementwise  float64 // traffic of element-wise ops, over that of well fused kernels
+	FloatLogits  bool    // logits are widened and the loss computed op by op
+	Unfused      bool    // attention scores go through memory
+	SeparateSums bool    // gradients of weights are added to their sums by kernels of their own, after each micro-batch; else by the matmul
+	Outputs      bool    // selective recomputation keeps every other matmul's output and makes the rest again; else scores alone
+	Launch       Seconds // a kernel's start and drain, on the device
+	Host         Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
+	Pass         Seconds // the host's for a micro-batch: schedule, data, loss
+	Step         Seconds // a step's own time: learning rate, logging, loss scale
 
 	// Communication.
 	Overlap   [2]bool // data-parallel traffic runs beside compute: with ZeRO 0, and above
@@ -57,15 +58,15 @@ var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true,
 var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.795, Memory: 1, Elementwise: 1.25, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.6e-3, Step: 5e-3,
+		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.04, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.6e-3, Step: 5e-3,
 		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.11,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
-		Matrix: 0.832, Attention: 1.04, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
+		Matrix: 0.823, Attention: 1.04, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
 		Blocking: true, Interfere: 0.1,
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
-		Matrix: 0.98, Attention: 0.71, Memory: 1, Elementwise: 2, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 2e-3, Step: 11e-3,
+		Matrix: 0.999, Attention: 0.725, Memory: 1, Elementwise: 2.55, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 1.96e-3, Step: 10.3e-3,
 		Overlap: [2]bool{true, true}, Interfere: 0.16,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F16)},
 }

@@ -30,6 +30,8 @@ func (o *Op) Slope(two *Op) Op { return two.Grown(o, -1) }
 func (d *Device) Time(o *Op) Seconds {
 	work := Bytes(o.Bytes).Over(d.bandwidth)
 	switch {
+	case d.cores > 0:
+		work = max(work, d.cpuTime(o))
 	case o.Kind == Matrix && o.Shape.M > 0:
 		work = max(work, d.matrixTime(o))
 	case o.Kind >= Attention && o.Shape.K > 0 && d.processors > 0:
@@ -66,11 +68,12 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 }
 
 // shapeOf is the GEMM of a contraction: m from the dims that the result has from the first operand alone, n from the
-// second alone, k from those that are summed; dims of all three are a batch of products.
+// second alone, k from those that are summed; dims of all three are a batch of products. Of attention: queries, keys, and
+// the width of a head.
 func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 	if KindOf(n.Op) >= Attention {
 		width, _ := n.Args[0].Type.Extent(ir.HeadDim)
-		return GEMM{K: float64(width.Size)}
+		return GEMM{M: n.Locals(m)[ir.Seq], N: n.Locals(m)[ir.KSeq], K: float64(width.Size)}
 	}
 	if n.Op != ir.OpMatMul || len(n.Args) < 2 {
 		return GEMM{}

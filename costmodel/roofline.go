@@ -3,17 +3,8 @@ package costmodel
 import "github.com/planc-dev/planc/ir"
 
 // Efficiencies of the roofline (Williams, Waterman, Patterson, "Roofline", 2009), as parts of a nominal rate, and
-// latencies. "Assumed" marks what nobody has measured on planc's own kernels yet.
-const (
-	gpuVector = 0.50 // of the f32 peak, for element-wise arithmetic; assumed, rarely the limit
-
-	cpuMatrix    = 1.0   // a CPU's peak in the catalogue is a matmul's, measured
-	cpuAttention = 0.5   // assumed: short rows, exponentials
-	cpuVector    = 0.25  // assumed: tanh and exp cost tens of cycles, few vector lanes
-	cpuMemory    = 1.0   // a CPU's bandwidth in the catalogue is measured
-	cpuLaunch    = 1e-6  // seconds a kernel's call: goroutine hand-over and index arithmetic; assumed
-	cpuStep      = 50e-6 // seconds a step: batch, metrics; assumed
-)
+// latencies. "Assumed" marks what nobody has measured on planc's own kernels yet. Those of a CPU are in cpu.go.
+const gpuVector = 0.50 // of the f32 peak, for element-wise arithmetic; assumed, rarely the limit
 
 // Kind groups ops by what limits their arithmetic.
 type Kind uint8
@@ -47,6 +38,7 @@ type Device struct {
 	rate       [numKinds]FlopsPerSecond
 	bandwidth  BytesPerSecond
 	processors float64
+	cores      float64 // of a CPU that are the device's; 0: a GPU
 	launch     Seconds // a kernel, on the device
 	host       Seconds // a kernel at least, as the host issues them one after the other
 	pass       Seconds // a micro-batch
@@ -108,24 +100,6 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * FlopsPerSecond(matrix*engine.Matrix*cool),
 		Attention: half * FlopsPerSecond(fused[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
-	return d, true
-}
-
-// cpuDevice is a share of a CPU.
-func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
-	if compute == "bf16" || compute == "fp16" || compute == "fp8" {
-		compute = "f32"
-	}
-	peak, ok := c.GPU.Peak(compute)
-	if !ok {
-		return Device{}, false
-	}
-	vector, single := c.GPU.Peak("f32")
-	if !single || compute == "f64" {
-		vector = peak
-	}
-	d = Device{Peak: peak, Engine: PlancEngine, bandwidth: c.GPU.MemoryBandwidth * cpuMemory, launch: cpuLaunch, step: cpuStep}
-	d.rate = [numKinds]FlopsPerSecond{Vector: vector * cpuVector, Matrix: peak * cpuMatrix, Attention: peak * cpuAttention, AttentionGrad: peak * cpuAttention}
 	return d, true
 }
 

@@ -67,6 +67,9 @@ var law2Plans = map[string][]law2Plan{
 	"phi3-tiny":     {four, dp2tp2},
 	"gemma2-tiny":   {four, dp2tp2, f32dp4},
 	"gemma3-tiny":   {four, tp2},
+	"mixtral-tiny":  {four, dp2tp2, f32dp4},
+	"qwen2moe-tiny": {four, dp2tp2},
+	"qwen3moe-tiny": {four, tp2},
 	"bert-tiny":     {four, dp2tp2, f32dp4},
 	"vit-tiny":      {four, dp2tp2, f32dp2},
 }

@@ -19,7 +19,8 @@ func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	calls := 0
 	for i := range cases {
 		c, v := &cases[i], &verdicts[i]
-		if c.plan.Precision != ir.FullPrecision(c.elem) || c.before != "" || c.spoil != nil || v.Err != "" {
+		if c.plan.Precision != ir.FullPrecision(c.elem) || c.before != "" || c.spoil != nil || v.Err != "" ||
+			c.plan.MoESlack > 0 { // whose tokens say how many rounds there are
 			continue
 		}
 		want, got := c.calls(t), ranksCalls(v, c.plan.Ranks())

@@ -31,11 +31,16 @@ var attrFields = []struct {
 	{"turn", getInt(func(a *Attr) *int { return &a.Turn }), setInt(func(a *Attr) *int { return &a.Turn })},
 	{"offset", getInt(func(a *Attr) *int { return &a.Offset }), setInt(func(a *Attr) *int { return &a.Offset })},
 	{"most", getInt(func(a *Attr) *int { return &a.Most }), setInt(func(a *Attr) *int { return &a.Most })},
+	{"gate", func(a *Attr) string { return a.Gate }, func(a *Attr, s string) error { a.Gate = s; return checkName(s) }},
+	{"groups", getInt(func(a *Attr) *int { return &a.Groups }), setInt(func(a *Attr) *int { return &a.Groups })},
+	{"best", getInt(func(a *Attr) *int { return &a.Best }), setInt(func(a *Attr) *int { return &a.Best })},
 	{"bucket", getInt(func(a *Attr) *int { return &a.Bucket }), setInt(func(a *Attr) *int { return &a.Bucket })},
 	{"causal", getBool(func(a *Attr) *bool { return &a.Causal }), setBool(func(a *Attr) *bool { return &a.Causal })},
 	{"alibi", getBool(func(a *Attr) *bool { return &a.Alibi }), setBool(func(a *Attr) *bool { return &a.Alibi })},
 	{"unit", getBool(func(a *Attr) *bool { return &a.Unit }), setBool(func(a *Attr) *bool { return &a.Unit })},
 	{"ends", getBool(func(a *Attr) *bool { return &a.Ends }), setBool(func(a *Attr) *bool { return &a.Ends })},
+	{"share", getBool(func(a *Attr) *bool { return &a.Share }), setBool(func(a *Attr) *bool { return &a.Share })},
+	{"round", getBool(func(a *Attr) *bool { return &a.Round }), setBool(func(a *Attr) *bool { return &a.Round })},
 	{"inverse", getBool(func(a *Attr) *bool { return &a.Inverse }), setBool(func(a *Attr) *bool { return &a.Inverse })},
 }
 

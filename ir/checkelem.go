@@ -6,7 +6,7 @@ import "fmt"
 func elemsFit(_ *checker, f *Func) error {
 	return f.each(func(n *Node) error {
 		for i, a := range n.Args {
-			if isInt := a.Type.Elem == I32; isInt != n.Op.Index(i) && !n.Op.Comm() && n.Op != OpDispatch && n.Op != OpCombine {
+			if isInt := a.Type.Elem == I32; isInt != n.Op.Index(i) && !n.Op.Comm() {
 				return fmt.Errorf("operand %s is of %v", a.Name, a.Type.Elem)
 			}
 			if m := a.Type.Monoid; m != NoMonoid && m != Sum && narrow(a) {

@@ -24,7 +24,7 @@ func (n *Node) Collective(m Mesh) (Collective, bool) {
 		c.Bytes = n.Args[0].Type.LocalBytes(m)
 	case OpAllGather:
 		c.Bytes = n.Outs[0].Type.LocalBytes(m)
-	case OpCountTokens, OpLossReduce: // one f64
+	case OpCountTokens, OpLossReduce, OpRounds: // one f64
 		c.Op, c.Bytes = OpAllReduce, F64.Size()
 	case OpGradNorm: // the sum of squares, and whether a loss is not finite
 		c.Op, c.Bytes = OpAllReduce, 2*F64.Size()

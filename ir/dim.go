@@ -25,7 +25,11 @@ const (
 	TypeID   Dim = "type_id"  // rows of a token-type table
 	Patch    Dim = "patch"    // the numbers of one patch of a picture
 	Expert   Dim = "expert"
-	SlotDim  Dim = "slot" // tokens as experts receive them
+	SlotDim  Dim = "slot" // places for tokens as experts receive them: so many of each expert
+
+	Candidate Dim = "candidate"  // experts as the router scores them
+	Choice    Dim = "choice"     // experts that a token goes to
+	ExpertFFN Dim = "expert_ffn" // width of an expert's hidden layer
 )
 
 // Padded tells whether the dim may be split unevenly: the last parts hold padding, which is zero in
@@ -65,6 +69,7 @@ const (
 	Attention Region = "attention"
 	Core      Region = "core" // attention's softmax itself, where a plan lays that out otherwise than its projections
 	MLP       Region = "mlp"
+	Dispatch  Region = "dispatch" // the router, and tokens on their way to experts and back
 	Experts   Region = "expert"
 	VocabR    Region = "vocab" // embedding, logits, loss
 	Update    Region = "update"

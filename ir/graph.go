@@ -63,6 +63,12 @@ type Attr struct {
 	Offset  int     // of iota: added to each index
 	Most    int     // of iota: indices above it become it, 0 for no bound
 
+	Gate   string // of a router, what makes scores of its outputs: softmax or sigmoid
+	Share  bool   // of a router: weights are shares of the chosen scores' sum (+ eps); all are times Scale
+	Groups int    // of a router: experts in so many groups, of which
+	Best   int    // so many are chosen from
+	Round  bool   // done once for each round that the tokens need, with those that have places in it
+
 	Bucket int // of a flat op
 }
 

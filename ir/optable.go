@@ -14,6 +14,8 @@ const (
 	OpGeluErfGrad
 	OpSilu
 	OpSiluGrad
+	OpSigmoid
+	OpSigmoidGrad
 	OpRelu
 	OpReluGrad
 	OpSoftcap
@@ -41,8 +43,13 @@ const (
 	OpPick
 	OpPickGrad
 	OpInvCount
+	OpRounds
+	OpRoute
+	OpRouteGrad
 	OpDispatch
 	OpCombine
+	OpDeal
+	OpCollect
 	OpFused
 	OpAccumulate
 	OpAllReduce
@@ -60,8 +67,6 @@ const (
 )
 
 const betweenStages = "no block has it: the runtime's pipes do it before and after a chunk's blocks"
-
-const laterExperts = "experts are planned and partitioned; their kernels come with the experts issue"
 
 // ops is the table: one row an op. In linear, 1 is operand 0, 2 operand 1, 3 both together.
 var ops = [NumOps]opInfo{
@@ -90,6 +95,10 @@ var ops = [NumOps]opInfo{
 		doc: "x / (1 + exp(-x))"},
 	OpSiluGrad: {name: "silu_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 10, element: true,
 		doc: "dy times silu's derivative at x"},
+	OpSigmoid: {name: "sigmoid", text: "m* -> m*", grad: true, flops: 5, element: true,
+		doc: "1 / (1 + exp(-x))"},
+	OpSigmoidGrad: {name: "sigmoid_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 8, element: true,
+		doc: "dy times sigmoid's derivative at x"},
 	OpRelu: {name: "relu", text: "m* -> m*", grad: true, flops: 1, element: true,
 		doc: "max(x, 0)"},
 	OpReluGrad: {name: "relu_grad", text: "m*, m* -> m*", linear: []uint16{1}, flops: 1, element: true,
@@ -157,11 +166,23 @@ var ops = [NumOps]opInfo{
 	OpInvCount: {name: "inv_count", stats: 1, text: "-> m*",
 		doc: "the loss scale, 1 unless there is one, over the unmasked tokens of the global batch"},
 
-	// experts: the one rule of its own kind, since the permutation is data
-	OpDispatch: {name: "dispatch", text: "s* h*, s* -> x c(s) h*", linear: []uint16{1}, grad: true, noKernel: laterExperts,
-		attrs: []string{"dim"}, doc: "sorts tokens by expert; the places, dim, stay with the ranks that had the tokens"},
-	OpCombine: {name: "combine", text: "x c(s) h*, s* -> s* h*", linear: []uint16{1}, grad: true, noKernel: laterExperts,
-		attrs: []string{"dim"}, doc: "puts the experts' results back to their tokens"},
+	// experts: the one rule of its own kind, since the permutation is data. The places of a round, dim, stay with the ranks
+	// that had the tokens; what finds no place waits for the next round.
+	OpRounds: {name: "rounds", ints: 1, text: "m* ->", effect: true, attrs: []string{"axes", "most"},
+		doc: "counts the rounds that the tokens need with so many places for each expert: the most of any rank of the axes"},
+	OpRoute: {name: "route", text: "m* !e, e -> m* k, m* k", optional: 1, grad: true, flops: 8,
+		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"},
+		doc:   "weights and indices of the k experts with the largest scores; gate makes scores of x, a bias counts in the choice alone"},
+	OpRouteGrad: {name: "route_grad", ints: 8, text: "m* k, m* !e, m* k, m* k -> m* e", linear: []uint16{1}, flops: 8,
+		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"}, doc: "gradient of route's x from dw, x, w, indices"},
+	OpDispatch: {name: "dispatch", ints: 2, text: "s* h*, s* k* -> x c(s) h*", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "sorts tokens by expert, as many of each as there are places"},
+	OpCombine: {name: "combine", ints: 2, text: "x c(s) h*, s* k* -> s* h*", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "sums the experts' results at their tokens"},
+	OpDeal: {name: "deal", ints: 2, text: "s*, s* -> x c(s)", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "puts the weight of each choice at its token's place"},
+	OpCollect: {name: "collect", ints: 2, text: "x c(s), s* -> s*", linear: []uint16{1}, grad: true,
+		attrs: []string{"dim", "round"}, doc: "takes what is at the place of each choice's token"},
 
 	// fused groups of element-wise ops and ops on rows: uses and flops are the body's
 	OpFused: {name: "fused", text: "->", element: true,

@@ -174,7 +174,11 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 			return Mesh{}, fmt.Errorf("axis order %q lacks %s", p.AxisOrder, a)
 		}
 	}
-	return NewMesh(fine, view)
+	experts, err := p.expertPieces(view)
+	if err != nil {
+		return Mesh{}, err
+	}
+	return withExperts(experts, fine, view)
 }
 
 // Layouts is each region's map: where the plan splits which dim. split is what the plan's axes are called on
@@ -192,8 +196,9 @@ func (p Plan) Layouts(m Mesh) map[Region]Layout {
 	}
 	layouts := map[Region]Layout{
 		Norm: stream, Attention: heads,
-		MLP:    {Batch: batch, Seq: seq, FFN: tp},
-		VocabR: {Batch: batch, Seq: seq, Vocab: tp},
+		MLP:      {Batch: batch, Seq: seq, FFN: tp},
+		VocabR:   {Batch: batch, Seq: seq, Vocab: tp},
+		Dispatch: p.dispatchLayout(m), Experts: {Expert: keep("ep"), SlotDim: ExpertReplicas(m), ExpertFFN: keep("etp")},
 	}
 	if core := p.coreLayout(m, heads); core != nil {
 		layouts[Core] = core

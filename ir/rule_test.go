@@ -82,7 +82,7 @@ func TestUses(t *testing.T) {
 			[]string{"batch seq head group v_dim", "batch seq head group"},
 			"batch 0,1,2>0,1; seq 0>0,1; head 0,1,2>0,1; group 0>0,1; head_dim 0,1>none!; k_seq 1,2>none; v_dim 2>0"},
 		{OpDispatch, Attr{}, []string{"batch seq hidden", "batch seq"}, []string{"expert slot hidden"},
-			"dispatch: 2 dims are x in its rule s* h*, s* -> x c(s) h*, want 1"}, // which is the merged one?
+			"dispatch: 2 dims are x in its rule s* h*, s* k* -> x c(s) h*, want 1"}, // which is the merged one?
 		{OpDispatch, Attr{Dim: SlotDim}, []string{"batch seq hidden", "batch seq"}, []string{"expert slot hidden"},
 			"batch 0,1>none; seq 0,1>none; hidden 0>0; expert none>0; slot none>0 merges [batch seq]"},
 		{OpCombine, Attr{Dim: SlotDim}, []string{"expert slot hidden", "batch seq"}, []string{"batch seq hidden"},

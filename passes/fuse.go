@@ -81,7 +81,7 @@ func (fu *fuser) run() {
 // joins tells whether group old may move down to group g, whose last node is at index i.
 func (fu *fuser) joins(old, g *group, i int) bool {
 	for _, m := range old.nodes {
-		if !m.Outs[0].Type.Equal(g.nodes[0].Outs[0].Type) {
+		if !m.Outs[0].Type.Equal(g.nodes[0].Outs[0].Type) || m.Attr.Round != g.nodes[0].Attr.Round {
 			return false
 		}
 		for j := fu.at[m] + 1; j < i; j++ {
@@ -145,7 +145,7 @@ func (fu *fuser) rewrite() {
 // fused is the group as one node. Its operands are what comes from outside, its results what is used outside.
 func (fu *fuser) fused(g *group) *ir.Node {
 	last := g.nodes[len(g.nodes)-1]
-	n := &ir.Node{Op: ir.OpFused, Region: last.Region, From: last.From, Body: g.nodes}
+	n := &ir.Node{Op: ir.OpFused, Region: last.Region, From: last.From, Body: g.nodes, Attr: ir.Attr{Round: last.Attr.Round}}
 	inside := map[*ir.Value]bool{}
 	for _, m := range g.nodes {
 		for _, a := range m.Args {

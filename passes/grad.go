@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/planc-dev/planc/ir"
 )
@@ -15,6 +16,7 @@ func grad(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
 		g := &gradient{seg: s, back: &ir.Func{Name: s.Name + ".backward"}, of: map[*ir.Value][]*ir.Value{}, in: map[*ir.Value]*ir.Value{}, names: map[string]int{}}
 		g.build()
+		gatherRounds(g.back)
 		s.Backward = g.back
 	}
 	return nil
@@ -142,7 +144,7 @@ func (g *gradient) finish(v *ir.Value) {
 		g.back.Outputs = append(g.back.Outputs, d)
 		return
 	}
-	n := &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{d}, Attr: ir.Attr{Into: v.Name}, Region: d.Def.Region, From: v.Name}
+	n := &ir.Node{Op: ir.OpAccumulate, Args: []*ir.Value{d}, Attr: ir.Attr{Into: v.Name, Round: ofRound(d)}, Region: d.Def.Region, From: v.Name}
 	g.back.Nodes = append(g.back.Nodes, n)
 }
 
@@ -168,6 +170,8 @@ func (g *gradient) origin() string {
 }
 
 func (g *gradient) emit(n *ir.Node, t ir.Type, args ...*ir.Value) *ir.Value {
+	n.Attr.Round = n.Op == ir.OpDispatch || n.Op == ir.OpDeal || n.Op == ir.OpCombine || n.Op == ir.OpCollect
+	n.Attr.Round = n.Attr.Round && g.node.Attr.Round || slices.ContainsFunc(args, ofRound)
 	out := &ir.Value{Name: g.name("d." + n.From), Type: t.Clone(), Def: n}
 	n.Args, n.Outs = args, []*ir.Value{out}
 	g.back.Nodes = append(g.back.Nodes, n)
@@ -189,7 +193,7 @@ func (g *gradient) use(v *ir.Value) *ir.Value {
 	if w := g.in[v]; w != nil {
 		return w
 	}
-	if v.Def != nil && (v.Def.Op.View() || v.Def.Op == ir.OpIota) {
+	if v.Def != nil && (v.Def.Op.View() || v.Def.Op == ir.OpIota || ofRound(v)) {
 		n := &ir.Node{Op: v.Def.Op, Attr: v.Def.Attr, Region: v.Def.Region, From: v.Def.From}
 		for _, a := range v.Def.Args {
 			n.Args = append(n.Args, g.use(a))

@@ -45,6 +45,7 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpGelu:    pointwise(ir.OpGeluGrad),
 	ir.OpGeluErf: pointwise(ir.OpGeluErfGrad),
 	ir.OpSilu:    pointwise(ir.OpSiluGrad),
+	ir.OpSigmoid: pointwise(ir.OpSigmoidGrad),
 	ir.OpRelu:    pointwise(ir.OpReluGrad),
 	ir.OpSoftcap: pointwise(ir.OpSoftcapGrad),
 	ir.OpReduceSum: func(g *gradient, n *ir.Node, d []*ir.Value) {
@@ -78,6 +79,18 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	},
 	ir.OpPick: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpPickGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+	},
+	ir.OpRoute: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		if d[0] != nil {
+			x := n.Args[0]
+			g.add(x, g.op(ir.OpRouteGrad, n.Attr, x.Type, d[0], g.use(x), g.use(n.Outs[0]), g.use(n.Outs[1])))
+		}
+	},
+	ir.OpDeal: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpCollect, n.Attr, n.Args[0].Type, d[0], g.use(n.Args[1])))
+	},
+	ir.OpCollect: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		g.add(n.Args[0], g.op(ir.OpDeal, n.Attr, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
 	ir.OpDispatch: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpCombine, n.Attr, n.Args[0].Type, d[0], g.use(n.Args[1])))

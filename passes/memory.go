@@ -202,6 +202,7 @@ func placeGrads(f *ir.Func) {
 // lifetimes lists the values of f that have no place but in the workspace, in the order in which they are made. Using a view is using
 // what it views.
 func lifetimes(p *ir.Program, f *ir.Func) []*live {
+	first, last := roundsOf(f)
 	base := map[*ir.Value]*ir.Value{}
 	of := map[*ir.Value]*live{}
 	var lives []*live
@@ -211,7 +212,9 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 				a = base[a]
 			}
 			if l := of[a]; l != nil {
-				l.last = i
+				if l.last = i; i >= first && i <= last && l.first < first {
+					l.last = last // every round reads it
+				}
 			}
 		}
 		if n.Op.View() {
@@ -221,11 +224,15 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 		for _, o := range n.Outs {
 			if o.Place.Region == "" || o.Place.Region == ir.PlaceWork {
 				l := &live{v: o, size: RoundUp(o.Type.LocalBytes(p.Mesh), alignBytes), first: i, last: i}
+				if carries(n) {
+					l.first = first // every round adds to it
+				}
 				of[o] = l
 				lives = append(lives, l)
 			}
 		}
 	}
+	slices.SortStableFunc(lives, func(a, b *live) int { return a.first - b.first })
 	return lives
 }
 

@@ -115,6 +115,7 @@ type partitioner struct {
 	moved map[string]*ir.Value    // versions by name and type, so that one reshard serves all users
 	delay map[*ir.Value]bool      // partial values that their one user takes as they are
 	nodes []*ir.Node
+	round bool // the op that operands are brought to is one of the rounds
 }
 
 func (pt *partitioner) run() error {
@@ -128,6 +129,7 @@ func (pt *partitioner) run() error {
 			return fmt.Errorf("%v: %w", n, err)
 		}
 	}
+	pt.round = false
 	for i, o := range pt.f.Outputs {
 		pt.f.Outputs[i] = pt.reshard(pt.now[o], o.Type.With(pt.prog.Layouts[ir.Norm]), ir.Norm, o.Name)
 	}
@@ -137,6 +139,7 @@ func (pt *partitioner) run() error {
 		}
 	}
 	pt.f.Nodes = pt.nodes
+	countRounds(pt.prog, pt.f)
 	return nil
 }
 
@@ -191,6 +194,7 @@ func (pt *partitioner) node(n *ir.Node) error {
 		return err
 	}
 	layout := nodeLayout(pt.prog, n, uses)
+	pt.round = n.Attr.Round
 	var passed []ir.Axis
 	for i, a := range n.Args {
 		cur := pt.now[a]
@@ -254,6 +258,7 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 		for _, d := range u.Merged {
 			layout[u.Dim] = append(layout[u.Dim], ir.Plain(layout[d])...)
 		}
+		layout[u.Dim] = majorFirst(p.Mesh, layout[u.Dim]) // places are in no order that matters
 	}
 	return layout
 }

@@ -72,9 +72,11 @@ func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
 		return nil, err
 	}
 	p := &ir.Program{Name: m.Name, Plan: plan, Mesh: mesh, Recipe: recipe, Layouts: plan.Layouts(mesh), Model: m.Clone()}
+	keepRegions(p)
 	for _, s := range p.Model.Segments {
 		for _, f := range s.Funcs() {
 			Resize(f, ir.Batch, plan.MicroBatch*plan.DP)
+			placesFor(f, plan)
 		}
 	}
 	return p, nil

@@ -32,12 +32,12 @@ func remat(p *ir.Program) error {
 // so that the attention core and the ops by element are made again (Korthikanti et al. 2022).
 var policies = map[string]func(*ir.Node) bool{
 	"none":      nil,
-	"selective": func(n *ir.Node) bool { return dear[n.Op] },
+	"selective": func(n *ir.Node) bool { return dear[n.Op] && !n.Attr.Round },
 	"full":      func(*ir.Node) bool { return false },
 }
 
 // dear are the ops whose results selective recompute keeps.
-var dear = map[ir.Op]bool{ir.OpMatMul: true, ir.OpEmbed: true, ir.OpDispatch: true, ir.OpCombine: true}
+var dear = map[ir.Op]bool{ir.OpMatMul: true, ir.OpEmbed: true, ir.OpRoute: true}
 
 // isBlock tells embeddings and heads, which are not recomputed, from blocks: those hand on what they take.
 func isBlock(s *ir.Segment) bool {
@@ -50,6 +50,7 @@ func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 	v.Forward.Name = v.Name + ".forward"
 	a := &again{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"}, made: map[string]*ir.Value{}, now: map[*ir.Value]*ir.Value{}}
 	a.rewrite(s.Backward.Clone())
+	gatherRounds(a.to)
 	v.Backward = a.to
 	return v
 }

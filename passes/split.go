@@ -74,12 +74,12 @@ func (sp *splitter) choose() {
 		sp.stays[n] = true
 	}
 	for _, n := range sp.back.Nodes {
-		if n.Op != ir.OpAccumulate {
+		if sp.stays[n] = sp.stays[n] || n.Op == ir.OpRounds || n.Attr.Round; n.Op != ir.OpAccumulate {
 			continue
 		}
 		made := map[*ir.Node]bool{}
 		ancestors(n, made)
-		goes, bound := sp.each, false
+		goes, bound := sp.each, n.Attr.Round // what rounds sum is made where they are
 		for m := range made {
 			goes = goes || !critical[m] && m.Op == ir.OpMatMul
 			bound = bound || !critical[m] && slices.ContainsFunc(m.Args, sp.bound)

@@ -112,7 +112,7 @@ func classOf(p *ir.Program, s *ir.Segment, w *ir.Value) (ir.Class, error) {
 // replicaAxes are the atoms of the axes over which a parameter of type t has replicas that see different tokens.
 func replicaAxes(m ir.Mesh, t ir.Type) []ir.Axis {
 	if t.Has(ir.Expert) {
-		return m.Expand(present(m, "edp"))
+		return m.Expand(ir.ExpertReplicas(m))
 	}
 	return m.Expand(present(m, "dp", "cp"))
 }

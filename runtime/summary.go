@@ -24,6 +24,9 @@ func summary(w io.Writer, p *Program, r *Result) {
 	if r.TokensPerSecond > 0 {
 		fmt.Fprintf(w, " (%s tokens/s)", short(r.TokensPerSecond))
 	}
+	if off := unexpected(&p.Predict, r); off != "" {
+		fmt.Fprintf(w, "\n        %s", off)
+	}
 	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
 	if r.PeakBytes > 0 {
 		fmt.Fprintf(w, ", measured %s a rank (the process peaked at %s)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
@@ -35,6 +38,19 @@ func summary(w io.Writer, p *Program, r *Result) {
 	if r.Checkpoint != "" {
 		fmt.Fprintf(w, "saved   %s\n", r.Checkpoint)
 	}
+}
+
+// unexpected says that the steps took as long as the prediction excludes.
+func unexpected(p *Predict, r *Result) string {
+	if p.StepError == 0 || !finite(r.StepSeconds) || p.StepSeconds == 0 {
+		return ""
+	}
+	least, most := p.StepSeconds*max(0, 1-p.StepError), p.StepSeconds*(1+p.StepError)
+	if r.StepSeconds >= least && r.StepSeconds <= most {
+		return ""
+	}
+	return fmt.Sprintf("outside the predicted %s to %s: planc calibrate -o here.yaml measures this machine for the job's cluster",
+		seconds(least), seconds(most))
 }
 
 // ran is whether the run did any step.

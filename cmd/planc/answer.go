@@ -99,7 +99,7 @@ func newDocument(j *loaded, found *decision) *document {
 	n := j.Config.Params()
 	d := &document{
 		Schema: 1, Planc: version, Lock: found.lock.state(), Engine: j.Train.Engine,
-		Model:   modelDoc{Name: j.Config.Name, Params: n, ParamsActive: n, Layers: j.Config.Layers},
+		Model:   modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
 		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
 		Plan:    best.Plan.JSON(), Fits: best.Fits(), Guessed: guesses(j), Predict: best.Predict, Stage: best.Stage,
 		Search:       searchDoc{Counts: found.Counts, Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},

@@ -21,18 +21,24 @@ func (a *app) calibrateCommand() *cobra.Command {
 	var flags jobFlags
 	var from, out string
 	c := &cobra.Command{
-		Use:   "calibrate --from FILE|RUN [JOB] [-o FILE]",
-		Short: "a cluster file with the efficiencies of your own runs",
-		Long: "calibrate fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are\n" +
+		Use:   "calibrate [--from FILE|RUN [JOB]] [-o FILE]",
+		Short: "a cluster file as this machine, or your own runs, have it",
+		Long: "calibrate measures this machine's CPU in about a second with the kernels that programs use: matrix products by\n" +
+			"shape, memory, a collective, a call; and writes a cluster file. Nothing is measured unasked, so that a plan\n" +
+			"follows from its job alone: name the file in the job to have it used.\n" +
+			"With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are\n" +
 			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of rows, as\n" +
 			"planc validate takes them, of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
 			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a measured block.\n" +
 			"It says what each row changed, and how well a fit to the others predicts it.",
-		Example: "planc calibrate --from runs.csv -o lab.yaml && planc plan --set cluster.node=lab.yaml",
+		Example: "planc calibrate -o here.yaml && planc plan --set cluster=here.yaml",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			if from == "" {
-				return mistake(strict.NotYet, "", "planc calibrate without --from is not there yet: it will measure this machine; --from FILE takes rows of your own runs")
+				if len(args) > 0 {
+					return mistake(strict.NotYet, "", "planc calibrate measures this machine, whatever the job; a job (%s) goes with --from RUN", args[0])
+				}
+				return a.calibrateHere(out)
 			}
 			return a.calibrate(args, flags, from, out)
 		},

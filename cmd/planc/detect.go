@@ -36,7 +36,7 @@ func (a *app) detectCommand() *cobra.Command {
 			if n := len(m.GPUs); n > 0 {
 				a.notef("note: %d NVIDIA %s not in the file: GPUs are detected when planc can use them", n, plural(n, "GPU")+map[bool]string{true: " is", false: " are"}[n == 1])
 			}
-			text := clusterFileOf(m)
+			text := clusterFileOf(m, nil)
 			if out == "" {
 				return a.print(text)
 			}
@@ -73,8 +73,8 @@ func (a *app) writeNew(name, text, next string) error {
 	return nil
 }
 
-// clusterFileOf is a machine's CPU as a cluster file; what planc cannot know is the catalogue's.
-func clusterFileOf(m machine) string {
+// clusterFileOf is a machine's CPU as a cluster file; what was not measured is the catalogue's.
+func clusterFileOf(m machine, r *rates) string {
 	assumed, err := costmodel.Resolve(costmodel.Ref{Node: "cpu", Devices: 1}, nil, nil)
 	if err != nil {
 		panic("planc: the catalogue's cpu: " + err.Error())
@@ -86,24 +86,43 @@ func clusterFileOf(m machine) string {
 	if m.Memory == 0 {
 		memory, memorySource = assumed.Node.Host.MemoryGiB, notMeasured
 	}
+	if r == nil {
+		r = assumedRates()
+	}
 	memoryText := strconv.FormatFloat(memory, 'f', 1, 64)
-	g := assumed.GPU
 	var b strings.Builder
 	b.WriteString("# This machine's CPU. A device is a core, for one rank; more devices than cores share them.\n")
+	if m.ISA != "" {
+		fmt.Fprintf(&b, "# Its widest vectors are %s.\n", m.ISA)
+	}
 	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: cpu\n  memory_gib: %s\n", strconv.Quote(name), memoryText)
-	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %v, f64: %v}\n", g.MemoryBandwidth, g.PeakTFLOPS["f32"], g.PeakTFLOPS["f64"])
+	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s}\n", round(r.Memory), digits(r.Single, 3), digits(r.Double, 3))
 	fmt.Fprintf(&b, "node:\n  devices: %d\n", m.Cores)
-	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %v}\n", assumed.Node.Link.Bandwidth, assumed.Node.Link.LatencyUS)
-	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %v}\n", memoryText, m.Cores, assumed.Node.Host.Bandwidth)
+	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %s}\n", round(r.Link), digits(r.LatencyUS, 2))
+	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %v}\n", memoryText, m.Cores, round(r.Memory))
 	b.WriteString("nodes: 1\nsource:\n")
 	for _, s := range [][2]string{
-		{"gpu.name", "the system"}, {"gpu.memory_gib", memorySource}, {"gpu.memory_bandwidth", notMeasured}, {"gpu.peak_tflops", notMeasured},
-		{"node.devices", "the cores that programs may use here"}, {"node.link", notMeasured}, {"node.host.memory_gib", memorySource},
-		{"node.host.cores", "the cores that programs may use here"}, {"node.host.bandwidth", notMeasured},
+		{"gpu.name", "the system"}, {"gpu.memory_gib", memorySource}, {"gpu.memory_bandwidth", r.By}, {"gpu.peak_tflops", r.By},
+		{"node.devices", "the cores that programs may use here"}, {"node.link", r.By}, {"node.host.memory_gib", memorySource},
+		{"node.host.cores", "the cores that programs may use here"}, {"node.host.bandwidth", r.By},
 	} {
 		fmt.Fprintf(&b, "  %s: %q\n", s[0], s[1])
 	}
 	return b.String()
+}
+
+// assumedRates are those of the catalogue's cpu with a core to itself.
+func assumedRates() *rates {
+	file, err := costmodel.ClusterFile("cpu")
+	if err != nil {
+		panic("planc: the catalogue's cpu: " + err.Error())
+	}
+	c, err := costmodel.ParseCluster("cpu.yaml", file)
+	if err != nil {
+		panic("planc: the catalogue's cpu: " + err.Error())
+	}
+	return &rates{By: notMeasured, Single: c.GPU.PeakTFLOPS["f32"], Double: c.GPU.PeakTFLOPS["f64"], Memory: c.GPU.MemoryBandwidth,
+		Link: c.Node.Link.Bandwidth, LatencyUS: c.Node.Link.LatencyUS}
 }
 
 // notMeasured is the source of what detect takes from the catalogue.

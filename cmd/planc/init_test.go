@@ -95,7 +95,7 @@ func TestPrintedClustersReadBack(t *testing.T) {
 // What detect prints is a cluster: the machine's cores and memory, and each figure with its source.
 func TestDetectedReadsBack(t *testing.T) {
 	for _, m := range []machine{{CPU: `odd: "CPU" #1`, Cores: 6, Memory: 12 << 30}, {Cores: 1}} {
-		text := clusterFileOf(m)
+		text := clusterFileOf(m, nil)
 		c, err := costmodel.ParseCluster("here.yaml", []byte(text))
 		if err != nil {
 			t.Errorf("%v\n%s", err, text)
@@ -108,7 +108,7 @@ func TestDetectedReadsBack(t *testing.T) {
 			t.Errorf("sources %v", c.Source)
 		}
 	}
-	if !strings.Contains(clusterFileOf(look(os.DirFS("/"))), "arch: cpu") {
+	if !strings.Contains(clusterFileOf(look(os.DirFS("/")), nil), "arch: cpu") {
 		t.Error("this machine is no CPU")
 	}
 }

@@ -64,7 +64,7 @@ func (a *app) source(j *loaded, d *decision, p *ir.Program, f form) (src []byte,
 		src, err = codegen.Go(codegen.Input{
 			Program: p, Package: f.pkg, Main: f.main, Job: j.Name, From: f.from, Hash: programHash(p),
 			Settings: settings(j, f.dir), Model: trained(j, d.Best.Predict), Plan: planTable(j, d.Best), Predict: runtime.Predict{
-				StepSeconds: float64(d.expect.StepS), TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes, PeakFlops: float64(d.expect.PeakFlops)},
+				StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes, PeakFlops: float64(d.expect.PeakFlops)},
 			Weights: weights.Of(p.Model, j.Config),
 		})
 		return fmt.Sprintf("%d bytes of Go", len(src)), err

@@ -205,7 +205,7 @@ func (q *sweeping) all() (*sweepDoc, error) {
 	j, s := q.job, q.sweep
 	n := j.Config.Params()
 	d := &sweepDoc{Schema: 1, Planc: version, Engine: j.Train.Engine, Sweep: s.key, Rows: []sweepRow{},
-		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: n, Layers: j.Config.Layers},
+		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
 		title: j.sweepTitle(s), cpu: j.cluster.IsCPU()}
 	values := s.over(j)
 	if len(values) == 0 {

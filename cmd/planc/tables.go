@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,7 +112,7 @@ func (j *loaded) expected(best search.Priced) lock.Expect {
 		}
 	}
 	d, _ := c.Device(j.Train.Precision.IR().Compute)
-	return lock.Expect{StepS: p.StepS, TokensPerS: p.TokensPerS, MemoryBytes: p.MemoryBytes.Total, PeakFlops: d.Peak}
+	return lock.Expect{StepS: p.StepS, StepError: math.Round(1e4*float64(p.StepSHigh/p.StepS-1)) / 1e4, TokensPerS: p.TokensPerS, MemoryBytes: p.MemoryBytes.Total, PeakFlops: d.Peak}
 }
 
 // onCPU prices a plan on the catalogue's CPU, with a device for each rank.

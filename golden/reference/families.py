@@ -94,6 +94,19 @@ def vit() -> hf.ViTConfig:
                         num_channels=3, num_labels=7, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
+EXPERTS = {"num_experts_per_tok": 2, "rope_parameters": PLAIN}
+
+
+def moe(name: str, model: type, config: type, options: dict, **more) -> reference.Fixture:
+    """With experts. Where a token changes its choice the loss jumps, so the slope is taken nearby."""
+    return decoder(name, model, config, EXPERTS | options, step=1e-6, **more)
+
+
+def mixtral_expert(mlp: str, e: int, kind: str) -> str:
+    """As the hub's files call it."""
+    return f"{mlp.removesuffix('.mlp')}.block_sparse_moe.experts.{e}.{ {'gate': 'w1', 'up': 'w3', 'down': 'w2'}[kind] }.weight"
+
+
 LONGROPE = rope("longrope", short_factor=[1.0, 1.1, 1.3], long_factor=[1.5, 2.0, 4.5])
 
 GEMMA2 = {"num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 24, "sliding_window": 5, "attn_logit_softcapping": 2.0,
@@ -123,6 +136,11 @@ FIXTURES = [
             matters={"attn_logit_softcapping": None, "final_logit_softcapping": None, "query_pre_attn_scalar": 6, "layer_types": [FULL] * 2}),
     decoder("gemma3-tiny", hf.Gemma3ForCausalLM, hf.Gemma3TextConfig, GEMMA3, gain=0.0,
             matters={"layer_types": [LOCAL] * 3, "rope_parameters": {FULL: PLAIN, LOCAL: PLAIN}, "sliding_window": 32}),
+    moe("mixtral-tiny", hf.MixtralForCausalLM, hf.MixtralConfig, {"num_local_experts": 4}, expert=mixtral_expert, matters={"num_experts_per_tok": 1}),
+    moe("qwen2moe-tiny", hf.Qwen2MoeForCausalLM, hf.Qwen2MoeConfig, {"num_experts_per_tok": 3, "num_experts": 4, "moe_intermediate_size": 8, "shared_expert_intermediate_size": 20},
+        matters={"norm_topk_prob": True}),
+    moe("qwen3moe-tiny", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": True, "head_dim": 6},
+        matters={"norm_topk_prob": False}),
     reference.Fixture("bert-tiny", bert, hf.BertForMaskedLM, BATCH, SEQ, bert_mask, inputs="types", flat=KEYS),
     reference.Fixture("vit-tiny", vit, hf.ViTForImageClassification, BATCH, 10, vit_mask, inputs="pixels", flat=KEYS),
 ]

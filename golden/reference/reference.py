@@ -75,6 +75,7 @@ class Fixture:
     flat: tuple[str, ...] = ()  # ends of the names of parameters whose gradient is zero by mathematics
     step: float = 3e-5  # of the check of the slope; a ReLU's kinks want a small one
     prepare: Callable[[torch.nn.Module], None] = lambda model: None  # what HF computes roughly, made exact
+    expert: Callable[[str, int, str], str] = lambda mlp, e, kind: f"{mlp}.experts.{e}.{kind}_proj.weight"  # its name in files
     matters: dict = dataclasses.field(default_factory=dict)  # options, and other values that give other logits
     optimizer: AdamW = AdamW()
 
@@ -128,7 +129,7 @@ def build(f: Fixture, dtype: torch.dtype, **options) -> torch.nn.Module:
     config = f.config()
     for key, value in options.items():
         setattr(config, key, value)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = f.model(config).to(dtype)
     f.prepare(model)
     model.train()  # as in training; all dropouts are zero
@@ -248,10 +249,30 @@ def saved_names(model: torch.nn.Module) -> dict[str, str]:
     names = {}
     for name, p in model.named_parameters():
         same = [n for n, x in saved.items() if x.shape == p.shape and torch.equal(x, p)]
-        names[name] = name if name in same else same[0]
+        names[name] = name if name in same or fused(name) else same[0]
     if len(set(names.values())) != len(names):
         raise AssertionError("two parameters look alike")
     return names
+
+
+def fused(name: str) -> bool:
+    """Transformers 5 has the experts of a layer in one parameter; files have each for itself."""
+    return name.endswith((".experts.gate_up_proj", ".experts.down_proj"))
+
+
+def published(f: Fixture, out: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The fixture's tensors by the names of files: gate, up and down projection of each expert."""
+    files = {}
+    for name, x in out.items():
+        if not fused(name):
+            files[name] = x
+            continue
+        base, _, part = name.rpartition(".")
+        for e, one in enumerate(x):
+            halves = zip(("gate", "up"), one.chunk(2)) if part == "gate_up_proj" else [("down", one)]
+            for kind, w in halves:
+                files[f.expert(base.removesuffix(".experts"), e, kind)] = w
+    return files
 
 
 def compute(f: Fixture, dtype: torch.dtype) -> dict[str, torch.Tensor]:
@@ -480,7 +501,7 @@ def main(*fixtures: Fixture) -> None:
         for f in fixtures:
             out = compute_exact(f)
             verify(f, out)
-            for p in write(f, out, pathlib.Path(tmp) if check else TESTDATA):
+            for p in write(f, published(f, out), pathlib.Path(tmp) if check else TESTDATA):
                 note = ""
                 if check:
                     kept = TESTDATA / p.name

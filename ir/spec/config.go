@@ -8,19 +8,22 @@ import (
 
 // The families that can be built today, as model_type names them in config.json.
 const (
-	GPT2    = "gpt2"
-	OPT     = "opt"
-	Bloom   = "bloom"
-	GPTNeoX = "gpt_neox"
-	Llama   = "llama"
-	Mistral = "mistral"
-	Qwen2   = "qwen2"
-	Qwen3   = "qwen3"
-	Phi3    = "phi3"
-	Gemma2  = "gemma2"
-	Gemma3  = "gemma3_text"
-	BERT    = "bert"
-	ViT     = "vit"
+	GPT2     = "gpt2"
+	OPT      = "opt"
+	Bloom    = "bloom"
+	GPTNeoX  = "gpt_neox"
+	Llama    = "llama"
+	Mistral  = "mistral"
+	Qwen2    = "qwen2"
+	Qwen3    = "qwen3"
+	Phi3     = "phi3"
+	Gemma2   = "gemma2"
+	Gemma3   = "gemma3_text"
+	Mixtral  = "mixtral"
+	Qwen2MoE = "qwen2_moe"
+	Qwen3MoE = "qwen3_moe"
+	BERT     = "bert"
+	ViT      = "vit"
 )
 
 // How a model knows positions.
@@ -79,6 +82,15 @@ type Config struct {
 	ImageSize        int       // vit: pixels of a side
 	PatchSize        int       // vit: pixels of a patch's side
 	Channels         int       // vit: colours of a pixel
+
+	// Experts, in each block's MLP; zero where a model has none.
+	Experts    int     // how many
+	Choices    int     // to how many of them a token goes
+	ExpertFFN  int     // width of the hidden layer of one
+	SharedFFN  int     // of an expert that all tokens go to, 0 if there is none
+	SharedGate bool    // qwen2_moe: the shared expert's output is times the sigmoid of a projection
+	RouteShare bool    // a token's weights are shares: they add up to 1
+	RouteScale float64 // factor of the weights
 
 	hf      any            // config.json's keys as read, those that were absent filled in
 	special map[string]any // tokens that mean something to other tools

@@ -45,6 +45,9 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 	if c.PatchSize > 0 {
 		c.checkImage(diags)
 	}
+	if c.Experts > 0 && c.Choices > c.Experts {
+		diags.Addf(c.Pos("num_experts_per_tok"), BadModel, "num_experts_per_tok is %d; there are %d experts", c.Choices, c.Experts)
+	}
 	if p := c.approxParams(); p > 1e17 {
 		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters", p)
 	}
@@ -105,5 +108,5 @@ func (c *Config) checkImage(diags *ir.Diags) {
 // approxParams cannot overflow.
 func (c *Config) approxParams() float64 {
 	h, l := float64(c.Hidden), float64(c.Layers)
-	return h * (2*float64(c.Vocab) + float64(c.MaxPositions) + l*(4*float64(c.Heads)*float64(c.HeadDim)+3*float64(c.FFN)))
+	return h * (2*float64(c.Vocab) + float64(c.MaxPositions) + l*(4*float64(c.Heads)*float64(c.HeadDim)+3*float64(c.FFN)+3*float64(c.Experts)*float64(c.ExpertFFN)))
 }

@@ -16,13 +16,13 @@ type hfDecoder struct {
 	NormEps   float64 `yaml:"rms_norm_eps" over:"0" doc:"added to a norm's variance"`
 	Tied      bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
 	Dropout   float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"of attention's weights"`
-	Theta     float64 `yaml:"rope_theta" over:"0" doc:"base of rotary positions; 10000 if absent, 1000000 in gemma3_text"`
+	Theta     float64 `yaml:"rope_theta" over:"0" doc:"base of rotary positions; 10000 if absent, 1000000 in gemma3_text and mixtral"`
 	Scaling   hfRope  `yaml:"rope_scaling" doc:"how rotary positions are stretched, in the hub's spelling"`
 }
 
 // hfWindows say which layers see a window of keys only.
 type hfWindows struct {
-	Window int      `yaml:"sliding_window" min:"1" null:"none" doc:"keys that a query of a local layer sees"`
+	Window int      `yaml:"sliding_window" min:"0" null:"none" doc:"keys that a query of a local layer sees; 0 is all"`
 	Types  []string `yaml:"layer_types" enum:"full_attention,sliding_attention" doc:"of each layer"`
 }
 

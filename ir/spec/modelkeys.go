@@ -40,6 +40,9 @@ var families = []family{
 		neutral: "cache_implementation"},
 	{name: Gemma3, hf: keysOf(absentGemma3, gemma3Config), names: decoderSizes, architectures: "Gemma3ForCausalLM", position: Rotary, rms: true, gated: true,
 		neutral: "cache_implementation"},
+	{name: Mixtral, hf: keysOf(absentMixtral, mixtralConfig), names: decoderSizes, architectures: "MixtralForCausalLM", position: Rotary, rms: true, gated: true},
+	{name: Qwen2MoE, hf: keysOf(absentQwen2MoE, qwen2MoEConfig), names: decoderSizes, architectures: "Qwen2MoeForCausalLM", position: Rotary, rms: true, gated: true},
+	{name: Qwen3MoE, hf: keysOf(absentQwen3MoE, qwen3MoEConfig), names: decoderSizes, architectures: "Qwen3MoeForCausalLM", position: Rotary, rms: true, gated: true},
 	{name: BERT, hf: keysOf(absentBERT, bertConfig), names: oldSizes, architectures: "BertForMaskedLM", position: Learned,
 		neutral: "classifier_dropout gradient_checkpointing"},
 	{name: ViT, hf: keysOf(absentViT, vitConfig), names: vitSizes, architectures: "ViTForImageClassification", position: Learned,
@@ -47,7 +50,7 @@ var families = []family{
 }
 
 // withExperts are model types whose blocks come with a mixture of experts.
-var withExperts = strings.Fields("mixtral qwen2_moe qwen3_moe deepseek_v2 deepseek_v3")
+var withExperts = strings.Fields("deepseek_v2 deepseek_v3")
 
 // byShape is said where a model is of no family: most decoders are close enough to one to be planned.
 const byShape = "a decoder of another kind can be planned by its shape, as model: {model_type: llama, hidden_size: 4096, ...}"
@@ -131,7 +134,7 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 func (l *modelLoader) unknownFamily(t *strict.Node) {
 	d := ir.Diag{Pos: t.Pos, Code: strict.NotYet, Msg: "model_type " + t.Text + " is not there yet"}
 	if slices.Contains(withExperts, t.Text) {
-		d.Msg += ": its blocks have experts, which come later"
+		d.Msg += ": its attention keeps keys and values in a latent form, which comes later"
 	} else {
 		d.Fix = ir.Nearest(t.Text, familyNames())
 	}

@@ -63,7 +63,9 @@ func (c *Config) blockParams() int64 {
 	if familyOf(c.Family).gated {
 		in = 2 * f
 	}
-	if n += h*in + f*h; c.MLPBias {
+	if c.Experts > 0 {
+		n += c.expertParams(c.Experts)
+	} else if n += h*in + f*h; c.MLPBias {
 		n += in + h
 	}
 	norms := int64(2)
@@ -71,6 +73,25 @@ func (c *Config) blockParams() int64 {
 		norms = 4
 	}
 	return n + norms*c.normParams(h)
+}
+
+// expertParams are those of a block's MLP of which so many experts count: with its router, and what all tokens go to.
+func (c *Config) expertParams(experts int) int64 {
+	h := int64(c.Hidden)
+	n := h*int64(c.Experts) + 3*h*(int64(experts)*int64(c.ExpertFFN)+int64(c.SharedFFN))
+	if c.SharedGate {
+		n += h
+	}
+	return n
+}
+
+// ActiveParams are the parameters that work on one token: all but the experts that it does not go to.
+func (c *Config) ActiveParams() int64 {
+	n := c.Params()
+	if c.Experts > 0 {
+		n -= int64(c.Layers) * (c.expertParams(c.Experts) - c.expertParams(c.Choices))
+	}
+	return n
 }
 
 // headParams are the head's without its table.

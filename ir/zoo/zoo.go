@@ -31,19 +31,22 @@ type family struct {
 // and Qwen3 (Yang et al. 2024, 2025), Phi-3 (Abdin et al. 2024), Gemma 2 and 3 (Gemma Team 2024, 2025), BERT
 // (Devlin et al. 2018), ViT (Dosovitskiy et al. 2020).
 var families = map[string]family{
-	spec.GPT2:    {words, spec.Learned, layerNorm, plainMLP, true, true},
-	spec.OPT:     {words, spec.Learned, layerNorm, plainMLP, false, true},
-	spec.Bloom:   {words, spec.Alibi, layerNorm, plainMLP, false, true},
-	spec.GPTNeoX: {words, spec.Rotary, layerNorm, plainMLP, false, true},
-	spec.Llama:   {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Mistral: {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Qwen2:   {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Qwen3:   {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Phi3:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Gemma2:  {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Gemma3:  {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.BERT:    {words, spec.Learned, layerNorm, plainMLP, false, false},
-	spec.ViT:     {patches, spec.Learned, layerNorm, plainMLP, false, false},
+	spec.GPT2:     {words, spec.Learned, layerNorm, plainMLP, true, true},
+	spec.OPT:      {words, spec.Learned, layerNorm, plainMLP, false, true},
+	spec.Bloom:    {words, spec.Alibi, layerNorm, plainMLP, false, true},
+	spec.GPTNeoX:  {words, spec.Rotary, layerNorm, plainMLP, false, true},
+	spec.Llama:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Mistral:  {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Qwen2:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Qwen3:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Phi3:     {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Gemma2:   {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Gemma3:   {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Mixtral:  {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.Qwen2MoE: {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.Qwen3MoE: {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.BERT:     {words, spec.Learned, layerNorm, plainMLP, false, false},
+	spec.ViT:      {patches, spec.Learned, layerNorm, plainMLP, false, false},
 }
 
 // model is what the builders of a model share.
@@ -70,9 +73,13 @@ func Build(name string, c spec.Config, o Options) *ir.Model {
 	m := &model{Config: c, family: fam, opt: o, dims: map[ir.Dim]int{
 		ir.Batch: o.Batch, ir.Seq: o.SeqLen, ir.KSeq: o.SeqLen, ir.Hidden: c.Hidden, ir.Vocab: c.Vocab,
 		ir.Head: c.KVHeads, ir.Group: c.Heads / c.KVHeads, ir.HeadDim: c.HeadDim, ir.VDim: c.HeadDim,
-		ir.FFN: c.FFN, ir.Position: c.MaxPositions + c.PositionOffset, ir.TypeID: c.TokenTypes,
+		ir.FFN: c.FFN, ir.Expert: c.Experts, ir.Candidate: c.Experts, ir.Choice: c.Choices, ir.ExpertFFN: c.ExpertFFN,
+		ir.SlotDim: o.Batch * o.SeqLen, ir.Position: c.MaxPositions + c.PositionOffset, ir.TypeID: c.TokenTypes,
 		ir.Patch: c.Channels * c.PatchSize * c.PatchSize, narrow: c.EmbedDim, transform: c.Hidden, kind: 2,
 	}}
+	if c.SharedFFN > 0 {
+		m.dims[ir.FFN] = c.SharedFFN
+	}
 	last := &ir.Segment{Name: "head", Count: 1, Forward: head(m)}
 	if m.decodes {
 		last.Logits = logits(m)

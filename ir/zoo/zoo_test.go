@@ -53,6 +53,10 @@ var published = []struct {
 		EmbedScale: 48, QueryScale: 0.0625, AttentionSoftcap: 50, LogitSoftcap: 30, Window: 4096, Local: "1l1f"}), 2_614_341_888},
 	{"gemma-3-1b", modern(spec.Gemma3, 262144, 1152, 26, 4, 1, 256, 6912, spec.Config{Activation: "gelu_new", Tied: true, UnitNorm: true, SandwichNorm: true,
 		QKNorm: true, EmbedScale: 33.941, QueryScale: 0.0625, Window: 512, Local: "5l1f", LocalTheta: 10000}), 999_885_952},
+	{"mixtral-8x7b", modern(spec.Mixtral, 32000, 4096, 32, 32, 8, 128, 14336, spec.Config{Experts: 8, Choices: 2, ExpertFFN: 14336, RouteShare: true}), 46_702_792_704},
+	{"qwen1.5-moe-a2.7b", modern(spec.Qwen2MoE, 151936, 2048, 24, 16, 16, 128, 5632, spec.Config{QKVBias: true, Experts: 60, Choices: 4, ExpertFFN: 1408,
+		SharedFFN: 5632, SharedGate: true}), 14_315_784_192},
+	{"qwen3-30b-a3b", modern(spec.Qwen3MoE, 151936, 2048, 48, 32, 4, 128, 6144, spec.Config{QKNorm: true, Experts: 128, Choices: 8, ExpertFFN: 768, RouteShare: true}), 30_532_122_624},
 }
 
 // The models have the parameters that their papers say, pass the checker and read back from their text.
@@ -91,7 +95,7 @@ func TestOptions(t *testing.T) {
 				t.Errorf("%s: %v", p.name, err)
 			}
 			text := m.String()
-			for word, want := range map[string]bool{"tied=embed.wte": c.Tied, "drop=0.1": c.DropResid > 0, "attn.q_bias": c.AttentionBias || c.QKVBias, "attn.o_bias": c.AttentionBias, "mlp.up_bias": c.MLPBias} {
+			for word, want := range map[string]bool{"tied=embed.wte": c.Tied, "drop=0.1": c.DropResid > 0, "attn.q_bias": c.AttentionBias || c.QKVBias, "attn.o_bias": c.AttentionBias, "mlp.up_bias": c.MLPBias && (c.Experts == 0 || c.SharedFFN > 0)} {
 				if strings.Contains(text, word) != want {
 					t.Errorf("%s: %q in the text: %v, want %v", p.name, word, !want, want)
 				}

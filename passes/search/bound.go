@@ -112,13 +112,24 @@ func slotValues(f *ir.Func, inputs []*ir.Value) []*ir.Value {
 	return vs
 }
 
-// resize sets the batch dim of all values.
+// resize sets the batch dim of all values, and the experts' places for so many sequences.
 func resize(p *ir.Program, size int) {
 	for _, s := range p.Model.Variants() {
+		places := 0
 		for _, f := range s.Funcs() {
 			passes.Resize(f, ir.Batch, size)
 			for _, n := range f.Nodes {
 				passes.Resize(&ir.Func{Nodes: n.Body}, ir.Batch, size)
+				if n.Op == ir.OpDispatch {
+					places = passes.Places(n, p.Plan, size)
+				}
+			}
+			if places == 0 {
+				continue
+			}
+			passes.Resize(f, ir.SlotDim, places)
+			for _, n := range f.Nodes {
+				passes.Resize(&ir.Func{Nodes: n.Body}, ir.SlotDim, places)
 			}
 		}
 	}

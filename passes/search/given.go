@@ -14,7 +14,7 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 		return rs
 	}
 	var rs []Reason
-	plain := ir.SerialPlan(d.Layers, plan.MicroBatch, p.Precision) // what no rule is about has one value
+	plain := d.plain(plan.MicroBatch, p.Precision) // what no rule is about has one value
 	is, normal := keyValues(plan), keyValues(plain)
 	for _, key := range ir.PlanKeys() {
 		switch {

@@ -50,6 +50,10 @@ var families = []struct {
 	{spec.Gemma3, true, func(c *spec.Config) {
 		c.Tied, c.KVHeads, c.UnitNorm, c.SandwichNorm, c.QKNorm, c.EmbedScale, c.Window, c.Local, c.LocalTheta = true, 1, true, true, true, 4, 5, "2l1f", 100
 	}},
+	{spec.Mixtral, true, func(c *spec.Config) { c.Experts, c.Choices, c.ExpertFFN, c.RouteShare = 4, 2, c.FFN, true }},
+	{spec.Qwen2MoE, true, func(c *spec.Config) {
+		c.Experts, c.Choices, c.ExpertFFN, c.SharedFFN, c.SharedGate = 8, 3, c.FFN/2, c.FFN, true
+	}},
 	{spec.BERT, false, func(c *spec.Config) {
 		c.PostNorm, c.EmbedNorm, c.Bidirectional, c.TokenTypes, c.HeadBias, c.HeadTransform = true, true, true, 2, true, true
 	}},

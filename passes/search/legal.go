@@ -50,6 +50,10 @@ var degreeRules = []rule{
 		func(p *ir.Plan, s *setting) string {
 			return fmt.Sprintf("tp %d does not divide the MLP's width %d (%s)", p.TP, s.FFN, nearby(divisors(s.FFN), p.TP))
 		}},
+	{"tp", "tp divides an expert's width", func(p *ir.Plan, s *setting) bool { return s.ExpertFFN%p.TP == 0 },
+		func(p *ir.Plan, s *setting) string {
+			return fmt.Sprintf("tp %d does not divide an expert's width %d (%s)", p.TP, s.ExpertFFN, nearby(divisors(s.ExpertFFN), p.TP))
+		}},
 	{"tp", "each rank has a row of the vocabulary, which is padded where tp does not divide it", func(p *ir.Plan, s *setting) bool {
 		return s.Vocab == 0 || s.rowsForAll(p.TP)
 	}, func(p *ir.Plan, s *setting) string {
@@ -127,7 +131,18 @@ var placeRules = []rule{
 			return fmt.Sprintf("axis_order %s is none of %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
 		}},
 	later("ep", 1, func(p *ir.Plan) int { return p.EP }),
-	later("etp", 1, func(p *ir.Plan) int { return p.ETP }),
+	{"etp", "etp is tp where there are experts, else 1", func(p *ir.Plan, s *setting) bool { return p.ETP == s.expertTP(p) },
+		func(p *ir.Plan, s *setting) string {
+			return fmt.Sprintf("etp %d is not planned yet; %d is", p.ETP, s.expertTP(p))
+		}},
+}
+
+// expertTP is how many ranks split an expert.
+func (s *setting) expertTP(p *ir.Plan) int {
+	q := *p
+	q.ETP = 1
+	s.splitExperts(&q)
+	return q.ETP
 }
 
 // later is the rule of a key that has one value until its parallelism exists.

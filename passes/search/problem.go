@@ -35,6 +35,7 @@ type Dims struct {
 	Layers, Seq, Hidden, Vocab, FFN int
 	KVHeads                         int  // K/V heads
 	Group                           int  // query heads of one K/V head
+	ExpertFFN                       int  // width of an expert, 0 where there are none
 	Embed, Head                     bool // the model begins with an embedding, ends with a head
 }
 
@@ -62,6 +63,7 @@ func DimsOf(m *ir.Model) Dims {
 		}
 	}
 	d.Seq, d.Hidden, d.Vocab, d.FFN = size[ir.Seq], size[ir.Hidden], size[ir.Vocab], size[ir.FFN]
+	d.ExpertFFN = size[ir.ExpertFFN]
 	d.KVHeads, d.Group = size[ir.Head], size[ir.Group]
 	if d.KVHeads > 0 && d.Group == 0 {
 		d.Group = 1
@@ -72,13 +74,48 @@ func DimsOf(m *ir.Model) Dims {
 // Heads is the number of query heads.
 func (d Dims) Heads() int { return d.KVHeads * d.Group }
 
+// expertSlack is how many more places experts have than evenly spread tokens need. What finds none waits for the next
+// round, so that it costs time and no more.
+const expertSlack = 1.25
+
+// plain is the plan of one rank.
+func (d Dims) plain(micro int, precision ir.Precision) ir.Plan {
+	p := ir.SerialPlan(d.Layers, micro, precision)
+	if d.ExpertFFN > 0 {
+		p.MoESlack = expertSlack
+	}
+	return p
+}
+
+// splitExperts makes a plan split experts over tp as other MLPs.
+func (d Dims) splitExperts(p *ir.Plan) {
+	if d.ExpertFFN > 0 {
+		p.ETP = p.TP
+	}
+}
+
+// roundPart is the part of the places of a node that evenly spread tokens take: 1 where it has none.
+func roundPart(n *ir.Node, tokens int, sent *ir.Node) float64 {
+	if !n.Attr.Round || sent == nil {
+		return 1
+	}
+	experts, _ := sent.Outs[0].Type.Extent(ir.Expert)
+	slots, _ := sent.Outs[0].Type.Extent(ir.SlotDim)
+	choices, _ := sent.Args[1].Type.Extent(ir.Choice)
+	return float64(choices.Size*tokens) / float64(experts.Size*slots.Size)
+}
+
 // modelFlops are the model's flops of one sequence: three times the matmuls and attention of the forward pass, as
 // if on one device.
 func modelFlops(m *ir.Model) float64 {
 	sum := 0.0
 	for _, s := range m.Segments {
-		batch := 1
+		batch, tokens := 1, 0
+		var sent *ir.Node
 		for _, n := range s.Forward.Nodes {
+			if n.Op == ir.OpDispatch {
+				sent, tokens = n, n.Args[1].Type.Elems()/n.Args[1].Type.Dims[len(n.Args[1].Type.Dims)-1].Size
+			}
 			if costmodel.KindOf(n.Op) == costmodel.Vector {
 				continue
 			}
@@ -87,7 +124,7 @@ func modelFlops(m *ir.Model) float64 {
 					batch = e.Size
 				}
 			}
-			sum += float64(3 * float64(s.Count) * n.Flops(ir.Mesh{}) / float64(batch))
+			sum += float64(3 * float64(s.Count) * n.Flops(ir.Mesh{}) * roundPart(n, tokens, sent) / float64(batch))
 		}
 	}
 	return sum
@@ -123,6 +160,12 @@ func (p *Problem) check() error {
 	if _, ok := c.DeviceOf(p.engine(), p.gemm()); !ok {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
+	}
+	if pin, ok := p.Pins["cp"]; ok && p.engine() != costmodel.PlancEngine && !slices.Contains(pin, "1") {
+		return fmt.Errorf("plan.cp %s: context parallelism is priced for engine planc, not for %s", strings.Join(pin, ", "), p.engine().Name)
+	}
+	if DimsOf(p.Model).ExpertFFN > 0 && p.engine() != costmodel.PlancEngine {
+		return fmt.Errorf("a model with experts is priced for engine planc, not for %s", p.engine().Name)
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
 		return fmt.Errorf("%d nodes, and cluster %s has no network", c.Nodes, c.Name)

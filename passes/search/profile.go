@@ -101,8 +101,9 @@ func (s *searcher) profile(k profileKey) *profile {
 }
 
 func (s *searcher) newProfile(k profileKey) *profile {
-	plan := ir.SerialPlan(s.dims.Layers, k.micro, s.problem.Precision)
+	plan := s.dims.plain(k.micro, s.problem.Precision)
 	plan.TP, plan.SP, plan.CP, plan.CPKind = k.tp, k.sp, k.cp, k.kind
+	s.dims.splitExperts(&plan)
 	if k.replicas {
 		plan.DP = 2
 	}

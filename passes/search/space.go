@@ -103,8 +103,9 @@ func (e *enumeration) degrees() {
 			continue
 		}
 		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
-			plan := ir.SerialPlan(e.set.Layers, 1, e.p.Precision)
+			plan := e.set.plain(1, e.p.Precision)
 			plan.TP, plan.PP = tp, pp
+			e.set.splitExperts(&plan)
 			if _, pinned := e.p.Pins["tp"]; !pinned && !obeys(&plan, "tp", e.set) {
 				continue
 			}
@@ -124,7 +125,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	kinds, askedKind := e.p.Pins["cp_kind"]
 	asked = asked || askedKind && !slices.Contains(kinds, "none")
 	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
-		if !asked && plan.CP > 1 && e.set.Seq/plan.CP < ownPositions {
+		if plan.CP > 1 && (!asked && e.set.Seq/plan.CP < ownPositions || e.p.engine() != costmodel.PlancEngine) {
 			continue
 		}
 		of := []string{"none"}
@@ -388,7 +389,7 @@ func divisors(n int) []int {
 
 // pinned refuses keys that no plan has, and values that no plan can have there.
 func (p *Problem) pinned(d Dims) error {
-	keys := keyValues(ir.SerialPlan(d.Layers, 1, p.Precision))
+	keys := keyValues(d.plain(1, p.Precision))
 	bad := &IllegalError{Pins: p.Pins}
 	for _, k := range p.Pins.names() {
 		old, known := keys[k]

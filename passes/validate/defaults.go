@@ -27,7 +27,7 @@ var defaultsOf = map[string]defaults{
 	"planc":     {0, defaultMicro, "zero 0, micro_batch 1"},
 	"megatron":  {0, defaultMicro, "zero 0 (1 with dist_optimizer), micro_batch 1"},
 	"deepspeed": {1, defaultMicro, "zero 1, micro_batch 1"},
-	"fsdp":      {3, defaultMicroRaw, "zero 3, micro_batch the largest up to 8 that divides a replica's share"},
+	"fsdp":      {3, defaultMicroRaw, "zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 2, micro_batch 1"},
 }
 
 // runtimes are words of a row's source or note that say whose runtime ran it.

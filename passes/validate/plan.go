@@ -2,6 +2,8 @@ package validate
 
 import (
 	"fmt"
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -17,7 +19,9 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if gpus < 1 {
 		return p, 0, fmt.Errorf("num_gpus is missing")
 	}
-	r.context(&p)
+	if r.context(&p); p.CP > 1 && engine != "planc" {
+		return p, 0, fmt.Errorf("cp %d under engine %s, whose attention over several ranks is not priced", p.CP, engine)
+	}
 	if gpus%(p.TP*p.PP*p.CP) != 0 {
 		return p, 0, fmt.Errorf("tp %d · pp %d%s does not divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
 	}
@@ -25,7 +29,13 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d%s is not %d GPUs", p.DP, p.TP, p.PP, withCP(&p), gpus)
 	}
 	p.SP = p.TP > 1 && r.truth("sp", flash) // both came in 2022
+	if engine == "fsdp" && p.PP > 1 {
+		d.micro = defaultMicro
+	}
 	r.shard(&p, d)
+	if engine == "fsdp" && p.PP > 1 && p.Zero == 3 { // parameters stay gathered, as torchtitan's default is with a pipeline
+		p.Zero = 2
+	}
 	if batch, err = r.batches(&p, d); err != nil {
 		return p, 0, err
 	}
@@ -141,6 +151,9 @@ func (r *Row) again(p *ir.Plan) error {
 	switch text := r.lower("recompute"); {
 	case text == "", strings.HasPrefix(text, "none"), text == "0", text == "no", text == "false":
 		return nil
+	case strings.HasPrefix(text, "selective") && byBlock.MatchString(r.Text("note")):
+		p.Recompute, p.RecomputeLayers = "full", r.someBlocks(p.LargestChunk())
+		return nil
 	case strings.HasPrefix(text, "selective"):
 		p.Recompute = "selective"
 	case strings.HasPrefix(text, "full"), text == "1", text == "yes", text == "true":
@@ -161,4 +174,22 @@ func chunksOf(layers int) int {
 		}
 	}
 	return 1
+}
+
+// Notes of rows that recompute some blocks whole where others say selective, and how much arithmetic that is.
+var (
+	byBlock = regexp.MustCompile(`(?i)every (n-th block|2nd layer)|selective layer ac`)
+	used    = regexp.MustCompile(`HFU=([0-9.]+).*recomputed MFU[^=]*=([0-9.]+)`)
+)
+
+// someBlocks is how many of so many blocks are recomputed: forward once more is a third of a step's arithmetic, so that what
+// the hardware did over what the model needs says it, where the note has both; else every other one.
+func (r *Row) someBlocks(layers int) int {
+	m := used.FindStringSubmatch(r.Text("note"))
+	if m == nil {
+		return (layers + 1) / 2
+	}
+	hardware, _ := strconv.ParseFloat(m[1], 64)
+	model, _ := strconv.ParseFloat(m[2], 64)
+	return max(1, min(layers, int(math.Round(3*(hardware/model-1)*float64(layers)))))
 }

@@ -23,6 +23,12 @@ type Question struct {
 // loRA finds a note that says what was trained.
 var loRA = regexp.MustCompile(`(?i)\blora\b`)
 
+// offloaded finds a note that says that state lived on the host.
+var offloaded = regexp.MustCompile(`(?i)full cpu offload|(optimizer|param) offload=y`)
+
+// eitherZero finds a cell that names two stages of ZeRO.
+var eitherZero = regexp.MustCompile(`(?i)[0-3]\s+or\s+[0-3]`)
+
 // precisions are how rows name what GEMMs compute in.
 var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32", "tf32": "f32", "fp8": "fp8", "mxfp8": "fp8"}
 
@@ -47,10 +53,10 @@ type seriesKey struct {
 	prec   ir.Precision
 }
 
-// engineKey is an engine with attention fused or not.
+// engineKey is an engine as a row runs it.
 type engineKey struct {
-	name  string
-	flash bool
+	name string
+	ways
 }
 
 // NewAsker is one that knows no model yet.
@@ -63,6 +69,9 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if loRA.MatchString(r.Text("note") + " " + r.Text("recompute")) {
 		return nil, errors.New("it trains a low-rank part of the parameters (LoRA), which is not priced")
 	}
+	if offloaded.MatchString(r.Text("note")) {
+		return nil, errors.New("its parameters or optimizer are offloaded to the host, which is not priced")
+	}
 	c, err := r.config()
 	if err != nil {
 		return nil, err
@@ -70,6 +79,9 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	cluster, err := r.cluster()
 	if err != nil {
 		return nil, err
+	}
+	if eitherZero.MatchString(r.Text("zero_or_fsdp")) {
+		return nil, fmt.Errorf("zero_or_fsdp is %q, which leaves open which plan ran", r.Text("zero_or_fsdp"))
 	}
 	engine := r.engine()
 	if _, ok := defaultsOf[engine]; !ok {
@@ -83,7 +95,7 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if !ok {
 		return nil, fmt.Errorf("precision %s is not priced", r.Text("precision"))
 	}
-	e := a.engine(engine, r.flash(cluster))
+	e := a.engine(engineKey{engine, r.ways(engine, cluster)})
 	prec := e.State(spec.Presets[name].IR())
 	plan, batch, err := r.plan(c.Layers, prec, engine, r.flash(cluster))
 	if err != nil {
@@ -123,13 +135,10 @@ func (a *Asker) price(q *Question) (costmodel.Predict, error) {
 	return series.Price(q.Problem, q.Plan)
 }
 
-// engine is an engine as a row runs it.
-func (a *Asker) engine(name string, flash bool) *costmodel.Engine {
-	k := engineKey{name, flash}
+// engine is the engine of a key.
+func (a *Asker) engine(k engineKey) *costmodel.Engine {
 	if a.engines[k] == nil {
-		e := *costmodel.EngineOf(name)
-		e.Unfused = !flash
-		a.engines[k] = &e
+		a.engines[k] = k.engine()
 	}
 	return a.engines[k]
 }
@@ -137,8 +146,7 @@ func (a *Asker) engine(name string, flash bool) *costmodel.Engine {
 // Refresh takes over constants of engines that have moved, as a fit moves them.
 func (a *Asker) Refresh() {
 	for k, e := range a.engines {
-		*e = *costmodel.EngineOf(k.name)
-		e.Unfused = !k.flash
+		*e = *k.engine()
 	}
 	for _, s := range a.series {
 		s.Refresh()

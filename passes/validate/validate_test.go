@@ -113,12 +113,54 @@ func TestSummaries(t *testing.T) {
 	near("median", s.MedianAPE, 1-8/10.1)
 }
 
+// Notes say how an engine ran: each way changes what is priced, and nothing else of the engine.
+func TestWays(t *testing.T) {
+	head := "source,model,layers,hidden,heads,seq_len,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s,recompute,zero_or_fsdp,note"
+	of := func(source, rest string) *Question {
+		q, err := NewAsker().Question(row(t, head, source+",m,4,512,8,128,H100,16,"+rest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	eager, compiled := of("torchtitan", "1,1,16,bf16,1,,,eager"), of("torchtitan", "1,1,16,bf16,1,,,torch.compile")
+	if !(compiled.Problem.Engine.Elementwise < eager.Problem.Engine.Elementwise) {
+		t.Errorf("element-wise traffic %v compiled, %v eager", compiled.Problem.Engine.Elementwise, eager.Problem.Engine.Elementwise)
+	}
+	if a, b := of("torchtitan", "8,1,16,bf16,1,,,async TP"), of("torchtitan", "8,1,16,bf16,1,,,vanilla TP"); a.Problem.Engine.HiddenTP == 0 || b.Problem.Engine.HiddenTP != 0 {
+		t.Errorf("hidden %v with async TP, %v without", a.Problem.Engine.HiddenTP, b.Problem.Engine.HiddenTP)
+	}
+	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": true, "Megatron-LM README Jan 2021": true, "Megatron-LM README": false, "Korthikanti 2022 Megatron": false} {
+		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.SeparateSums; got != want {
+			t.Errorf("%s: sums apart %v, want %v", source, got, want)
+		}
+	}
+	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 2 || p.MicroBatch != 1 {
+		t.Errorf("with a pipeline zero %d, micro-batch %d", p.Zero, p.MicroBatch)
+	}
+	if p := of("fsdp", `1,1,16,bf16,1,selective,3,"every n-th block; HFU=0.75; recomputed MFU (6N)=0.6"`).Plan; p.Recompute != "full" || p.RecomputeLayers != 3 {
+		t.Errorf("recompute %s of %d blocks, want full of 3 of 4: 0.75/0.6 is a quarter more, three quarters of a third", p.Recompute, p.RecomputeLayers)
+	}
+}
+
+// A row whose state was on the host, or that names two plans, is not priced as another one.
+func TestRefusedNotes(t *testing.T) {
+	head := "model,layers,hidden,heads,seq_len,gpu,num_gpus,global_batch,precision,measured_step_s,zero_or_fsdp,note"
+	for rest, want := range map[string]string{"3,HF + full CPU offload": "offloaded", "3,optimizer offload=Y param offload=N": "offloaded",
+		"3,optimizer offload=N param offload=N": "", "1 or 3 (see doc),": "leaves open"} {
+		_, err := NewAsker().Question(row(t, head, "m,4,512,8,128,A100,8,8,bf16,1,"+rest))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", rest, err, want)
+		}
+	}
+}
+
 // What a row that cannot be priced is told.
 func TestReasons(t *testing.T) {
 	head := "model,layers,hidden,heads,seq_len,experts,cp,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s"
 	for line, want := range map[string]string{
 		"m,4,512,8,128,8,,A100,8,1,1,8,bf16,1":      "8 experts",
-		"m,4,512,8,128,,3,A100,8,1,1,8,bf16,1":      "cp 3 does not divide 8 GPUs",
+		"m,4,512,8,128,,2,A100,8,1,1,8,bf16,1":      "cp 2 under engine megatron",
 		"m,4,512,8,128,,,A100,8,16,1,8,bf16,1":      "does not divide 8 GPUs",
 		"m,4,512,8,128,,,A100,8,1,1,7,bf16,1":       "does not divide the batch of 7",
 		"m,4,512,8,128,,,A100,8,1,1,8,int3,1":       "precision int3",

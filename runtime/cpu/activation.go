@@ -57,6 +57,12 @@ func GeluErfGrad[F Float](x F) F {
 
 func phi(x float64) float64 { return 0.5 * math.Erfc(-x*(1/math.Sqrt2)) }
 
+// SigmoidGrad is the derivative of Sigmoid.
+func SigmoidGrad[F Float](x F) F {
+	s := sigmoid[F](float64(x))
+	return F(float64(s * (1 - s)))
+}
+
 // Silu is x * sigmoid(x).
 func Silu[F Float](x F) F { return F(float64(x) * sigmoid[F](float64(x))) }
 

@@ -52,11 +52,13 @@ const (
 	DoGelu                  // Gelu(a)
 	DoGeluErf               // GeluErf(a)
 	DoSilu                  // Silu(a)
+	DoSigmoid               // Sigmoid(a)
 	DoRelu                  // Relu(a)
 	DoSoftcap               // Softcap(a, c)
 	DoGeluGrad              // a * GeluGrad(b)
 	DoGeluErfGrad           // a * GeluErfGrad(b)
 	DoSiluGrad              // a * SiluGrad(b)
+	DoSigmoidGrad           // a * SigmoidGrad(b)
 	DoReluGrad              // a * ReluGrad(b)
 	DoSoftcapGrad           // a * SoftcapGrad(b, c)
 	numDos

@@ -13,11 +13,11 @@ var doLoops = [numDos]func(a, b, c float64) float64{
 	DoSub: func(a, b, c float64) float64 { return a - b }, DoMul: func(a, b, c float64) float64 { return a * b },
 	DoScale: func(a, b, c float64) float64 { return c * a },
 	DoGelu:  func(a, b, c float64) float64 { return Gelu(a) }, DoGeluErf: func(a, b, c float64) float64 { return GeluErf(a) },
-	DoSilu: func(a, b, c float64) float64 { return Silu(a) }, DoRelu: func(a, b, c float64) float64 { return Relu(a) },
+	DoSilu: func(a, b, c float64) float64 { return Silu(a) }, DoSigmoid: func(a, b, c float64) float64 { return Sigmoid(a) }, DoRelu: func(a, b, c float64) float64 { return Relu(a) },
 	DoSoftcap:     func(a, b, c float64) float64 { return Softcap(a, c) },
 	DoGeluGrad:    func(a, b, c float64) float64 { return a * GeluGrad(b) },
 	DoGeluErfGrad: func(a, b, c float64) float64 { return a * GeluErfGrad(b) },
-	DoSiluGrad:    func(a, b, c float64) float64 { return a * SiluGrad(b) }, DoReluGrad: func(a, b, c float64) float64 { return a * ReluGrad(b) },
+	DoSiluGrad:    func(a, b, c float64) float64 { return a * SiluGrad(b) }, DoSigmoidGrad: func(a, b, c float64) float64 { return a * SigmoidGrad(b) }, DoReluGrad: func(a, b, c float64) float64 { return a * ReluGrad(b) },
 	DoSoftcapGrad: func(a, b, c float64) float64 { return a * SoftcapGrad(b, c) },
 }
 

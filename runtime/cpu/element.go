@@ -62,8 +62,8 @@ func portableElements[F Float]() elements[F] {
 				y[i] = F(c * x)
 			}
 		},
-		DoGelu: one(Gelu[F]), DoGeluErf: one(GeluErf[F]), DoSilu: one(Silu[F]), DoRelu: one(Relu[F]),
-		DoGeluGrad: slope(GeluGrad[F]), DoGeluErfGrad: slope(GeluErfGrad[F]), DoSiluGrad: slope(SiluGrad[F]), DoReluGrad: slope(ReluGrad[F]),
+		DoGelu: one(Gelu[F]), DoGeluErf: one(GeluErf[F]), DoSilu: one(Silu[F]), DoSigmoid: one(Sigmoid[F]), DoRelu: one(Relu[F]),
+		DoGeluGrad: slope(GeluGrad[F]), DoGeluErfGrad: slope(GeluErfGrad[F]), DoSiluGrad: slope(SiluGrad[F]), DoSigmoidGrad: slope(SigmoidGrad[F]), DoReluGrad: slope(ReluGrad[F]),
 		DoSoftcap: func(y, a, _ []F, c F) {
 			for i, x := range a[:len(y)] {
 				y[i] = Softcap(x, c)

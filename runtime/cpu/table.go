@@ -104,6 +104,35 @@ type Kernels[F Float] struct {
 	// result is these keys' part of dq, and these keys' dk and dv.
 	AttentionGrad func(dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape)
 
+	// Route is
+	//	for i := range rows {
+	//		p = softmax(x[i]), or sigmoid of each
+	//		index[i] = experts of the largest p + bias in the best groups, from the largest on
+	//		w[i,c] = scale * p[index[i,c]] (/ (eps + sum_c p[index[i,c]]) if share)
+	//	}
+	// bias may be nil.
+	Route func(w []F, index []int32, x, bias []F, s RouteShape)
+	// RouteGrad is
+	//	for i, e := range [rows, experts] { dx[i,e] = sum_c dw[i,c] * the derivative of w[i,c] by x[i,e] }
+	// with the choice as it was.
+	RouteGrad func(dx, dw, x, w []F, index []int32, s RouteShape)
+	// Dispatch is
+	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = x[i] }
+	// for those that have a place in this round; other places are 0.
+	Dispatch func(y, x []F, index []int32, s PlaceShape)
+	// Combine is
+	//	for i, c := range [tokens, choices] { y[i] += x[index[i,c], place of (i,c)] }
+	// for those that have a place in this round, from 0 in the first.
+	Combine func(y, x []F, index []int32, s PlaceShape)
+	// Deal is
+	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = w[i,c] }
+	// for those that have a place in this round; other places are 0.
+	Deal func(y, w []F, index []int32, s PlaceShape)
+	// Collect is
+	//	for i, c := range [tokens, choices] { w[i,c] = y[index[i,c], place of (i,c)] }
+	// for those that have a place in this round; the first makes the others 0.
+	Collect func(w, y []F, index []int32, s PlaceShape)
+
 	// Dropout is
 	//	for i := range y { y[i] = x[i]/(1-p) if Keep(key, view's global index of i, p), else 0 }
 	// y may be x. It is its own gradient.
@@ -154,6 +183,8 @@ func portable[F Float]() Kernels[F] {
 		LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
 		RoPE:      rope[F],
 		Attention: attention[F], AttentionGrad: attentionGrad[F],
+		Route: route[F], RouteGrad: routeGrad[F],
+		Dispatch: dispatch[F], Combine: combine[F], Deal: deal[F], Collect: collect[F],
 		Dropout: dropout[F],
 		AdamW:   adamW[F], Adam: adam[F], SGD: sgd[F],
 	}

@@ -107,7 +107,7 @@ var Plan = rt.Plan{
 	Cluster:   "1 × cpu",
 	DP:        2,
 	DecidedFrom: rt.DecidedFrom{
-		Cluster:   "920e9a1908f192616fa287125116a9c66be78cdeb05d12eee7291140a27487f9",
+		Cluster:   "c305c9149b3c40128589303e846388128ae8668f23368fa2f2c8922155a1c452",
 		Model:     "094838b99868db6d532a40809e938336d1fc437d62f018e05a9a6f86ec808746",
 		Objective: "4ac1d14ee3a241990b47fa2d4dbb295283eb7b9e74d141d0e53a0eb12a156aee",
 		Plan:      "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -132,7 +132,7 @@ var Plan = rt.Plan{
 	RecomputeEvery: 1,
 	Schedule:       "none",
 	StageLayers:    []int{1},
-	StepSeconds:    0.00364727,
+	StepSeconds:    0.000395114,
 	TP:             1,
 	Text:           "dp 2 · zero 1 · micro_batch 32×1",
 	VPP:            1,
@@ -160,7 +160,7 @@ var program = rt.Program{
 		Size: 2,
 	}},
 	Model: rt.Model{
-		FlopsStep: 3.3521693843000002e+07,
+		FlopsStep: 3.3521629805600002e+07,
 		Hash:      "e292353003a44ba7",
 		Layers:    1,
 		Name:      "adder",
@@ -385,9 +385,10 @@ var program = rt.Program{
 	Plan: Plan,
 	Predict: rt.Predict{
 		MemoryBytes:     5168768,
-		PeakFlops:       6.5e+09,
-		StepSeconds:     0.00364727,
-		TokensPerSecond: 140379.0,
+		PeakFlops:       2.5e+11,
+		StepError:       0.5,
+		StepSeconds:     0.000395114,
+		TokensPerSecond: 1.29583e+06,
 	},
 	Settings: rt.Settings{
 		Data: rt.DataSettings{Tokenizer: "bytes"},

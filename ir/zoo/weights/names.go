@@ -8,19 +8,22 @@ import (
 
 // namings has a row for every family.
 var namings = map[string]naming{
-	spec.GPT2:    {gpt2, [][2]string{{"transformer.", ""}}, []string{"*.attn.bias", "*.attn.masked_bias"}},
-	spec.OPT:     {opt, [][2]string{{"model.", ""}}, nil},
-	spec.Bloom:   {bloom, [][2]string{{"transformer.", ""}}, nil},
-	spec.GPTNeoX: {neox, [][2]string{{"gpt_neox.", ""}, {"embed_out.", "lm_head."}}, []string{"*.attention.bias", "*.attention.masked_bias", rotaryTable}},
-	spec.Llama:   {llama, withoutModel, []string{rotaryTable}},
-	spec.Mistral: {llama, withoutModel, []string{rotaryTable}},
-	spec.Qwen2:   {llama, withoutModel, []string{rotaryTable}},
-	spec.Qwen3:   {llama, withoutModel, []string{rotaryTable}},
-	spec.Phi3:    {phi3, withoutModel, []string{rotaryTable}},
-	spec.Gemma2:  {gemma, withoutModel, []string{rotaryTable}},
-	spec.Gemma3:  {gemma, gemma3Spellings, []string{rotaryTable, "*vision_tower.*", "*multi_modal_projector.*"}},
-	spec.BERT:    {bert, bertSpellings, []string{"*embeddings.position_ids", "*pooler.dense.*", "cls.seq_relationship.*"}},
-	spec.ViT:     {vit, [][2]string{{"vit.", ""}}, []string{"*pooler.dense.*"}},
+	spec.GPT2:     {gpt2, [][2]string{{"transformer.", ""}}, []string{"*.attn.bias", "*.attn.masked_bias"}},
+	spec.OPT:      {opt, [][2]string{{"model.", ""}}, nil},
+	spec.Bloom:    {bloom, [][2]string{{"transformer.", ""}}, nil},
+	spec.GPTNeoX:  {neox, [][2]string{{"gpt_neox.", ""}, {"embed_out.", "lm_head."}}, []string{"*.attention.bias", "*.attention.masked_bias", rotaryTable}},
+	spec.Llama:    {llama, withoutModel, []string{rotaryTable}},
+	spec.Mistral:  {llama, withoutModel, []string{rotaryTable}},
+	spec.Qwen2:    {llama, withoutModel, []string{rotaryTable}},
+	spec.Qwen3:    {llama, withoutModel, []string{rotaryTable}},
+	spec.Phi3:     {phi3, withoutModel, []string{rotaryTable}},
+	spec.Gemma2:   {gemma, withoutModel, []string{rotaryTable}},
+	spec.Gemma3:   {gemma, gemma3Spellings, []string{rotaryTable, "*vision_tower.*", "*multi_modal_projector.*"}},
+	spec.Mixtral:  {mixtral, withoutModel, []string{rotaryTable}},
+	spec.Qwen2MoE: {qwenMoE, withoutModel, []string{rotaryTable}},
+	spec.Qwen3MoE: {qwenMoE, withoutModel, []string{rotaryTable}},
+	spec.BERT:     {bert, bertSpellings, []string{"*embeddings.position_ids", "*pooler.dense.*", "cls.seq_relationship.*"}},
+	spec.ViT:      {vit, [][2]string{{"vit.", ""}}, []string{"*pooler.dense.*"}},
 }
 
 // rotaryTable is a buffer that older files hold.
@@ -96,6 +99,38 @@ var llama = slices.Concat(llamaEmbed,
 	headNorms,
 	norm("model.layers.{layer}.post_attention_layernorm", "block.ln2"),
 	llamaMLP, llamaHead)
+
+// mixtral and Qwen's models with experts are llama with other MLPs.
+var mixtral = slices.Concat(llamaEmbed,
+	norm("model.layers.{layer}.input_layernorm", "block.ln1"),
+	attention("model.layers.{layer}.self_attn.", "q_proj", "k_proj", "v_proj", "o_proj"),
+	norm("model.layers.{layer}.post_attention_layernorm", "block.ln2"),
+	table("model.layers.{layer}.block_sparse_moe.gate", "candidate, hidden", "block.moe.router"),
+	table("model.layers.{layer}.block_sparse_moe.experts.{expert}.w1", "expert_ffn, hidden", "block.moe.gate"),
+	table("model.layers.{layer}.block_sparse_moe.experts.{expert}.w2", "hidden, expert_ffn", "block.moe.down"),
+	table("model.layers.{layer}.block_sparse_moe.experts.{expert}.w3", "expert_ffn, hidden", "block.moe.up"),
+	llamaHead)
+
+var qwenMoE = slices.Concat(llamaEmbed,
+	norm("model.layers.{layer}.input_layernorm", "block.ln1"),
+	attention("model.layers.{layer}.self_attn.", "q_proj", "k_proj", "v_proj", "o_proj"),
+	headNorms,
+	norm("model.layers.{layer}.post_attention_layernorm", "block.ln2"),
+	expertNames("mlp.gate", "mlp.experts.{expert}", "mlp.shared_expert"),
+	table("model.layers.{layer}.mlp.shared_expert_gate", "1, hidden", "block.mlp.shared_gate"),
+	llamaHead)
+
+// expertNames are the router, an expert's projections and those of the shared one.
+func expertNames(router, expert, shared string) []row {
+	const layer = "model.layers.{layer}."
+	rows := table(layer+router, "candidate, hidden", "block.moe.router")
+	for _, p := range []string{"gate", "up"} {
+		rows = append(rows, table(layer+expert+"."+p+"_proj", "expert_ffn, hidden", "block.moe."+p)...)
+		rows = append(rows, table(layer+shared+"."+p+"_proj", "ffn, hidden", "block.mlp."+p)...)
+	}
+	rows = append(rows, table(layer+expert+".down_proj", "hidden, expert_ffn", "block.moe.down")...)
+	return append(rows, table(layer+shared+".down_proj", "hidden, ffn", "block.mlp.down")...)
+}
 
 // gemma has norms behind attention and MLP too.
 var gemma = slices.Concat(llamaEmbed,

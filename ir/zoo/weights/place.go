@@ -3,6 +3,7 @@ package weights
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -21,14 +22,32 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 	}
 	params := untied(m)
 	for _, r := range n.rows {
-		if t, ok := r.place(params); ok {
-			w.Tensors = append(w.Tensors, t)
+		for _, one := range r.each(c.Experts) {
+			if t, ok := one.place(params); ok {
+				w.Tensors = append(w.Tensors, t)
+			}
 		}
 	}
 	if c.Family == spec.ViT {
 		squarePatches(w, c)
 	}
 	return w
+}
+
+// each is the row, or one for each expert where it speaks of them: an expert is a row of a parameter's first dim.
+func (r row) each(experts int) []row {
+	if !strings.Contains(r.name, expertHere) {
+		return []row{r}
+	}
+	var out []row
+	for e := range experts {
+		one := row{name: strings.ReplaceAll(r.name, expertHere, strconv.Itoa(e)), dims: r.dims}
+		for _, p := range r.params {
+			one.params = append(one.params, fmt.Sprintf("%s@%d", p, e))
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // untied are the dims of the parameters that have a place in files, by segment and name.
@@ -120,7 +139,10 @@ func pick(name string, params map[string][]ir.Extent) *placing {
 	}
 	p := &placing{ir.Share{Param: name, Rows: [2]int{0, dims[0].Size}, Strides: make([]int, len(dims))}, slices.Clone(dims)}
 	if one {
-		from := int(at[0] - '0')
+		from, err := strconv.Atoi(at)
+		if err != nil {
+			panic("weights: " + at + " is no row")
+		}
 		p.Rows, p.dims[0].Size = [2]int{from, from + 1}, 1
 	}
 	return p

@@ -20,6 +20,9 @@ type row struct {
 	params     []string // segment and name
 }
 
+// expertHere stands for an expert's number in the name of a tensor that each has for itself.
+const expertHere = "{expert}"
+
 // table is a weight alone.
 func table(name, dims string, params ...string) []row {
 	return []row{{name + ".weight", dims, params}}

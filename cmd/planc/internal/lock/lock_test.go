@@ -96,12 +96,12 @@ func TestDamaged(t *testing.T) {
 	}
 	lines := strings.SplitAfter(whole, "\n")
 	for _, c := range []struct{ name, text, want string }{
-		{"conflict", swap("  dp: 1", "<<<<<<< HEAD\n  dp: 1\n=======\n  dp: 2\n>>>>>>> other"), "a.lock:35:1: a merge conflict stands here; planc plan --update decides anew and writes the lock [BadLock]"},
-		{"cut", strings.Join(lines[:20], ""), "a.lock:2:1: plan is missing: the lock was cut off or edited; planc plan --update writes the lock anew [BadLock]"},
+		{"conflict", swap("  dp: 1", "<<<<<<< HEAD\n  dp: 1\n=======\n  dp: 2\n>>>>>>> other"), "a.lock:36:1: a merge conflict stands here; planc plan --update decides anew and writes the lock [BadLock]"},
+		{"cut", strings.Join(lines[:21], ""), "a.lock:2:1: plan is missing: the lock was cut off or edited; planc plan --update writes the lock anew [BadLock]"},
 		{"cut in predict", whole[:strings.Index(whole, "    dp_comm")], "predict.tokens_per_s is missing"},
 		{"empty", "", "a.lock:1:1: the file is empty; planc plan --update writes the lock anew [BadLock]"},
-		{"key", swap("  dp: 1", "  pd: 1"), "a.lock:35:3: a plan has no pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
-		{"plan value", swap("  dp: 1", "  dp: many"), `a.lock:35:7: plan.dp is "many", which no plan has`},
+		{"key", swap("  dp: 1", "  pd: 1"), "a.lock:36:3: a plan has no pd; planc plan --update writes the lock anew; did you mean dp? [BadLock]"},
+		{"plan value", swap("  dp: 1", "  dp: many"), `a.lock:36:7: plan.dp is "many", which no plan has`},
 		{"plan zero", swap("  dp: 1", "  dp: 01"), `plan.dp is "01", which no plan has`},
 		{"type", swap("cost_model: 1", "cost_model: one"), "a.lock:2:13: cost_model is text \"one\"; an integer is wanted"},
 		{"top key", swap("cost_model: 1", "cost_model: 1\nmore: 1"), "a.lock:3:1: no key more; keys are cost_model"},

@@ -261,6 +261,7 @@ func readRecord(c *strict.Context, n *strict.Node, path string, v reflect.Value)
 		keys = append(keys, key)
 		sub := n.Get(key)
 		switch {
+		case sub == nil && v.Type().Field(i).Tag.Get("since") != "":
 		case sub == nil:
 			c.Addf(n.Pos, BadLock, "%s.%s"+isMissing, path, key)
 		case v.Field(i).Kind() == reflect.Struct:

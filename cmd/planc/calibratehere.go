@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// calibrateHere measures this machine's CPU and writes its cluster file.
+func (a *app) calibrateHere(out string) error {
+	m := look(os.DirFS("/"))
+	var p probed
+	if err := a.during("measuring", func() error { p = probe(m.Cores); return nil }); err != nil {
+		return err
+	}
+	rates := p.rates(m.Cores)
+	rates.By = fmt.Sprintf("planc calibrate, %s, %s", time.Now().Format(time.DateOnly), p.ISA)
+	text := clusterFileOf(m, &rates)
+	c, err := costmodel.ParseCluster("here.yaml", []byte(text))
+	if err != nil {
+		return fmt.Errorf("what was measured is no cluster file: %w", err)
+	}
+	measured := p.beside(c)
+	text += measuredBlock(rates.By, measured)
+	screen := p.screen(m, measured)
+	if out == "" {
+		a.notef("%s", strings.TrimSuffix(screen, "\n"))
+		return a.print(text)
+	}
+	if err := a.print(screen); err != nil {
+		return err
+	}
+	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster="+filePath(out)))
+}
+
+// rates are what a cluster file says of a core.
+type rates struct {
+	By             string  // who measured
+	Single, Double float64 // TFLOP/s
+	Memory, Link   costmodel.BytesPerSecond
+	LatencyUS      float64
+}
+
+// rates are the file's figures. Peaks are those of the fastest product; collectives of more ranks than cores are scaled to
+// ranks with a core each, as the file's figures are.
+func (p *probed) rates(cores int) rates {
+	r := rates{Memory: p.Memory, LatencyUS: 1e6 * float64(p.Hop), Double: p.Double / 1e12}
+	for _, s := range p.Single {
+		r.Single = max(r.Single, s.FlopsPerS/1e12)
+	}
+	r.Link = p.AllReduce * costmodel.BytesPerSecond(max(1, float64(p.Ranks)/float64(cores)))
+	return r
+}
+
+// beside are the factors that the file's figures do not hold: how fast products of all shapes are, and how long a call takes, over
+// what the cost model says of such a core.
+func (p *probed) beside(c *costmodel.Cluster) costmodel.Measured {
+	c.Node.Devices, c.Node.Host.Cores = 1, 1
+	d, ok := c.Device(ir.F32)
+	if !ok {
+		panic("planc: the file of a CPU has no rate in f32")
+	}
+	sum := 0.0
+	for _, s := range p.Single {
+		op := costmodel.Op{Kind: costmodel.Matrix, Flops: flopsOf(s.GEMM), Shape: s.GEMM}
+		took := costmodel.Seconds(op.Flops/s.FlopsPerS) + d.Launch() - p.Call
+		sum += math.Log(float64(d.Time(&op) / took))
+	}
+	return costmodel.Measured{Matrix: math.Exp(sum / float64(len(p.Single))), Overhead: float64(p.Call / costmodel.CPUCall)}
+}
+
+// measuredBlock is a file's block of factors.
+func measuredBlock(by string, m costmodel.Measured) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "measured:\n  by: %q\n", by)
+	for _, key := range costmodel.MeasuredKeys {
+		if v := *m.Factor(key); v != 0 && digits(v, 3) != "1.00" {
+			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+		}
+	}
+	return b.String()
+}
+
+// screen is what was measured.
+func (p *probed) screen(m machine, f costmodel.Measured) string {
+	var b strings.Builder
+	name := m.CPU
+	if name == "" {
+		name = "CPU"
+	}
+	b.WriteString(flow("", 0, " · ", []string{name, fmt.Sprintf("%d %s", m.Cores, plural(m.Cores, "core")), p.ISA}))
+	b.WriteString("\nPRODUCT OF MATRICES             GFLOP/s\n")
+	row := func(what string, flops float64) { fmt.Fprintf(&b, "%s%9s\n", pad(what, 30), digits(flops/1e9, 3)) }
+	for _, s := range p.Single {
+		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]), s.FlopsPerS)
+	}
+	row("f64 384 × 384 × 384", p.Double)
+	fmt.Fprintf(&b, "\nmemory      %v of a copy, on one core\n", round(p.Memory))
+	fmt.Fprintf(&b, "all-reduce  %v of 16 MiB between %d ranks, %s µs a hop\n", round(p.AllReduce), p.Ranks, digits(1e6*float64(p.Hop), 2))
+	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", digits(1e9*float64(p.Call), 3))
+	fmt.Fprintf(&b, "factors     matrix %s, overhead %s of what the cost model says of such a core\n", digits(f.Matrix, 3), digits(f.Overhead, 3))
+	return b.String()
+}
+
+// round is a bandwidth in tenths of GB/s.
+func round(b costmodel.BytesPerSecond) costmodel.BytesPerSecond {
+	return costmodel.BytesPerSecond(max(1e8, math.Round(float64(b)/1e8)*1e8))
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+// probed is what a core of this machine did with the runtime's own kernels: each figure the best of many calls, so that
+// other work on the machine counts as little as it can.
+type probed struct {
+	ISA       string
+	Single    []product                // in f32, by shape
+	Double    float64                  // flops a second of a large product in f64
+	Call      costmodel.Seconds        // of a kernel that has nearly nothing to do
+	Memory    costmodel.BytesPerSecond // read and written by a copy that no cache holds
+	Ranks     int                      // of the collectives
+	AllReduce costmodel.BytesPerSecond // of one of 16 MiB: bytes that a rank sends
+	Hop       costmodel.Seconds        // of one of 4 KiB, for each of its hops
+}
+
+// product is a matrix product and how fast it was.
+type product struct {
+	costmodel.GEMM
+	Transposed bool // the left operand is
+	FlopsPerS  float64
+}
+
+// shapesProbed are products of small, medium and large steps; a third has the left operand transposed, as gradients of
+// weights do.
+var shapesProbed = []product{
+	{GEMM: costmodel.GEMM{M: 64, N: 64, K: 64}}, {GEMM: costmodel.GEMM{M: 256, N: 64, K: 256}},
+	{GEMM: costmodel.GEMM{M: 64, N: 256, K: 256}, Transposed: true},
+	{GEMM: costmodel.GEMM{M: 768, N: 512, K: 128}}, {GEMM: costmodel.GEMM{M: 512, N: 512, K: 512}},
+	{GEMM: costmodel.GEMM{M: 384, N: 384, K: 1024}, Transposed: true},
+}
+
+// each is how long a figure is measured, but for its first call, which fills caches.
+const each = 60 * time.Millisecond
+
+// probe measures this machine in about a second, on one core but for the collectives.
+func probe(cores int) probed {
+	p := probed{ISA: cpu.InUse().String(), Ranks: min(max(2, cores), 8)}
+	for _, s := range shapesProbed {
+		s.FlopsPerS = multiply[float32](s)
+		p.Single = append(p.Single, s)
+	}
+	p.Double = multiply[float64](product{GEMM: costmodel.GEMM{M: 384, N: 384, K: 384}})
+	least := product{GEMM: costmodel.GEMM{M: 16, N: 16, K: 16}}
+	p.Call = costmodel.Seconds(flopsOf(least.GEMM) / multiply[float32](least))
+	const elems = 16 << 20
+	to, from := make([]float32, elems), numbers[float32](elems)
+	p.Memory = costmodel.BytesPerSecond(8 * elems / bestOf(each, func() { copy(to, from) }))
+	n := float64(p.Ranks)
+	p.Hop = costmodel.Seconds(reduce(p.Ranks, 1<<10) / (2 * (n - 1)))
+	const large = 4 << 20
+	p.AllReduce = costmodel.BytesPerSecond(2 * (n - 1) / n * 4 * large / reduce(p.Ranks, large))
+	return p
+}
+
+func flopsOf(g costmodel.GEMM) float64 { return 2 * g.M * g.N * g.K }
+
+// multiply is how many flops a second a product does.
+func multiply[F cpu.Float](s product) float64 {
+	m, n, k := int(s.M), int(s.N), int(s.K)
+	a, b, c := numbers[F](m*k), numbers[F](k*n), make([]F, m*n)
+	t := cpu.Table[F]()
+	return flopsOf(s.GEMM) / bestOf(each, func() { t.MatMul(c, a, b, m, n, k, s.Transposed, false, false) })
+}
+
+// numbers are n of them, none subnormal.
+func numbers[F cpu.Float](n int) []F {
+	x := make([]F, n)
+	for i := range x {
+		x[i] = F(i%17)/17 - 0.5
+	}
+	return x
+}
+
+// bestOf calls f for a while and returns the least seconds that a call took; short calls are timed many together.
+func bestOf(during time.Duration, f func()) float64 {
+	const together = 100 * time.Microsecond
+	f()
+	least := math.Inf(1)
+	for begin := time.Now(); time.Since(begin) < during; {
+		start, n := time.Now(), 0
+		for time.Since(start) < together {
+			f()
+			n++
+		}
+		least = min(least, time.Since(start).Seconds()/float64(n))
+	}
+	return least
+}
+
+// reduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's are.
+func reduce(ranks, elems int) float64 {
+	w := comm.NewWorld(comm.Mesh{{Name: "dp", Size: ranks}}, 0)
+	const rounds = 24
+	least := make(chan float64, ranks)
+	for r := range ranks {
+		go func() {
+			best, buf := math.Inf(1), numbers[float32](elems)
+			g, err := w.Join(r, []string{"dp"}, comm.Main)
+			for i := 0; i < rounds && err == nil; i++ {
+				start := time.Now()
+				if err = comm.AllReduce(g, buf, comm.Sum); err == nil && i > 0 {
+					best = min(best, time.Since(start).Seconds())
+				}
+			}
+			if err != nil {
+				panic("planc: an all-reduce in memory failed: " + err.Error())
+			}
+			least <- best
+		}()
+	}
+	slowest := 0.0
+	for range ranks { // a rank that arrives last waits least
+		slowest = max(slowest, <-least)
+	}
+	return slowest
+}

@@ -1,0 +1,90 @@
+package spec
+
+import "github.com/planc-dev/planc/ir/spec/strict"
+
+// hfMixtral is config.json of model_type mixtral.
+type hfMixtral struct {
+	hfDecoder
+	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
+	Window     int     `yaml:"sliding_window" min:"1" null:"none" doc:"keys that a query sees"`
+	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	Experts    int     `yaml:"num_local_experts" min:"1" doc:"experts in each MLP"`
+	Choices    int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
+	Jitter     float64 `yaml:"router_jitter_noise" now:"0" doc:"0"`
+	Balanced   bool    `yaml:"output_router_logits" now:"false" doc:"false: no balance loss is added"`
+	Balance    float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
+}
+
+var absentMixtral = hfMixtral{hfDecoder: hfDecoder{ModelType: Mixtral, Vocab: 32000, Hidden: 4096, FFN: 14336, Layers: 32, Heads: 32, KVHeads: 8,
+	Positions: 4096 * 32, InitStd: 0.02, NormEps: 1e-5}, Activation: "silu", Experts: 8, Choices: 2, Balance: 0.001}
+
+func mixtralConfig(s *source, hf *hfMixtral) *Config {
+	c := s.decoder(Mixtral, &hf.hfDecoder, hf.Activation)
+	c.Window = hf.Window
+	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.FFN, true, 1
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling, parameters: hf.Parameters})
+	return c
+}
+
+// hfExperts are the keys of the experts of Qwen's models.
+type hfExperts struct {
+	Experts   int     `yaml:"num_experts" min:"1" doc:"experts in each MLP"`
+	Local     int     `yaml:"num_local_experts" min:"1" doc:"the same, as transformers 5 spells it"`
+	Choices   int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
+	ExpertFFN int     `yaml:"moe_intermediate_size" min:"1" doc:"width of the hidden layer of an expert"`
+	Share     bool    `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to 1"`
+	Step      int     `yaml:"decoder_sparse_step" now:"1" doc:"1: every block has experts"`
+	Dense     []int   `yaml:"mlp_only_layers" doc:"blocks without experts; none today"`
+	Balanced  bool    `yaml:"output_router_logits" now:"false" doc:"false: no balance loss is added"`
+	Balance   float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
+}
+
+type hfQwen2MoE struct {
+	hfQwen
+	hfExperts
+	SharedFFN int  `yaml:"shared_expert_intermediate_size" min:"1" doc:"width of the hidden layer of the expert that all tokens go to"`
+	QKVBias   bool `yaml:"qkv_bias" doc:"biases of queries, keys and values"`
+}
+
+type hfQwen3MoE struct {
+	hfQwen
+	hfExperts
+	AttentionBias bool `yaml:"attention_bias" doc:"biases of attention's projections"`
+}
+
+var (
+	absentQwen2MoE = hfQwen2MoE{hfQwen: qwenMoE(Qwen2MoE, 5632, 16, 16), SharedFFN: 5632, QKVBias: true,
+		hfExperts: hfExperts{Experts: 60, Choices: 4, ExpertFFN: 1408, Step: 1, Balance: 0.001}}
+	absentQwen3MoE = hfQwen3MoE{hfQwen: qwenMoE(Qwen3MoE, 6144, 32, 4),
+		hfExperts: hfExperts{Experts: 128, Choices: 8, ExpertFFN: 768, Step: 1, Balance: 0.001}}
+)
+
+func qwenMoE(family string, ffn, heads, kvHeads int) hfQwen {
+	q := absentQwen(family, 0)
+	q.Hidden, q.FFN, q.Layers, q.Heads, q.KVHeads = 2048, ffn, 24, heads, kvHeads
+	return q
+}
+
+func (s *source) experts(c *Config, hf *hfExperts) {
+	if s.Has("num_local_experts") {
+		hf.Experts, hf.Local = hf.Local, 0
+	}
+	if len(hf.Dense) > 0 {
+		s.diags.Addf(s.Root.Get("mlp_only_layers").Pos, strict.NotYet, "mlp_only_layers: blocks without experts among those with experts are not there yet; [] is")
+	}
+	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.ExpertFFN, hf.Share, 1
+}
+
+func qwen2MoEConfig(s *source, hf *hfQwen2MoE) *Config {
+	c := s.qwen(Qwen2MoE, &hf.hfQwen)
+	c.QKVBias, c.SharedFFN, c.SharedGate = hf.QKVBias, hf.SharedFFN, true
+	s.experts(c, &hf.hfExperts)
+	return c
+}
+
+func qwen3MoEConfig(s *source, hf *hfQwen3MoE) *Config {
+	c := s.qwen(Qwen3MoE, &hf.hfQwen)
+	c.AttentionBias, c.QKVBias, c.QKNorm = hf.AttentionBias, hf.AttentionBias, true
+	s.experts(c, &hf.hfExperts)
+	return c
+}
