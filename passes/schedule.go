@@ -32,8 +32,12 @@ func HasSchedule(name string) bool { return orders[name] != nil }
 
 // InFlight is how many buffers each chunk of a stage needs under the plan's schedule, see [ir.InFlight].
 func InFlight(plan ir.Plan, stage int) []int {
-	actions := orders[plan.Schedule](plan, stage)
 	out := make([]int, plan.VPP)
+	if warmUp := warmUps[plan.Schedule]; warmUp != nil {
+		out[0] = min(plan.MicroBatches, warmUp(plan, stage)+1)
+		return out
+	}
+	actions := orders[plan.Schedule](plan, stage)
 	for c := range out {
 		out[c] = ir.InFlight(actions, c)
 	}
@@ -42,24 +46,28 @@ func InFlight(plan ir.Plan, stage int) []int {
 
 // orders are the schedules: what a stage does, without the update.
 var orders = map[string]func(plan ir.Plan, stage int) []ir.Action{
-	"none": func(plan ir.Plan, _ int) []ir.Action { return oneForwardOneBackward(plan.MicroBatches, 0) },
-	"gpipe": func(plan ir.Plan, _ int) []ir.Action {
-		return oneForwardOneBackward(plan.MicroBatches, plan.MicroBatches)
-	},
-	"1f1b": func(plan ir.Plan, stage int) []ir.Action {
-		return oneForwardOneBackward(plan.MicroBatches, plan.PP-1-stage)
-	},
+	"none":        oneForwardOneBackward,
+	"gpipe":       oneForwardOneBackward,
+	"1f1b":        oneForwardOneBackward,
 	"interleaved": interleaved,
 	"zb-h1":       zeroBubbleH1,
 	"zb-v":        zeroBubbleV,
 }
 
-// oneForwardOneBackward does warmUp forward passes, then a forward and a backward in turn, then the backwards that are
-// left. Warm-up 0 is accumulation without a pipeline, all micro-batches GPipe (Huang et al. 2019), pp-1-stage
+// warmUps are the forward passes before the first backward one, of schedules of one chunk a stage that do a forward and a
+// backward in turn: none is accumulation without a pipeline, all micro-batches GPipe (Huang et al. 2019), pp-1-stage
 // PipeDream's flush (Narayanan et al. 2021).
-func oneForwardOneBackward(m, warmUp int) []ir.Action {
+var warmUps = map[string]func(plan ir.Plan, stage int) int{
+	"none":  func(ir.Plan, int) int { return 0 },
+	"gpipe": func(plan ir.Plan, _ int) int { return plan.MicroBatches },
+	"1f1b":  func(plan ir.Plan, stage int) int { return plan.PP - 1 - stage },
+}
+
+// oneForwardOneBackward does a stage's warm-up, then a forward and a backward in turn, then the backwards that are left.
+func oneForwardOneBackward(plan ir.Plan, stage int) []ir.Action {
+	m := plan.MicroBatches
 	f, b := make([]int, m), make([]int, m)
-	return weave(f, b, warmUp)
+	return weave(f, b, warmUps[plan.Schedule](plan, stage))
 }
 
 // interleaved goes round the chunks in groups of pp micro-batches (Narayanan et al. 2021, section 2.2): a stage runs
@@ -78,7 +86,7 @@ func interleaved(plan ir.Plan, stage int) []ir.Action {
 // are the chunks in order.
 func weave(f, b []int, warmUp int) []ir.Action {
 	warmUp = min(warmUp, len(f))
-	var out []ir.Action
+	out := make([]ir.Action, 0, 2*len(f)+1) // room for what ends it
 	for _, c := range f[:warmUp] {
 		out = append(out, ir.Action{Kind: ir.Forward, Chunk: c})
 	}

@@ -118,11 +118,11 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 	for _, f := range sp.families {
 		switch c.name {
 		case "zero":
-			for _, of := range sp.problem.shardings(&f.plan) {
+			for _, of := range s.shardings(sp.problem, &f.plan) {
 				add(strconv.Itoa(of.zero))
 			}
 		case "zero_group":
-			for _, of := range sp.problem.shardings(&f.plan) {
+			for _, of := range s.shardings(sp.problem, &f.plan) {
 				add(strconv.Itoa(of.group))
 			}
 		case "recompute":
@@ -130,7 +130,7 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 				add(a.kind)
 			}
 		case "axis_order":
-			for _, o := range sp.problem.orders(&f.plan) {
+			for _, o := range s.orders(sp.problem, &f.plan) {
 				if sameDegrees(&f.plan, than) {
 					add(o)
 				}

@@ -35,7 +35,7 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 	if f.branches != nil {
 		return f.branches
 	}
-	shardings := p.shardings(&f.plan)
+	shardings := s.shardings(p, &f.plan)
 	f.states = make([][]stateNeed, len(shardings))
 	var smallest []stateNeed
 	for i, of := range shardings {
@@ -90,7 +90,7 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	if b.members != nil {
 		return b.members
 	}
-	f, shardings := b.family, p.shardings(&b.family.plan)
+	f, shardings := b.family, s.shardings(p, &b.family.plan)
 	orders := f.ordersOf()
 	b.members = make([]member, 0, len(shardings)*len(orders))
 	for i, of := range shardings {
@@ -175,7 +175,7 @@ func (s *searcher) least(p *Problem, f *family) int {
 		return f.least
 	}
 	_, split := p.Pins["recompute_split"]
-	k, fr, shardings := &s.kept, s.frame(f), p.shardings(&f.plan)
+	k, fr, shardings := &s.kept, s.frame(f), s.shardings(p, &f.plan)
 	for i, each := range f.eachOf(shardings) {
 		if i == 0 {
 			s.keep(k, f, &never, 0, each)

@@ -19,7 +19,7 @@ type order struct {
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
 	if f.orders == nil {
-		for _, name := range f.problem.orders(&f.plan) {
+		for _, name := range f.names {
 			f.orders = append(f.orders, orderOf(f.plan, name))
 		}
 	}
@@ -235,8 +235,19 @@ func (s *searcher) shardPlace(cp int, o *order, group int) costmodel.Placement {
 	return p
 }
 
-// message is what a stage's output takes to the next.
+// message is what a stage's output takes to the next: of a family and an order of its axes one.
 func (s *searcher) message(f *family, stream int, o *order) costmodel.Seconds {
+	for len(f.messages) <= o.index {
+		f.messages = append(f.messages, 0)
+	}
+	at := &f.messages[o.index]
+	if *at == 0 {
+		*at = s.newMessage(f, stream, o)
+	}
+	return *at
+}
+
+func (s *searcher) newMessage(f *family, stream int, o *order) costmodel.Seconds {
 	if f.plan.PP == 1 {
 		return 0
 	}
@@ -279,24 +290,50 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	s.kindFloors = kinds
 	message := s.message(f, stream, o)
 	through += costmodel.Seconds(2*fr.sends) * message
-	micro := costmodel.Seconds(f.plan.MicroBatches)
-	best, head, tail := through, costmodel.Seconds(0), costmodel.Seconds(0)
-	for i := range fr.stages {
-		st := &fr.stages[i]
-		work := costmodel.Seconds(0)
+	if of.still {
+		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
+		return (max(through, s.slowest(f, fr, message, nil)) + s.device.StepOverhead() + once) * (1 - tie)
+	}
+	ends, once := s.settled(f, of, o), costmodel.Seconds(0)
+	for i := range ends {
+		once = max(once, ends[i].update)
+	}
+	if t := &fr.turns[0]; t.stage == 0 && !f.splits { // where the passes end
+		through += max(ends[0].after, ends[0].last)
+	}
+	return (max(through, s.slowest(f, fr, message, ends)) + s.device.StepOverhead() + once) * (1 - tie)
+}
+
+// slowest is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of stages
+// that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the second part of
+// it; not before it begins do reductions.
+func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling) (best costmodel.Seconds) {
+	kinds := s.kindFloors
+	for i := range fr.turns {
+		t := &fr.turns[i]
+		st := &fr.stages[t.stage]
+		work, head, tail := costmodel.Seconds(0), costmodel.Seconds(0), costmodel.Seconds(0)
 		for _, c := range st.kinds {
 			k := &kinds[c.kind]
 			work += costmodel.Seconds(c.n) * (k.forward + k.backward + k.weights)
 		}
-		best = max(best, head+micro*work+tail)
-		k := &kinds[st.first]
-		head += k.forward + message
-		if !f.splits {
-			tail += k.backward + message
+		for _, c := range t.before {
+			k, n := &kinds[c.kind], costmodel.Seconds(c.n)
+			head += n * (k.forward + message)
+			if !f.splits {
+				tail += n * (k.backward + message)
+			}
 		}
+		if ends != nil {
+			pass := kinds[st.first].backward
+			if f.splits {
+				pass = kinds[st.first].weights
+			}
+			tail = max(tail, ends[i].after, ends[i].last, ends[i].beside-pass)
+		}
+		best = max(best, head+costmodel.Seconds(f.plan.MicroBatches)*work+tail)
 	}
-	once := s.device.StepOverhead() + s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
-	return (best + once) * (1 - tie)
+	return best
 }
 
 // mostElems are the parameters of the stage that has most.

@@ -13,6 +13,7 @@ type frame struct {
 	first  []int // the number of each chunk's first layer in its first segment
 	stages []frameStage
 	sends  int // borders between chunks that lie on different stages
+	turns  []turn
 }
 
 // chunkKind is what chunks that are alike hold.
@@ -83,6 +84,7 @@ func newFrame(p *ir.Plan, cut [][]stretch, ends func(segment int) bool) *frame {
 	for i := range fr.stages {
 		fr.stages[i].fill(fr, i)
 	}
+	fr.takeTurns()
 	return fr
 }
 

@@ -41,6 +41,23 @@ func (p *Problem) shardings(plan *ir.Plan) []sharding {
 	return out
 }
 
+// shardingsKey is whose and of how many replicas shardings are.
+type shardingsKey struct {
+	problem *Problem
+	dp, cp  int
+}
+
+// shardings are a problem's, listed once.
+func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
+	k := shardingsKey{p, plan.DP, plan.CP}
+	out, known := s.listed[k]
+	if !known {
+		out = p.shardings(plan)
+		s.listed[k] = out
+	}
+	return out
+}
+
 // again is a choice of what is recomputed. How many blocks, or of how many blocks only one input is kept, is solved: least
 // to most are the values that may be.
 type again struct {
@@ -129,7 +146,24 @@ func (p *Problem) exactly(a again, key string) []again {
 	return out
 }
 
-// orders are the orders of a plan's axes.
+// ordersKey is whose orders, and of which of the axes there are.
+type ordersKey struct {
+	problem        *Problem
+	tp, dp, cp, pp bool
+}
+
+// orders are a problem's, listed once.
+func (s *searcher) orders(p *Problem, plan *ir.Plan) []string {
+	k := ordersKey{p, plan.TP > 1, plan.DP > 1, plan.CP > 1, plan.PP > 1}
+	out, known := s.named[k]
+	if !known {
+		out = p.orders(plan)
+		s.named[k] = out
+	}
+	return out
+}
+
+// orders are the orders of a plan's axes that pins allow.
 func (p *Problem) orders(plan *ir.Plan) []string {
 	var out []string
 	for _, o := range axisOrders(plan, p.Cluster.Nodes) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -230,24 +231,19 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 // stride is how many ranks two neighbours on an axis are apart.
 func stride(p *ir.Plan, axis string) int {
 	n := 1
-	for _, a := range splitOrder(p.AxisOrder) {
-		if a == axis {
+	for a, rest := "", p.AxisOrder; rest != ""; n *= degree(p, a) {
+		if a, rest, _ = strings.Cut(rest, ","); a == axis {
 			return n
 		}
-		n *= degree(p, a)
 	}
 	return n
 }
 
 // cost is the function's time at k times the micro-batch of the profile.
 func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
-	c := costmodel.Cost{}
-	more, kernels := float64(k-1), 0.0
-	for i := range p.ops {
-		o := p.ops[i].at.Grown(&p.ops[i].slope, more)
-		c.Compute += s.device.Time(&o)
-		kernels += o.Kernel
-	}
+	own := s.arithmetic(p, k)
+	c := costmodel.Cost{Compute: own.time}
+	more, kernels := float64(k-1), own.kernels
 	for i := range p.comms {
 		l := &p.comms[i]
 		bytes := float64(l.what.Bytes) + float64(more*l.slope)
@@ -263,4 +259,37 @@ func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 	c.Context *= costmodel.Seconds(s.exposedTP)
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
+}
+
+// worksKey is what a function's arithmetic depends on: of degrees and clusters nothing that the profile does not.
+type worksKey struct {
+	of    *funcProfile
+	times int
+}
+
+// arithmetic is a function's own work, without collectives.
+type arithmetic struct {
+	time    costmodel.Seconds
+	kernels float64
+}
+
+// arithmetic is the function's at k times the micro-batch of the profile.
+func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
+	if s.own == nil {
+		if s.works[s.device] == nil {
+			s.works[s.device] = map[worksKey]arithmetic{}
+		}
+		s.own = s.works[s.device]
+	}
+	key := worksKey{p, k}
+	if own, known := s.own[key]; known {
+		return own
+	}
+	for i := range p.ops {
+		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
+		own.time += s.device.Time(&o)
+		own.kernels += o.Kernel
+	}
+	s.own[key] = own
+	return own
 }

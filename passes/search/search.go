@@ -52,16 +52,20 @@ type caches struct {
 	states   map[stateKey]*state
 
 	timetables map[flightKey]*ir.Timetable
+	works      map[costmodel.Device]map[worksKey]arithmetic
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey]arithmetic{}}
 }
 
 // copied are caches of their own that begin with what these hold, which nobody changes any more.
 func (c *caches) copied() *caches {
 	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables)}
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), works: map[costmodel.Device]map[worksKey]arithmetic{}}
+	for d, w := range c.works {
+		own.works[d] = maps.Clone(w)
+	}
 	for k, b := range c.bases {
 		mine := *b
 		mine.byMicro = maps.Clone(b.byMicro)
@@ -88,6 +92,11 @@ type searcher struct {
 	blockCosts map[blockCost][]layerCost
 	layerMoves map[moveKey][]moved
 	messages   map[[2]int]costmodel.Seconds
+	own        map[worksKey]arithmetic // of works, those of the device
+	listed     map[shardingsKey][]sharding
+	named      map[ordersKey][]string
+	routes     map[routeKey]*costmodel.Route
+	settlings  map[settleKey][]settling
 	places     map[[4]int]costmodel.Placement
 	prices     map[priceKey]*price
 
@@ -106,7 +115,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, places: map[[4]int]costmodel.Placement{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1

@@ -101,6 +101,7 @@ func (r *Series) Refresh() {
 		return
 	}
 	clear(r.caches.bases)
+	clear(r.caches.works)
 	r.caches.stale = map[profileKey]bool{}
 	for k := range r.caches.profiles {
 		r.caches.stale[k] = true

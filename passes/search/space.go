@@ -54,6 +54,8 @@ type family struct {
 	blocks     [8]*blocks
 	batchBytes int
 	mostElems  int
+	messages   []costmodel.Seconds // by the order's index; 0: not known
+	names      []string            // of the orders of its axes that pins allow
 	orders     []order
 	costs      [][]familyCosts // by the order's index
 	stateOf    [4][3]*state    // by zero, and by how groups share a copy
@@ -290,7 +292,8 @@ func (e *enumeration) family(plan ir.Plan, split []int) *family {
 	if len(e.p.unfollowed(plan)) > 0 {
 		return f
 	}
-	f.size = len(e.p.shardings(&plan)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(e.p.orders(&plan))
+	f.names = e.s.orders(e.p, &plan)
+	f.size = len(e.s.shardings(e.p, &plan)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(f.names)
 	return f
 }
 

@@ -17,6 +17,7 @@ type state struct {
 	each    bool  // every class scatters gradients after each micro-batch, so that each layer is a bucket of its own
 	padded  []int // then: elements of a layer of each segment, padded
 	uses    [][]use
+	shared  []int // elements of a layer of each segment that settlings count
 }
 
 // classState is a class: elements of a layer of each segment.
@@ -90,6 +91,7 @@ func (s *searcher) newState(plan ir.Plan) *state {
 		st.each = st.each && c.Each
 		st.classes = append(st.classes, cs)
 	}
+	st.shared = sharedElems(t.Program, st.classes)
 	index := map[string]int{}
 	for i, seg := range segs {
 		index[seg.Name] = i
