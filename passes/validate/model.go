@@ -10,7 +10,7 @@ import (
 // config is the row's model: by its shape, or of the catalogue where the row has a name alone.
 func (r *Row) config() (*spec.Config, error) {
 	if n := r.count("experts", 0); n > 1 {
-		return nil, fmt.Errorf("it has %d experts, which are not planned yet", n)
+		return nil, fmt.Errorf("it has %d experts, and rows with experts are not priced yet", n)
 	}
 	if r.count("hidden", 0) == 0 {
 		return r.catalogued()

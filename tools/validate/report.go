@@ -194,7 +194,7 @@ func (s *study) skipped() string {
 		why := k.Reason
 		for _, cut := range []string{" experts", " is not in the catalogue", "cp is"} {
 			if strings.Contains(why, cut) {
-				why = map[string]string{" experts": "it has experts, which are not planned yet", " is not in the catalogue": "its shape is missing, or its model or GPU is not in the catalogue",
+				why = map[string]string{" experts": "it has experts, and such rows are not priced yet", " is not in the catalogue": "its shape is missing, or its model or GPU is not in the catalogue",
 					"cp is": "context parallelism is not planned yet"}[cut]
 				break
 			}
