@@ -10,10 +10,6 @@ type arena struct {
 	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
 }
 
-func (a *arena) total() int {
-	return a.params + a.grads + a.master + a.moment1 + a.moment2 + a.activations + a.workspace + a.comm + a.batch + a.logits + a.scratch
-}
-
 // region is a region by its name.
 func (a *arena) region(name string) int {
 	switch name {

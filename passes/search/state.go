@@ -14,8 +14,7 @@ import (
 type state struct {
 	prog    *ir.Program // with its classes, on some mesh
 	classes []classState
-	each    bool  // every class scatters gradients after each micro-batch, so that each layer is a bucket of its own
-	padded  []int // then: elements of a layer of each segment, padded
+	each    bool // every class scatters gradients after each micro-batch, so that each layer is a bucket of its own
 	uses    [][]use
 	shared  []int // elements of a layer of each segment that settlings count
 }
