@@ -12,7 +12,7 @@ type model struct {
 	ranks                            int // planc's dp; the peer's processes
 }
 
-// models are those of the table of whole steps in bench/README.md. Vocabularies of 256 are bytes; GPT-2's is its own,
+// models are those of the table in README.md. Vocabularies of 256 are bytes; GPT-2's is its own,
 // of which bytes use 256.
 var models = []model{
 	{name: "nano", layers: 4, heads: 4, hidden: 128, block: 64, batch: 12},
