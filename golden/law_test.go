@@ -2,6 +2,7 @@ package golden_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -74,6 +75,7 @@ type lawCase struct {
 	elem      ir.Elem
 	yard      bool                    // a yardstick of 16 bits
 	split     int                     // in how many parts its products sum
+	as        string                  // id of the case whose program this one runs; "" for its own
 	spoil     func(src []byte) []byte // a fault put into the generated code
 	before    string                  // id of the program whose checkpoint after step 2 this one continues; "" for a whole run
 }
@@ -199,6 +201,10 @@ func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 	files := map[string][]byte{"main.go": lawMain, "split.go": lawSplit}
 	arenas := map[string]int{}
 	for i := range cases {
+		if cases[i].as != "" {
+			arenas[cases[i].id] = arenas[cases[i].as]
+			continue
+		}
 		src, arena := cases[i].source(t)
 		files[cases[i].id+"/train.go"] = src
 		arenas[cases[i].id] = arena
@@ -243,7 +249,9 @@ func lawTable(module string, cases []lawCase) []byte {
 	var b bytes.Buffer
 	b.WriteString("package main\n\nimport (\n")
 	for _, c := range cases {
-		fmt.Fprintf(&b, "\t%q\n", "planc.generated/"+module+"/"+c.id)
+		if c.as == "" {
+			fmt.Fprintf(&b, "\t%q\n", "planc.generated/"+module+"/"+c.id)
+		}
 	}
 	b.WriteString(")\n\nvar programs = []program{\n")
 	source := map[string]string{}
@@ -252,13 +260,13 @@ func lawTable(module string, cases []lawCase) []byte {
 		if c.before != "" {
 			before = c.before + ".Run"
 		}
-		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v},\n", c.id, c.group, c.id, before, c.split, c.elem == ir.F16)
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v},\n", c.id, c.group, cmp.Or(c.as, c.id), before, c.split, c.elem == ir.F16)
 		source[c.group] = lawSource(&c.model)
 	}
 	// One program of several ranks twice: same plan, same machine, same bits.
 	last := cases[len(cases)-1]
 	for range 2 {
-		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, nil, 0, false},\n", last.id, "twice", last.id)
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, nil, 0, false},\n", last.id, "twice", cmp.Or(last.as, last.id))
 	}
 	source["twice"] = lawSource(&last.model)
 	b.WriteString("}\n\nvar sourceOf = map[string]source{\n")
