@@ -1,6 +1,8 @@
 package search
 
 import (
+	"cmp"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
@@ -78,7 +80,10 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 		return
 	}
 	shape := transformer(s.problem.Model, s.dims)
-	split := costmodel.Split{TP: k.tp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8"}
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8"}
+	if e.Ring && k.kind == "gather" {
+		split.Context = "ring"
+	}
 	more := split
 	more.Micro++
 	plain, grown := threeLayers(e, &shape, split, "none"), threeLayers(e, &shape, more, "none")
@@ -131,8 +136,8 @@ func lines(f, grown costmodel.Function) funcProfile {
 		}
 	}
 	for i, c := range f.Comms {
-		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{"tp"}, Bytes: int(c.Bytes)}
-		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes})
+		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{cmp.Or(c.Axis, "tp")}, Bytes: int(c.Bytes)}
+		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Beside})
 	}
 	return p
 }

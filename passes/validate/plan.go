@@ -19,10 +19,7 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if gpus < 1 {
 		return p, 0, fmt.Errorf("num_gpus is missing")
 	}
-	if r.context(&p); p.CP > 1 && engine != "planc" {
-		return p, 0, fmt.Errorf("cp %d under engine %s, whose attention over several ranks is not priced", p.CP, engine)
-	}
-	if gpus%(p.TP*p.PP*p.CP) != 0 {
+	if r.context(&p); gpus%(p.TP*p.PP*p.CP) != 0 {
 		return p, 0, fmt.Errorf("tp %d · pp %d%s does not divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
 	}
 	if p.DP = r.count("dp", gpus/(p.TP*p.PP*p.CP)); p.Ranks() != gpus {
