@@ -30,8 +30,8 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 		d.micro = defaultMicro
 	}
 	r.shard(&p, d)
-	if engine == "fsdp" && p.PP > 1 && p.Zero == 3 { // parameters stay gathered, as torchtitan's default is with a pipeline
-		p.Zero = 2
+	if engine == "fsdp" && p.PP > 1 && p.Zero >= 2 { // torch.distributed.pipelining gathers parameters and reduces gradients once a step
+		p.Zero = 1
 	}
 	if batch, err = r.batches(&p, d); err != nil {
 		return p, 0, err
