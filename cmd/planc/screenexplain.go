@@ -140,7 +140,11 @@ func sum(label string, words []string, total string) string {
 
 func (d *document) proofSentence() string {
 	s := d.Search
-	return fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+	text := fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+	if len(s.Restricted) > 0 {
+		text += "; not tried: " + strings.Join(s.Restricted, "; ")
+	}
+	return text
 }
 
 func (d *document) errorSentence() string {
