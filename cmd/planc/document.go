@@ -55,7 +55,7 @@ type guessDoc struct {
 
 type searchDoc struct {
 	search.Counts
-	Restricted []string `json:"restricted"` // legal plans that the counts leave out, see [search.Restricted]
+	Restricted []string `json:"restricted"` // "key: which legal plans the counts leave out", see [search.Restricted]
 	Seconds    float64  `json:"seconds"`
 }
 

@@ -8,6 +8,7 @@ import (
 )
 
 // restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not about.
+// Its text begins with the key that a pin would be of.
 type restriction struct {
 	text  string
 	holds func(p *Problem, d *Dims) bool // whether it leaves anything out
@@ -15,17 +16,17 @@ type restriction struct {
 
 // restrictions are all of them, in the order in which they are named.
 var restrictions = []restriction{
-	{"stage_layers but for the split whose slowest stage is fastest, memory aside", func(p *Problem, d *Dims) bool {
+	{"stage_layers: all but the split whose slowest stage is fastest, memory aside", func(p *Problem, d *Dims) bool {
 		return p.free("stage_layers") && p.above("pp", d.mostChunks())
 	}},
-	{"recompute_every above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
+	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
 		return p.free("recompute_every") && p.Pins.allows("recompute", "full") && d.Layers > 2
 	}},
-	{"recompute_split", func(p *Problem, d *Dims) bool {
+	{"recompute_split: true", func(p *Problem, d *Dims) bool {
 		again := p.Pins.allows("recompute", "full") || p.Pins.allows("recompute", "selective")
 		return p.free("recompute_split") && again && p.above("tp", d.Heads()) && p.Pins.allows("sp", "false")
 	}},
-	{fmt.Sprintf("cp that leaves a rank fewer than %d positions", ownPositions), func(p *Problem, d *Dims) bool {
+	{fmt.Sprintf("cp: where a rank has fewer than %d positions", ownPositions), func(p *Problem, d *Dims) bool {
 		return p.freeContext(d) && d.Seq/p.Cluster.Devices() < ownPositions
 	}},
 }

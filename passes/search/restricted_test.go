@@ -15,10 +15,10 @@ import (
 func TestRestricted(t *testing.T) {
 	small := gpt2Config(12, 768, 12, 50257, 1024)
 	const (
-		split  = "stage_layers but for the split whose slowest stage is fastest, memory aside"
-		groups = "recompute_every above 1 with only some blocks recomputed"
-		parts  = "recompute_split"
-		short  = "cp that leaves a rank fewer than 8192 positions"
+		split  = "stage_layers: all but the split whose slowest stage is fastest, memory aside"
+		groups = "recompute_every: above 1 with only some blocks recomputed"
+		parts  = "recompute_split: true"
+		short  = "cp: where a rank has fewer than 8192 positions"
 	)
 	for _, x := range []struct {
 		devices int
