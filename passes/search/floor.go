@@ -38,9 +38,10 @@ func orderOf(plan ir.Plan, name string) order {
 // work is a pass's own seconds and what its stream moves.
 type work struct{ own, moved costmodel.Seconds }
 
-func (w work) bound(overlap bool) costmodel.Seconds {
+// bound is what a pass takes at least; slows is by how much compute is slower beside what moves. It grows with both.
+func (w work) bound(overlap bool, slows costmodel.Seconds) costmodel.Seconds {
 	if overlap {
-		return max(w.own, w.moved)
+		return max(w.own, w.moved) + slows*min(w.own, w.moved)
 	}
 	return w.own + w.moved
 }
@@ -49,7 +50,7 @@ func (w work) bound(overlap bool) costmodel.Seconds {
 type kindFloor struct{ forward, backward, weights costmodel.Seconds }
 
 // kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
-func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *family, overlap bool) (out kindFloor) {
+func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *family, overlap bool, slows costmodel.Seconds) (out kindFloor) {
 	var forward, backward work
 	var first costmodel.Seconds
 	for i := range c.runs {
@@ -82,12 +83,12 @@ func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *
 		forward.moved -= first
 		backward.moved -= first
 	}
-	out.forward = forward.bound(overlap)
+	out.forward = forward.bound(overlap, slows)
 	if f.splits { // either part may be the one that moves gradients
 		out.backward = backward.own
 		return out
 	}
-	out.backward = backward.bound(overlap)
+	out.backward = backward.bound(overlap, slows)
 	return out
 }
 
@@ -133,11 +134,11 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	}
 	fr := s.frame(f)
 	layers, every := a.numbers(n)
-	overlap := s.overlap[min(of.zero, 1)]
+	overlap, slows := s.overlap[min(of.zero, 1)], costmodel.Seconds(s.interferes())
 	kinds := s.kindFloors[:0]
 	through := costmodel.Seconds(0)
 	for i := range fr.kinds {
-		k := fr.kinds[i].floor(costs, move, layers, every, f, overlap)
+		k := fr.kinds[i].floor(costs, move, layers, every, f, overlap, slows)
 		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
 		kinds = append(kinds, k)
 	}
@@ -146,18 +147,18 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	through += costmodel.Seconds(2*fr.sends) * message
 	if of.still {
 		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
-		return (max(through, s.slowest(f, fr, message, nil)) + s.device.StepOverhead() + once) * (1 - tie)
+		return (max(through, s.slowest(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
 	if t := &fr.turns[0]; t.stage == 0 && !f.splits { // where the passes end
-		through += max(end.settled[0].after, end.settled[0].last)
+		through += end.settled[0].atLeast(max(end.settled[0].after, end.settled[0].last), slows)
 	}
-	return (max(through, s.slowest(f, fr, message, end.settled)) + s.device.StepOverhead() + end.update) * (1 - tie)
+	return (max(through, s.slowest(f, fr, message, end.settled, slows)) + s.device.StepOverhead() + end.update) * (1 - tie)
 }
 
 // slowest is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of stages
 // that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the second part of
 // it; not before it begins do reductions.
-func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling) (best costmodel.Seconds) {
+func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling, slows costmodel.Seconds) (best costmodel.Seconds) {
 	kinds := s.kindFloors
 	for i := range fr.turns {
 		t := &fr.turns[i]
@@ -178,7 +179,7 @@ func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends
 			if f.splits {
 				pass = kinds[t.first].weights
 			}
-			tail = max(tail, ends[i].after, ends[i].last, ends[i].beside-pass)
+			tail = max(tail, ends[i].atLeast(max(ends[i].after, ends[i].last, ends[i].beside-pass), slows))
 		}
 		best = max(best, head+costmodel.Seconds(f.plan.MicroBatches)*work+tail)
 	}
