@@ -31,7 +31,7 @@ func ringsMeet(c *checker, f *Func) error {
 				return nil // not the last
 			}
 		}
-		return n.ringWhole(c.prog.Mesh, users)
+		return n.ringWhole(c.prog.Mesh, f, users)
 	})
 }
 
@@ -65,7 +65,7 @@ func users(f *Func) map[*Value][]*Node {
 }
 
 // ringWhole goes back from the last turn of a ring.
-func (n *Node) ringWhole(m Mesh, users map[*Value][]*Node) error {
+func (n *Node) ringWhole(m Mesh, f *Func, users map[*Value][]*Node) error {
 	met := map[int]bool{}
 	of, homes := n.fixed(), n.homes(users)
 	e, _ := n.Keys().Type.Extent(KSeq)
@@ -89,7 +89,7 @@ func (n *Node) ringWhole(m Mesh, users map[*Value][]*Node) error {
 		if before == nil {
 			break
 		}
-		if before.Def == nil || before.Def.Op != n.Op || len(users[before]) != 1 {
+		if before.Def == nil || before.Def.Op != n.Op || len(users[before]) != 1 || slices.Contains(f.Outputs, before) {
 			return fmt.Errorf("%s, which it joins in, is not of the turn before alone", before.Name)
 		}
 		at = before.Def

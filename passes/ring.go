@@ -22,7 +22,7 @@ func (pt *partitioner) ring(n *ir.Node) {
 		args[r.at], args[r.at+1] = r.keys[0], r.keys[1]
 		if i+1 < len(r.turns) {
 			for k, v := range r.keys {
-				r.keys[k] = r.shift(v, ir.KSeq, r.turns[i+1], nil)
+				r.keys[k] = r.shift(v, r.turns[i+1], fmt.Sprintf("%s.turn%d", n.Args[r.at+k].Name, i+1))
 			}
 		}
 		if n.Op == ir.OpAttention {
@@ -80,7 +80,7 @@ func (r *ringer) gradients(i, t int, args []*ir.Value) {
 	}
 	for k, v := range r.sums {
 		if v != nil { // on its way while this turn works
-			r.sums[k] = r.shift(v, ir.KSeq, t, nil)
+			r.sums[k] = r.shift(v, t, v.Name+".sh")
 		}
 	}
 	r.turn(args, outs)
@@ -105,7 +105,7 @@ func (r *ringer) add(k, i, t int, part *ir.Value) {
 	sum.Def = n
 	r.pt.nodes = append(r.pt.nodes, n)
 	if r.sums[k] = sum; r.last(i) {
-		r.shift(sum, ir.KSeq, 0, own)
+		r.shiftTo(own, sum, 0)
 	}
 }
 
@@ -124,14 +124,22 @@ func (r *ringer) part(v *ir.Value, suffix string, turn int) *ir.Value {
 	return &ir.Value{Name: r.pt.fresh(v.Name + suffix), Type: t}
 }
 
-// shift sends v on until it is where a turn wants it. The result is to, or a new value.
-func (r *ringer) shift(v *ir.Value, d ir.Dim, turn int, to *ir.Value) *ir.Value {
-	attr := ir.Attr{Dim: d, Axes: []ir.Axis{r.axis.Turned(turn)}}
-	if to == nil {
-		to = &ir.Value{Name: r.pt.fresh(v.Name + ".sh"), Type: ir.Moved(v.Type, ir.OpShift, attr)}
+// shift sends v on until it is where a turn wants it.
+func (r *ringer) shift(v *ir.Value, turn int, name string) *ir.Value {
+	to := &ir.Value{Name: r.pt.fresh(name), Type: v.Type.Clone()}
+	for i := range to.Type.Dims {
+		if d := &to.Type.Dims[i]; d.Dim == ir.KSeq {
+			d.Axes[0] = r.axis.Turned(turn)
+		}
 	}
-	n := &ir.Node{Op: ir.OpShift, Args: []*ir.Value{v}, Outs: []*ir.Value{to}, Attr: attr, Region: r.n.Region, From: r.n.From}
+	r.shiftTo(to, v, turn)
+	return to
+}
+
+// shiftTo makes a value of v by sending it on.
+func (r *ringer) shiftTo(to, v *ir.Value, turn int) {
+	n := &ir.Node{Op: ir.OpShift, Args: []*ir.Value{v}, Outs: []*ir.Value{to}, Region: r.n.Region, From: r.n.From,
+		Attr: ir.Attr{Dim: ir.KSeq, Axes: []ir.Axis{r.axis.Turned(turn)}}}
 	to.Def = n
 	r.pt.nodes = append(r.pt.nodes, n)
-	return to
 }
