@@ -81,9 +81,6 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 	}
 	shape := transformer(s.problem.Model, s.dims)
 	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8}
-	if e.Ring && k.kind == "gather" {
-		split.Context = "ring"
-	}
 	more := split
 	more.Micro++
 	plain, grown := threeLayers(e, &shape, split, "none"), threeLayers(e, &shape, more, "none")

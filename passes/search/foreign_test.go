@@ -49,13 +49,13 @@ func TestForeignContext(t *testing.T) {
 		megatron := *costmodel.EngineOf("megatron")
 		p.Engine, p.Precision = &megatron, megatron.State(mixed)
 		plan := ir.SerialPlan(8, 1, p.Precision)
-		plan.CP, plan.CPKind, plan.DP, plan.AxisOrder, plan.MicroBatches = 8, "gather", 2, "tp,cp,dp", 8
+		plan.CP, plan.CPKind, plan.DP, plan.AxisOrder, plan.MicroBatches = 8, "ring", 2, "tp,cp,dp", 8
 		plan.Zero, plan.ZeroGroup = 1, 16
 		ring, err := Price(p, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		megatron.Ring = false
+		plan.CPKind = "gather"
 		gathered, err := Price(p, plan)
 		if err != nil {
 			t.Fatal(err)

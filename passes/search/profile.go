@@ -67,11 +67,12 @@ func (p *segmentProfile) function(kind ir.ActionKind) *funcProfile {
 
 // funcProfile is the work of a function on one rank, an entry for each node that has any.
 type funcProfile struct {
-	ops   []opLine
-	comms []commLine
-	flops float64 // of all nodes
-	hard  float64 // of matmuls and attention
-	more  float64 // of those, by which they grow with the micro-batch
+	ops     []opLine
+	comms   []commLine
+	flights bool    // some of comms are on their way while ops run
+	flops   float64 // of all nodes
+	hard    float64 // of matmuls and attention
+	more    float64 // of those, by which they grow with the micro-batch
 }
 
 // hardAt is the flops of matmuls and attention at a micro-batch.
@@ -84,7 +85,8 @@ type opLine struct{ at, slope costmodel.Op }
 type commLine struct {
 	what   ir.Collective
 	slope  float64
-	beside bool // runs beside attention, but for the first of its members' turns
+	beside bool // of other engines: runs beside attention, but for the first of its members' turns
+	flight
 }
 
 // profile finds a profile, or makes it.
@@ -158,9 +160,10 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 	if f == nil {
 		return p
 	}
-	for _, n := range f.Nodes {
+	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
-			p.comms = append(p.comms, commLine{what: c})
+			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops))})
+			p.flights = p.flights || n.Op == ir.OpShift
 			continue
 		}
 		if n.Op.View() {
@@ -243,6 +246,9 @@ func stride(p *ir.Plan, axis string) int {
 // cost is the function's time at k times the micro-batch of the profile.
 func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 	own := s.arithmetic(p, k)
+	if p.flights {
+		return s.flying(p, k, m, own)
+	}
 	c := costmodel.Cost{Compute: own.time}
 	more, kernels, beside := float64(k-1), own.kernels, costmodel.Seconds(0)
 	for i := range p.comms {
@@ -277,6 +283,7 @@ type arithmetic struct {
 	time      costmodel.Seconds
 	attention costmodel.Seconds // of it
 	kernels   float64
+	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
 // arithmetic is the function's at k times the micro-batch of the profile.
@@ -296,6 +303,9 @@ func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
 		t := s.device.Time(&o)
 		if own.time += t; o.Kind >= costmodel.Attention {
 			own.attention += t
+		}
+		if p.flights {
+			own.each = append(own.each, t)
 		}
 		own.kernels += o.Kernel
 	}

@@ -135,7 +135,7 @@ func TestWays(t *testing.T) {
 			t.Errorf("%s: sums apart %v, want %v", source, got, want)
 		}
 	}
-	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 2 || p.MicroBatch != 1 {
+	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 1 || p.MicroBatch != 1 {
 		t.Errorf("with a pipeline zero %d, micro-batch %d", p.Zero, p.MicroBatch)
 	}
 	if p := of("fsdp", `1,1,16,bf16,1,selective,3,"every n-th block; HFU=0.75; recomputed MFU (6N)=0.6"`).Plan; p.Recompute != "full" || p.RecomputeLayers != 3 {
