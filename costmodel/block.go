@@ -6,6 +6,7 @@ import "github.com/planc-dev/planc/ir"
 // are of the whole model, elements.
 type Transformer struct {
 	Seq, Hidden, Heads, KVHeads, HeadDim, FFN, Vocab int
+	Experts, Choices, ExpertFFN                      int  // of a block that has experts; FFN is then the width of what all tokens share, 0 if nothing
 	Gated                                            bool // the MLP's activation gates
 	Rotary                                           bool
 	Bias                                             bool // projections have biases
@@ -19,6 +20,7 @@ type Split struct {
 	TP, Micro int
 	CP        int    // ranks that share a sequence; 0 is 1
 	Context   string // how attention gets at the keys of other ranks: gather, ring, heads
+	EP, ETP   int    // ranks that share the experts, and each of them; 0 is 1
 	SP        bool
 	Size      int
 	Narrow    bool // matmuls are in 8 bits: operands are cast before each
@@ -233,6 +235,12 @@ func (b *builder) scores(l *Layer, q, kv float64) core {
 
 // mlp adds the MLP.
 func (b *builder) mlp(l *Layer) {
+	if b.s.Experts > 0 {
+		b.experts(l)
+	}
+	if b.s.FFN == 0 {
+		return
+	}
 	f, h := float64(b.s.FFN)/b.tp, float64(b.s.Hidden)
 	b.edge(l, true)
 	wide := f
@@ -277,7 +285,7 @@ func (b *builder) kept() float64 {
 	if b.p.Narrow { // inputs of matmuls are kept as they were cast
 		near, far = near-h, far-(q+f)/2
 	}
-	bytes := b.size * (b.near*near + b.tokens*far)
+	bytes := b.size*(b.near*near+b.tokens*far) + b.routed()
 	if s.Dropout {
 		bytes += b.near * 2 * h // masks
 	}
