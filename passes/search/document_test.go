@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -92,7 +93,7 @@ func TestLlama405B(t *testing.T) {
 // token), of which planc's causal count is 71 %. So the count is made as theirs.
 func TestLlama405BLongRows(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed)
-	step := map[string]float64{}
+	step := map[string]costmodel.Seconds{}
 	for _, kind := range ir.ContextKinds[1:] {
 		p.Pins = Pins{"tp": {"8"}, "cp": {"16"}, "pp": {"16"}, "micro_batch": {"1"}, "cp_kind": {kind}}
 		b := must(t, p).Best
