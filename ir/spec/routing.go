@@ -1,5 +1,10 @@
 package spec
 
+import (
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
 // Routing is what train.experts says of routers: what they are trained with beside the loss, and whether experts have room
 // for all that choose them.
 type Routing struct {
@@ -15,3 +20,39 @@ const (
 	OverMicroBatch  = "micro_batch"
 	OverGlobalBatch = "global_batch"
 )
+
+// balanced is the balance loss of a config.json. transformers takes it over all layers of what one forward pass sees, and
+// does not divide by the choices of a token, which are the balanced loss.
+func (s *source) balanced(c *Config, on bool, factor float64) {
+	switch {
+	case !on:
+	case c.Layers > 1:
+		s.diags.Addf(s.Root.Get("output_router_logits").Pos, strict.NotYet,
+			"output_router_logits: true adds one balance loss over all layers together, which is not there yet; false is, and train.experts.balance adds one to each layer")
+	default:
+		c.Balance, c.Over = factor*float64(c.Choices), OverMicroBatch
+	}
+}
+
+// routing joins what the job says of routers with what its model says.
+func (j *Job) routing(diags *ir.Diags) {
+	c, r := j.Config, &j.Train.Experts
+	if c == nil {
+		return
+	}
+	if j.Has("train.experts") && c.Experts == 0 {
+		diags.Addf(j.Pos("train.experts"), Conflict, "train.experts is given, and %s, of family %s, has no experts", c.Name, c.Family)
+		return
+	}
+	if !j.Has("train.experts.balance") {
+		r.Balance = c.Balance
+	}
+	if !j.Has("train.experts.over") {
+		r.Over = c.Over
+	}
+	c.Routing = *r
+	if one := j.Plan.MicroBatches.Values; r.Over == OverGlobalBatch && (len(one) != 1 || one[0] != 1) {
+		diags.Addf(j.Pos("train.experts.over"), Conflict,
+			"train.experts.over is global_batch, and backward passes begin before all of the step's tokens have chosen: it wants plan.micro_batches: 1, or micro_batch for over")
+	}
+}
