@@ -13,8 +13,7 @@ import "github.com/planc-dev/planc/ir"
 func (b *builder) experts(l *Layer) {
 	s, h := b.s, float64(b.s.Hidden)
 	ep, etp := float64(max(1, b.p.EP)), float64(max(1, b.p.ETP))
-	sent := b.sends()
-	rows := sent * etp // which the ranks of an etp group share
+	rows, sent := b.rows(etp)
 	here, f := float64(s.Experts)/ep, float64(s.ExpertFFN)/etp
 	wide := f
 	if s.Gated {
@@ -31,13 +30,14 @@ func (b *builder) experts(l *Layer) {
 	b.move(l, sent, etp, false)
 }
 
-// sends is how many rows a rank sends: of the tokens that are its own, one for each choice.
-func (b *builder) sends() float64 {
-	own := b.tokens / b.tp
-	if !b.p.SP { // every rank of tp has all; those of an etp group send the same ones
-		own = b.tokens / b.tp * float64(max(1, b.p.ETP))
+// rows are those that a rank's experts take, one for each choice of a token, and those that it sends: with sp the ranks of an
+// etp group send their own and gather what came, else they have the same tokens.
+func (b *builder) rows(etp float64) (taken, sent float64) {
+	taken = b.tokens / b.tp * etp * float64(b.s.Choices)
+	if b.p.SP {
+		return taken, taken / etp
 	}
-	return own * float64(b.s.Choices)
+	return taken, taken
 }
 
 // move is the way to the experts, or back from them; backward goes the other way.
@@ -49,7 +49,15 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 			f.Comms = append(f.Comms, Exchange{Op: ir.OpAllToAll, Bytes: b.size * sent * h, Axis: "ep"})
 		}
 	}
-	if etp == 1 {
+	switch {
+	case etp == 1:
+		return
+	case !b.p.SP: // what the parts of an expert give is summed
+		f := &l.Forward
+		if out {
+			f = &l.Backward
+		}
+		f.Comms = append(f.Comms, Exchange{Op: ir.OpAllReduce, Bytes: b.size * sent * h, Axis: "etp"})
 		return
 	}
 	gathers, scatters := &l.Forward, &l.Backward
@@ -86,6 +94,7 @@ func (b *builder) routed() float64 {
 	if s.Gated {
 		columns += float64(s.ExpertFFN) / etp
 	}
-	sent, h := b.sends(), float64(s.Hidden)
-	return b.size * (sent*etp*(h+columns) + sent*h)
+	rows, sent := b.rows(etp)
+	h := float64(s.Hidden)
+	return b.size * (rows*(h+columns) + sent*h)
 }

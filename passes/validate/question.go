@@ -129,7 +129,7 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 
 // model is a configuration's graph, one for all rows with the same.
 func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
-	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads, c.FFN, c.Vocab, c.Tied, c.DropResid), seq, elem}
+	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v/%d/%d/%d", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads, c.FFN, c.Vocab, c.Tied, c.DropResid, c.Experts, c.Choices, c.ExpertFFN), seq, elem}
 	if m := a.models[k]; m != nil {
 		return m
 	}
