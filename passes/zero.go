@@ -121,7 +121,7 @@ func replicaAxes(m ir.Mesh, t ir.Type) []ir.Axis {
 // zero_group consecutive ones.
 func shardGroup(p *ir.Program, replicas []ir.Axis) ([]ir.Axis, error) {
 	want := p.Plan.ZeroGroup
-	if want <= 1 || want >= p.Mesh.Ranks(replicas) {
+	if want <= 1 || want >= p.Plan.Replicas() || want >= p.Mesh.Ranks(replicas) { // a global group is all of edp too
 		return replicas, nil
 	}
 	for i := range replicas {

@@ -111,7 +111,7 @@ func (c *costSums) perhaps(of *costSums) {
 }
 
 func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
-	k := blockCost{b, [2]int{o.tp, o.cp}}
+	k := blockCost{b, strides(&f.plan, o.tp, o.cp, o.dp)}
 	if c := s.blockCosts[k]; c != nil {
 		return c
 	}
@@ -123,10 +123,10 @@ func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
 }
 
 // blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
-// cp.
+// cp, where expert parallel ones are those and that of dp.
 type blockCost struct {
 	blocks  *blocks
-	strides [2]int
+	strides [3]int
 }
 
 // work is a pass's own seconds and what its stream moves.
@@ -191,7 +191,11 @@ func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
 		return nil
 	}
 	b := s.base(f.plan)
-	k := moveKey{b, of.zero >= 3, o.dp, o.cp, of.group}
+	k := moveKey{b, of.zero >= 3, o.dp, o.cp, of.group, 0, 0}
+	expertsApart := apart(&f.plan)
+	if expertsApart {
+		k.replicas, k.strideTP = expertReplicas(&f.plan), o.tp
+	}
 	if m := s.layerMoves[k]; m != nil {
 		return m
 	}
@@ -202,10 +206,21 @@ func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
 		if n == 0 {
 			continue
 		}
-		out[i].scatter = c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
-		if of.zero >= 3 {
-			out[i].fetch = c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
+		move := func(n int, place costmodel.Placement) {
+			if n == 0 {
+				return
+			}
+			out[i].scatter += c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
+			if of.zero >= 3 {
+				out[i].fetch += c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
+			}
 		}
+		if !expertsApart {
+			move(n, place)
+			continue
+		}
+		move(n-b.experts[i], place)
+		move(b.experts[i], s.expertPlace(f, o))
 	}
 	s.layerMoves[k] = out
 	return out
@@ -216,6 +231,7 @@ type moveKey struct {
 	base                    *base
 	fetches                 bool
 	stride, strideCP, group int
+	replicas, strideTP      int // of experts, where they have other replicas
 }
 
 // shardPlace is where the ranks are that share a copy of the state: all of cp, and of dp what is left of the group.
@@ -291,7 +307,7 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	message := s.message(f, stream, o)
 	through += costmodel.Seconds(2*fr.sends) * message
 	if of.still {
-		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
+		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostOwned(f))
 		return (max(through, s.slowest(f, fr, message, nil)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
 	ends, once := s.settled(f, of, o), costmodel.Seconds(0)
@@ -336,23 +352,24 @@ func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends
 	return best
 }
 
-// mostElems are the parameters of the stage that has most.
-func (s *searcher) mostElems(f *family) int {
-	if f.mostElems > 0 {
-		return f.mostElems
+// mostOwned is of how many parameters the ranks of the stage that has most own the state at least, all replicas sharing it.
+func (s *searcher) mostOwned(f *family) int {
+	if f.mostOwned > 0 {
+		return f.mostOwned
 	}
-	b, fr := s.base(f.plan), s.frame(f)
+	b, fr, shared := s.base(f.plan), s.frame(f), ownersOf(&f.plan, f.plan.Replicas())
 	for i := range fr.stages {
-		sum := 0
+		sum, experts := 0, 0
 		for _, w := range fr.stages[i].walk {
 			sum += w.count * b.elems[w.segment]
+			experts += w.count * b.experts[w.segment]
 		}
 		if last := len(fr.kindOf) - 1; i > 0 && slices.Contains(fr.stages[i].chunks, last) {
 			sum += b.tied
 		}
-		f.mostElems = max(f.mostElems, sum)
+		f.mostOwned = max(f.mostOwned, shared.least(sum, experts))
 	}
-	return f.mostElems
+	return f.mostOwned
 }
 
 // familyFloor is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if nothing
@@ -362,7 +379,9 @@ func (s *searcher) familyFloor(f *family, a *again, n int) costmodel.Seconds {
 	orders := f.ordersOf()
 	for i := range orders {
 		o := &orders[i]
-		if slices.ContainsFunc(orders[:i], func(x order) bool { return x.tp == o.tp && x.pp == o.pp && x.cp == o.cp }) {
+		if slices.ContainsFunc(orders[:i], func(x order) bool {
+			return x.tp == o.tp && x.pp == o.pp && x.cp == o.cp && (x.dp == o.dp || f.plan.EP == 1)
+		}) {
 			continue
 		}
 		for _, zero := range []int{0, 2} {

@@ -25,7 +25,7 @@ type family struct {
 	held       []hold
 	blocks     [8]*blocks
 	batchBytes int
-	mostElems  int
+	mostOwned  int
 	messages   []costmodel.Seconds // by the order's index; 0: not known
 	names      []string            // of the orders of its axes that pins allow
 	orders     []order
