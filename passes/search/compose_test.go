@@ -65,8 +65,11 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 	if r.IntN(3) == 0 {
 		p.Recipe.Optimizer = "sgd"
 	}
+	if cfg.Experts > 0 && r.IntN(2) == 0 { // some are tried on request
+		p.Pins = Pins{"schedule": schedules}
+	}
 	if r.IntN(2) == 0 { // rows are too short to be split but on request
-		p.Pins = Pins{"cp": {"1", "2", "4"}}
+		p.Pins = p.Pins.With(Pins{"cp": {"1", "2", "4"}})
 	}
 	return p
 }

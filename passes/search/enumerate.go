@@ -86,7 +86,7 @@ func (e *enumeration) experts(plan ir.Plan) {
 				continue
 			}
 			for _, plan.EP = range e.p.ints("ep", eps) {
-				if ep || obeys(&plan, "ep", e.set) {
+				if ep || etp && plan.ETP < 1 || obeys(&plan, "ep", e.set) {
 					e.chunks(plan)
 				}
 			}
@@ -154,6 +154,9 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 	var out []string
 	for _, name := range schedules {
 		plan.Schedule = name
+		if plan.Splits() && experts(plan) { // on request: gradients of experts are made in their rounds, and cannot wait
+			continue
+		}
 		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) {
 			out = append(out, name)
 		}
@@ -201,7 +204,7 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.mostChunks() || n < 1 || !obeys(plan, "dp", e.set) || !obeys(plan, "tp", e.set) || !obeys(plan, "sp", e.set) || !obeys(plan, "cp", e.set) || !obeys(plan, "cp_kind", e.set) || !obeys(plan, "ep", e.set) || !obeys(plan, "etp", e.set) || !obeys(plan, "moe_slack", e.set) || plan.Schedule == "zb-v" && plan.VPP != 2 {
+	if n > e.set.mostChunks() || n < 1 || min(plan.EP, plan.ETP) < 1 || !obeys(plan, "dp", e.set) || !obeys(plan, "tp", e.set) || !obeys(plan, "sp", e.set) || !obeys(plan, "cp", e.set) || !obeys(plan, "cp_kind", e.set) || !obeys(plan, "ep", e.set) || !obeys(plan, "etp", e.set) || !obeys(plan, "moe_slack", e.set) || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, max(0, n)) // illegal anyhow
 	}
 	return e.s.balance(plan, e.s.costs(plan, baseKey(*plan), e.s.base(*plan).profile, plan.MicroBatch))
