@@ -44,6 +44,20 @@ type Pin[T int | bool | string | float64] struct{ Values []T }
 // Free says whether the field is searched without limits.
 func (p Pin[T]) Free() bool { return len(p.Values) == 0 }
 
+// Own puts dp into planc's own words where ep is an axis of its own: replicas that see other tokens, those of ep among them.
+func (p *Pins) Own(diags *ir.Diags, pos func(path string) ir.Pos) {
+	if p.EPAxis != "own" {
+		return
+	}
+	if len(p.EP.Values) != 1 {
+		diags.Addf(pos("plan.ep_axis"), Missing, "plan.ep_axis own wants one value of plan.ep, which plan.dp is multiplied by")
+		return
+	}
+	for i := range p.DP.Values {
+		p.DP.Values[i] *= p.EP.Values[0]
+	}
+}
+
 // List is the value of a field that is a list itself, as plans write it: "16,16".
 func (p Pin[T]) List() string {
 	words := make([]string, len(p.Values))

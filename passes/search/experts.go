@@ -151,6 +151,23 @@ func (s *searcher) rounds(k *profileKey, micro int) float64 {
 	return max(1, math.Ceil(min(most, tokens)/places-1e-9))
 }
 
+// Experts is how a plan regroups ranks for experts, and what its prices rest on.
+type Experts struct {
+	Replicas int     // edp: ranks that have the same experts
+	Own      int     // dp where ep is counted as an axis of its own, 0 where that is no whole number
+	Rounds   float64 // expected, where tokens choose any expert as likely as any other
+}
+
+// ExpertsOf says so of a plan of a model with experts.
+func ExpertsOf(p *Problem, plan ir.Plan) Experts {
+	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
+	e := Experts{Replicas: expertReplicas(&plan), Rounds: s.rounds(&k, plan.MicroBatch)}
+	if plan.DP%plan.EP == 0 {
+		e.Own = plan.DP / plan.EP
+	}
+	return e
+}
+
 // expertPlace is where the replicas of an expert are, edp.
 func (s *searcher) expertPlace(f *family, o *order) costmodel.Placement {
 	plan := f.plan
