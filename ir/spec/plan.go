@@ -46,11 +46,11 @@ func (p Pin[T]) Free() bool { return len(p.Values) == 0 }
 
 // Own puts dp into planc's own words where ep is an axis of its own: replicas that see other tokens, those of ep among them.
 func (p *Pins) Own(diags *ir.Diags, pos func(path string) ir.Pos) {
-	if p.EPAxis != "own" {
+	if p.EPAxis != "own" || p.DP.Free() {
 		return
 	}
 	if len(p.EP.Values) != 1 {
-		diags.Addf(pos("plan.ep_axis"), Missing, "plan.ep_axis own wants one value of plan.ep, which plan.dp is multiplied by")
+		diags.Addf(pos("plan.ep_axis"), Missing, "plan.ep_axis own wants one value of plan.ep beside plan.dp, which is multiplied by it")
 		return
 	}
 	for i := range p.DP.Values {
