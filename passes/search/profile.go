@@ -68,12 +68,13 @@ func (p *segmentProfile) function(kind ir.ActionKind) *funcProfile {
 
 // funcProfile is the work of a function on one rank, an entry for each node that has any.
 type funcProfile struct {
-	ops   []opLine
-	comms []commLine
-	flops float64 // of all nodes
-	hard  float64 // of matmuls and attention
-	more  float64 // of those, by which they grow with the micro-batch
-	round flopLine
+	ops     []opLine
+	comms   []commLine
+	flights bool    // some of comms are on their way while ops run
+	flops   float64 // of all nodes
+	hard    float64 // of matmuls and attention
+	more    float64 // of those, by which they grow with the micro-batch
+	round   flopLine
 }
 
 // flopLine is flops as a line over the micro-batch.
@@ -95,6 +96,7 @@ type opLine struct {
 type commLine struct {
 	what  ir.Collective
 	slope float64
+	flight
 	group group
 	round bool
 }
@@ -170,9 +172,10 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 	if f == nil {
 		return p
 	}
-	for _, n := range f.Nodes {
+	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
-			p.comms = append(p.comms, commLine{what: c, group: groupOf(n, c.Axes, m), round: n.Attr.Round})
+			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops)), group: groupOf(n, c.Axes, m), round: n.Attr.Round})
+			p.flights = p.flights || n.Op == ir.OpShift
 			continue
 		}
 		if n.Op.View() {
@@ -269,31 +272,43 @@ func stride(p *ir.Plan, axis string) int {
 // cost is the function's time at k times the micro-batch of the profile, where experts need so many rounds.
 func (s *searcher) cost(p *funcProfile, k int, rounds float64, m ir.Mesh) costmodel.Cost {
 	own := s.arithmetic(p, k, rounds)
+	if p.flights {
+		return s.flying(p, k, rounds, m, own)
+	}
 	c := costmodel.Cost{Compute: own.time}
-	more, kernels := float64(k-1), own.kernels
+	kernels := own.kernels
 	for i := range p.comms {
-		l := &p.comms[i]
-		bytes := float64(l.what.Bytes) + float64(more*l.slope)
-		place := s.problem.Cluster.Place(m, l.group.on(m, l.what.Axes))
-		t, times := s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(bytes)), 1.0
-		if l.round {
-			times = rounds
-		}
-		t *= costmodel.Seconds(times)
-		c.Comm += t
-		switch {
-		case l.group.experts != nil:
-			c.Experts += t
-		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
-			c.Context += t
-		}
-		kernels += float64(times * math.Log2(float64(place.Ranks()))) // hosts wait for the slowest of them
+		t, more := s.moving(&p.comms[i], k, rounds, m)
+		p.comms[i].enter(&c, t)
+		kernels += more
 	}
 	c.Comm *= costmodel.Seconds(s.exposedTP)
 	c.Context *= costmodel.Seconds(s.exposedTP)
 	c.Experts *= costmodel.Seconds(s.exposedTP)
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
+}
+
+// moving is the time of a collective at k times the micro-batch of the profile, and the kernels' worth of waiting for the
+// slowest host.
+func (s *searcher) moving(l *commLine, k int, rounds float64, m ir.Mesh) (t costmodel.Seconds, kernels float64) {
+	place, times := s.problem.Cluster.Place(m, l.group.on(m, l.what.Axes)), 1.0
+	if l.round {
+		times = rounds
+	}
+	t = s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(float64(l.what.Bytes)+float64(float64(k-1)*l.slope)))
+	return costmodel.Seconds(times) * t, float64(times * math.Log2(float64(place.Ranks())))
+}
+
+// enter adds a collective in line to a cost.
+func (l *commLine) enter(c *costmodel.Cost, t costmodel.Seconds) {
+	c.Comm += t
+	switch {
+	case l.group.experts != nil:
+		c.Experts += t
+	case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
+		c.Context += t
+	}
 }
 
 // worksKey is what a function's arithmetic depends on: of degrees and clusters nothing that the profile does not.
@@ -306,6 +321,7 @@ type worksKey struct {
 type arithmetic struct {
 	time    costmodel.Seconds
 	kernels float64
+	each    []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
 // arithmetic is the function's at k times the micro-batch of the profile, where experts need so many rounds, which follow
@@ -327,7 +343,10 @@ func (s *searcher) arithmetic(p *funcProfile, k int, rounds float64) (own arithm
 		if p.ops[i].round {
 			times = rounds
 		}
-		own.time += costmodel.Seconds(times) * s.device.Time(&o)
+		t := costmodel.Seconds(times) * s.device.Time(&o)
+		if own.time += t; p.flights {
+			own.each = append(own.each, t)
+		}
 		own.kernels += float64(times * o.Kernel)
 	}
 	s.own[key] = own

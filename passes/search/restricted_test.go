@@ -141,7 +141,7 @@ func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
 		p.ETP, p.EP, p.MoESlack = etps[r.IntN(len(etps))], eps[r.IntN(len(eps))], []float64{expertSlack, expertSlack, expertSlack, 2}[r.IntN(4)]
 	}
 	if p.CP > 1 {
-		p.CPKind = contextKinds[1+r.IntN(len(contextKinds)-1)]
+		p.CPKind = ir.ContextKinds[1+r.IntN(len(ir.ContextKinds)-1)]
 	}
 	if p.PP > 1 {
 		p.VPP, p.Schedule = 1+r.IntN(2), schedules[r.IntN(len(schedules))]
