@@ -19,6 +19,9 @@ var lawBugs = []struct {
 }{
 	{1, "a vocabulary that tensor parallelism does not divide", "gpt2", 0, []func(*ir.Plan){tp(2, false), tp(8, true)}},
 	{3, "a forward pass that reads parameters before they are gathered", "llama", 0, []func(*ir.Plan){zeroed(1), zeroed(2), zeroed(3)}},
+	{4, "gradients of queries, keys and values that go wrong round a ring", "llama", 0, []func(*ir.Plan){context(2, 1, "ring"), context(4, 1, "ring"), context(2, 2, "ring")}},
+	{5, "a loss that averages means of cp ranks whose unmasked tokens are unequal", "gpt2", 0, []func(*ir.Plan){
+		context(2, 1, "gather"), context(4, 1, "heads"), context(4, 1, "ring"), context(4, 2, "ring")}},
 	{7, "a global norm of one shard or stage, tied embeddings counted twice", "llama-tied", 0, []func(*ir.Plan){
 		tp(4, true), zeroed(1), zeroed(3), staged(2, "1f1b"), staged(3, "gpipe"), staged(3, "zb-h1"), staged(2, "zb-v")}},
 	{8, "accumulation that averages means of unequal token counts", "gpt2", 0, []func(*ir.Plan){accumulated(1), accumulated(2), accumulated(4)}},
@@ -33,6 +36,14 @@ var lawBugs = []struct {
 
 func tp(n int, sp bool) func(*ir.Plan) {
 	return func(p *ir.Plan) { p.TP, p.SP, p.MicroBatch, p.MicroBatches = n, sp, 4, 2 }
+}
+
+// context has sequences of which the last labels of each but the fourth are masked, in zigzag order all on the
+// first ranks of cp.
+func context(cp, dp int, kind string) func(*ir.Plan) {
+	return func(p *ir.Plan) {
+		p.CP, p.DP, p.CPKind, p.AxisOrder, p.MicroBatch, p.MicroBatches = cp, dp, kind, "tp,cp,dp", 2, lawBatch/dp/2
+	}
 }
 
 func zeroed(zero int) func(*ir.Plan) {
