@@ -94,8 +94,9 @@ type opLine struct {
 
 // commLine is a collective in line, its bytes as a line over the micro-batch.
 type commLine struct {
-	what  ir.Collective
-	slope float64
+	what   ir.Collective
+	slope  float64
+	beside bool // of other engines: runs beside attention, but for the first of its members' turns
 	flight
 	group group
 	round bool
@@ -276,15 +277,24 @@ func (s *searcher) cost(p *funcProfile, k int, rounds float64, m ir.Mesh) costmo
 		return s.flying(p, k, rounds, m, own)
 	}
 	c := costmodel.Cost{Compute: own.time}
-	kernels := own.kernels
+	kernels, beside := own.kernels, costmodel.Seconds(0)
 	for i := range p.comms {
-		t, more := s.moving(&p.comms[i], k, rounds, m)
-		p.comms[i].enter(&c, t)
+		l := &p.comms[i]
+		t, more := s.moving(l, k, rounds, m)
 		kernels += more
+		switch {
+		case l.beside:
+			beside += t
+			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.Ranks(l.what.Axes))))
+		case l.group.experts != nil:
+			c.Experts += t
+		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
+			c.Context += t
+		default:
+			c.Comm += t
+		}
 	}
-	c.Comm *= costmodel.Seconds(s.exposedTP)
-	c.Context *= costmodel.Seconds(s.exposedTP)
-	c.Experts *= costmodel.Seconds(s.exposedTP)
+	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }
@@ -319,9 +329,10 @@ type worksKey struct {
 
 // arithmetic is a function's own work, without collectives.
 type arithmetic struct {
-	time    costmodel.Seconds
-	kernels float64
-	each    []costmodel.Seconds // of each op, where some collectives are under way beside them
+	time      costmodel.Seconds
+	attention costmodel.Seconds // of it
+	kernels   float64
+	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
 // arithmetic is the function's at k times the micro-batch of the profile, where experts need so many rounds, which follow
@@ -344,7 +355,10 @@ func (s *searcher) arithmetic(p *funcProfile, k int, rounds float64) (own arithm
 			times = rounds
 		}
 		t := costmodel.Seconds(times) * s.device.Time(&o)
-		if own.time += t; p.flights {
+		if own.time += t; o.Kind >= costmodel.Attention {
+			own.attention += t
+		}
+		if p.flights {
 			own.each = append(own.each, t)
 		}
 		own.kernels += float64(times * o.Kernel)
