@@ -199,6 +199,9 @@ func (pt *partitioner) node(n *ir.Node) error {
 	for i, a := range n.Args {
 		cur := pt.now[a]
 		if pt.delay[a] {
+			if n.Op != ir.OpAccumulate {
+				cur = pt.reshard(cur, stillPartial(cur.Type, a.Type.With(layout)), n.Region, n.From)
+			}
 			passed = cur.Type.Axes
 		} else if n.Op != ir.OpAccumulate || cur.Type.Monoid == ir.NoMonoid {
 			cur = pt.reshard(cur, a.Type.With(layout), n.Region, n.From)
@@ -233,6 +236,18 @@ func (pt *partitioner) node(n *ir.Node) error {
 		pt.nodes = append(pt.nodes, n)
 	}
 	return nil
+}
+
+// stillPartial is want as a partial value has it that passes: over the axes that do not split it there.
+func stillPartial(have, want ir.Type) ir.Type {
+	want.Monoid = have.Monoid
+	for _, a := range have.Axes {
+		split := slices.ContainsFunc(want.Dims, func(e ir.Extent) bool { return slices.Contains(ir.Plain(e.Axes), a) })
+		if !split {
+			want.Axes = append(want.Axes, a)
+		}
+	}
+	return want
 }
 
 // goesRound tells whether keys and values come to the node's queries by a ring: where its layout splits keys.

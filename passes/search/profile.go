@@ -278,19 +278,24 @@ func (s *searcher) cost(p *funcProfile, k int, rounds float64, m ir.Mesh) costmo
 		return s.flying(p, k, rounds, m, own)
 	}
 	c := costmodel.Cost{Compute: own.time}
-	kernels, beside, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
+	kernels, beside := own.kernels, costmodel.Seconds(0)
 	for i := range p.comms {
 		l := &p.comms[i]
 		t, more := s.moving(l, k, rounds, m)
-		if kernels += more; l.beside {
-			beside, hidden = beside+t, own.attention*costmodel.Seconds(1-math.Exp2(-more)) // but for one of its members' turns
-			continue
+		kernels += more
+		switch {
+		case l.beside:
+			beside += t
+			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.Ranks(l.what.Axes))))
+		case l.group.experts != nil:
+			c.Experts += t
+		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
+			c.Context += t
+		default:
+			c.Comm += t
 		}
-		l.enter(&c, t)
 	}
-	c.Context += max(0, beside-hidden)
-	c.Comm += max(0, beside-hidden)
-	c.Comm -= costmodel.Seconds(1-s.exposedTP) * (c.Comm - c.Context - c.Experts)
+	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }
