@@ -11,7 +11,8 @@ type engine[F Float] struct {
 	rows, cols int // of a panel
 	multiply   func(s *byte)
 	packRows   func(dst, src *byte, step, ld, rows, words, room uintptr)
-	packCols   func(dst, src *float32, step, ld, n uintptr) // 16 columns of op(b). Where these are nil, plain Go does it.
+	packFour   func(dst, src *byte, step, ld, rows, words, panel uintptr) // four panels at once
+	packCols   func(dst, src *float32, step, ld, n uintptr)               // 16 columns of op(b). Where these are nil, plain Go does it.
 }
 
 // engines of the ISA in use; nil if that is Portable.
@@ -35,12 +36,13 @@ func engineOf[F Float]() *engine[F] {
 
 // The blocks of a product. What of op(b) is packed at a time stays in the third cache, a thread's part of op(a) in its
 // second, with a panel of op(b). Rows of a that is not transposed are read where they lie: packing them was slower on
-// every shape that was tried, even those whose rows fall on few sets of a cache.
+// every shape that was tried, even those whose rows fall on few sets of a cache. Many terms at a time are best: with
+// twice as many, each element of c comes and goes half as often.
 const (
-	termsPacked = 512  // of k, at most
-	colsPacked  = 1024 // columns of op(b) that are packed together
-	rowsPacked  = 768  // rows of op(a) that are packed together, if they are
-	partRows    = 240  // of a part, at most
+	termsPacked = 1024      // of k, at most
+	colsPacked  = 1024      // columns of op(b) that are packed together
+	partBytes   = 580 << 10 // of op(a) of a part, at most
+	partRows    = 480       // of a part, at most
 	partCols    = 512
 	smallWork   = 1 << 20 // products (m*n*k) that one thread does faster than several
 	fewRows     = 48      // too few to pay for packing rows of b
@@ -60,6 +62,7 @@ type gemm[F Float] struct {
 	i0, mb         int  // the block: rows i0 to i0+mb-1,
 	j0, nb         int  // columns,
 	p0, kb         int  // and terms
+	most           int  // rows of a part
 	rowParts       int  // in how many parts rows are cut, and columns
 	colParts       int
 	packA, directB bool
@@ -79,11 +82,9 @@ func (g *gemm[F]) multiply(threads bool) {
 	}
 	g.packA = g.a.t && g.n > g.e.cols
 	g.directB = !g.b.t && g.m <= fewRows
-	rows := g.m
-	if g.packA {
-		rows = rowsPacked
-	}
 	chunks := (g.k + termsPacked - 1) / termsPacked
+	g.most = g.rowsOfPart((g.k + chunks - 1) / chunks)
+	rows := g.rowsAtOnce(threads)
 	for x := range chunks {
 		g.p0 = x * g.k / chunks
 		g.kb = (x+1)*g.k/chunks - g.p0
@@ -95,6 +96,27 @@ func (g *gemm[F]) multiply(threads bool) {
 			}
 		}
 	}
+}
+
+// rowsOfPart is how many rows of so many terms a part has at most: whole panels, four or a multiple of four where they
+// are packed.
+func (g *gemm[F]) rowsOfPart(terms int) int {
+	step := g.e.rows
+	if g.packA {
+		step *= four
+	}
+	return max(1, min(partRows, partBytes/(int(sizeOf[F]())*terms))/step) * step
+}
+
+// rowsAtOnce is how many rows a block has: if they are packed, a part for each thread.
+func (g *gemm[F]) rowsAtOnce(threads bool) int {
+	switch {
+	case !g.packA:
+		return g.m
+	case threads:
+		return g.most * teamThreads()
+	}
+	return g.most
 }
 
 // nothing is the product of no terms.
@@ -113,12 +135,12 @@ func (g *gemm[F]) block(threads bool) {
 	g.cut(aPanels, bPanels, threads)
 	packed := 0
 	if g.packA {
-		g.pa = room(g.pa, (rowsPacked+g.e.rows)*termsPacked)
-		packed += aPanels
+		g.pa = room(g.pa, teamThreads()*max(partBytes/int(sizeOf[F]()), four*g.e.rows*termsPacked))
+		packed += groups(aPanels)
 	}
 	if g.i0 == 0 {
 		g.pb = room(g.pb, (colsPacked+g.e.cols)*termsPacked)
-		packed += bPanels
+		packed += groups(bPanels)
 	}
 	g.packing = true
 	g.run(packed, threads)
@@ -148,7 +170,7 @@ func (g *gemm[F]) run(parts int, threads bool) {
 	}
 }
 
-// part packs a panel, of b before those of a, or multiplies a part of the rows by one of the columns; or it is a share.
+// part packs panels, of b before those of a, or multiplies a part of the rows by one of the columns; or it is a share.
 func (g *gemm[F]) part(i int) {
 	if g.shares > 0 {
 		multiplyShare(g, i)
@@ -159,20 +181,20 @@ func (g *gemm[F]) part(i int) {
 		return
 	}
 	if g.i0 == 0 {
-		if bPanels := g.bPanels(); i < bPanels {
+		if n := groups(g.bPanels()); i < n {
 			g.packB(i)
 			return
 		} else {
-			i -= bPanels
+			i -= n
 		}
 	}
-	g.packPanelA(i)
+	g.packPanelsA(i)
 }
 
 // cut decides into how many parts the block's panels are cut: of a size that suits the caches, a multiple of the
 // threads in the direction that leaves less over.
 func (g *gemm[F]) cut(aPanels, bPanels int, threads bool) {
-	g.rowParts = (g.mb + partRows - 1) / partRows
+	g.rowParts = (g.mb + g.most - 1) / g.most
 	g.colParts = (g.nb + partCols - 1) / partCols
 	n := teamSize.Load()
 	if !threads || n < 2 {

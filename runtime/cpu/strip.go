@@ -20,6 +20,7 @@ type strip struct {
 	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
 	at      uintptr   // the assembly's: where this panel of a begins
 	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
+	late    int       // the assembly's: steps of k left when c was asked for
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.

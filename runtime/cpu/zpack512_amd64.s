@@ -10,19 +10,18 @@ TEXT ·packRowsAVX512(SB), NOSPLIT, $0-56
 	MOVQ  step+16(FP), DX
 	MOVQ  ld+24(FP), BX
 	MOVQ  rows+32(FP), SI
-	MOVQ  words+40(FP), R8
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K1
-	SHRQ  $0x10, DI
-	KMOVW DI, K2
-	MOVQ  room+48(FP), R8
-	MOVQ  $-1, DI
-	BZHIQ R8, DI, DI
-	KMOVW DI, K3
-	SHRQ  $0x10, DI
-	KMOVW DI, K4
+	MOVQ  words+40(FP), DI
+	MOVQ  $-1, R8
+	BZHIQ DI, R8, R8
+	KMOVW R8, K1
+	SHRQ  $0x10, R8
+	KMOVW R8, K2
 	MOVQ  room+48(FP), DI
+	MOVQ  $-1, R8
+	BZHIQ DI, R8, R8
+	KMOVW R8, K3
+	SHRQ  $0x10, R8
+	KMOVW R8, K4
 	CMPQ  DI, $0x10
 	JLE   row1
 
@@ -45,6 +44,78 @@ row1:
 	ADDQ      DX, AX
 	DECQ      SI
 	JNZ       row1
+	VZEROUPPER
+	RET
+
+// func packFourAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, panel uintptr)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·packFourAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  step+16(FP), DX
+	MOVQ  ld+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  panel+48(FP), DI
+	MOVQ  words+40(FP), R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K1
+	SHRQ  $0x10, R9
+	KMOVW R9, K2
+	LEAQ  (DI)(DI*2), R9
+	LEAQ  (R8)(R8*2), R10
+	CMPQ  R8, $0x10
+	JLE   four1
+
+four2:
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  64(CX), K2, Z1
+	VMOVUPS.Z  (CX)(R8*4), K1, Z2
+	VMOVUPS.Z  64(CX)(R8*4), K2, Z3
+	VMOVUPS.Z  (CX)(R8*8), K1, Z4
+	VMOVUPS.Z  64(CX)(R8*8), K2, Z5
+	VMOVUPS.Z  (CX)(R10*4), K1, Z6
+	VMOVUPS.Z  64(CX)(R10*4), K2, Z7
+	PREFETCHT0 512(AX)
+	VMOVUPS    Z0, K1, (AX)
+	PREFETCHT0 576(AX)
+	VMOVUPS    Z1, K2, 64(AX)
+	PREFETCHT0 512(AX)(DI*1)
+	VMOVUPS    Z2, K1, (AX)(DI*1)
+	PREFETCHT0 576(AX)(DI*1)
+	VMOVUPS    Z3, K2, 64(AX)(DI*1)
+	PREFETCHT0 512(AX)(DI*2)
+	VMOVUPS    Z4, K1, (AX)(DI*2)
+	PREFETCHT0 576(AX)(DI*2)
+	VMOVUPS    Z5, K2, 64(AX)(DI*2)
+	PREFETCHT0 512(AX)(R9*1)
+	VMOVUPS    Z6, K1, (AX)(R9*1)
+	PREFETCHT0 576(AX)(R9*1)
+	VMOVUPS    Z7, K2, 64(AX)(R9*1)
+	ADDQ       BX, CX
+	ADDQ       DX, AX
+	DECQ       SI
+	JNZ        four2
+	VZEROUPPER
+	RET
+
+four1:
+	VMOVUPS.Z  (CX), K1, Z0
+	VMOVUPS.Z  (CX)(R8*4), K1, Z2
+	VMOVUPS.Z  (CX)(R8*8), K1, Z4
+	VMOVUPS.Z  (CX)(R10*4), K1, Z6
+	PREFETCHT0 512(AX)
+	VMOVUPS    Z0, K1, (AX)
+	PREFETCHT0 512(AX)(DI*1)
+	VMOVUPS    Z2, K1, (AX)(DI*1)
+	PREFETCHT0 512(AX)(DI*2)
+	VMOVUPS    Z4, K1, (AX)(DI*2)
+	PREFETCHT0 512(AX)(R9*1)
+	VMOVUPS    Z6, K1, (AX)(R9*1)
+	ADDQ       BX, CX
+	ADDQ       DX, AX
+	DECQ       SI
+	JNZ        four1
 	VZEROUPPER
 	RET
 
