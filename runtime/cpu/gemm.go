@@ -13,12 +13,16 @@ type engine[F Float] struct {
 	packRows   func(dst, src *byte, step, ld, rows, words, room uintptr)
 	packFour   func(dst, src *byte, step, ld, rows, words, panel uintptr) // four panels at once
 	packCols   func(dst, src *float32, step, ld, n uintptr)               // 16 columns of op(b). Where these are nil, plain Go does it.
+
+	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
+	packPairs, packFourPairs pairPacker
 }
 
 // engines of the ISA in use; nil if that is Portable.
 var (
 	engine32 *engine[float32]
 	engine64 *engine[float64]
+	engine16 *engine[float32] // of bfloat16 with sums of float32
 )
 
 // engineOf is the engine in use for F.
@@ -53,8 +57,9 @@ const (
 type gemm[F Float] struct {
 	e       *engine[F]
 	c, a, b mat[F]
-	m, n, k int
+	m, n, k int // k in terms
 	acc     bool
+	lone    bool // the product is of one term, of which the second number is not there
 
 	shares         int // the job: so many products of a share of the columns, or of the rows; 0: another job
 	byRows         bool
@@ -80,8 +85,8 @@ func (g *gemm[F]) multiply(threads bool) {
 		g.shares = 0
 		return
 	}
-	g.packA = g.a.t && g.n > g.e.cols
-	g.directB = !g.b.t && g.m <= fewRows
+	g.packA = g.a.t && (g.n > g.e.cols || g.e.pairs) || g.lone
+	g.directB = !g.b.t && g.m <= fewRows && !g.e.pairs
 	chunks := (g.k + termsPacked - 1) / termsPacked
 	g.most = g.rowsOfPart((g.k + chunks - 1) / chunks)
 	rows := g.rowsAtOnce(threads)
@@ -280,7 +285,7 @@ func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 		ldb = k
 	}
 	g := borrowGemm(engineOf[F]())
-	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{a[:m*k], lda, ta}, mat[F]{b[:n*k], ldb, tb}
+	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{d: a[:m*k], ld: lda, t: ta}, mat[F]{d: b[:n*k], ld: ldb, t: tb}
 	g.m, g.n, g.k, g.acc = m, n, k, acc
 	g.multiply(true)
 	g.giveBack()
@@ -320,6 +325,9 @@ func (g *gemm[F]) locateA(s *strip, r0 int) {
 	size := sizeOf[F]()
 	rows, ld := uintptr(g.e.rows), uintptr(g.a.ld)
 	switch {
+	case !g.packA && g.e.pairs:
+		s.a = unsafe.Pointer(&g.a.h[(g.i0+r0)*g.a.ld+2*g.p0])
+		s.ai, s.ap, s.panel = 2*ld, size, 2*rows*ld
 	case g.packA:
 		s.a = unsafe.Pointer(&g.pa[r0*g.kb])
 		s.ai, s.ap, s.panel = size, rows*size, rows*uintptr(g.kb)*size

@@ -11,6 +11,10 @@ func groups(panels int) int { return (panels + four - 1) / four }
 // packB packs four panels of the block of op(b), from panel 4i on.
 func (g *gemm[F]) packB(i int) {
 	w, first := g.e.cols, four*i
+	if g.e.pairs {
+		g.packPairs(g.pb, g.linesOfB(), first)
+		return
+	}
 	if !g.b.t && !g.directB && g.e.packFour != nil && (first+four)*w <= g.nb {
 		g.copyFour(g.pb[first*w*g.kb:], g.b.d[g.p0*g.b.ld+g.j0+first*w:], g.b.ld, w)
 		return
@@ -57,6 +61,10 @@ func (g *gemm[F]) packPanelB(i int) {
 // packPanelsA packs four panels of the block of op(a), of which a is the transpose, from panel 4i on: [kb][rows] each.
 func (g *gemm[F]) packPanelsA(i int) {
 	w, first := g.e.rows, four*i
+	if g.e.pairs {
+		g.packPairs(g.pa, g.linesOfA(), first)
+		return
+	}
 	if g.e.packFour != nil && (first+four)*w <= g.mb {
 		g.copyFour(g.pa[first*w*g.kb:], g.a.d[g.p0*g.a.ld+g.i0+first*w:], g.a.ld, w)
 		return

@@ -61,7 +61,7 @@ func wordMasks(c *build.Context, n reg.Register, first, second reg.OpmaskPhysica
 
 // packAhead is how many bytes ahead of what is stored a panel is asked for, which has mostly left the second cache
 // since it was used last: a store that misses holds up those behind it.
-const packAhead = 512
+const packAhead = 1536
 
 // packFour copies rows into four panels at once: of a row that lies far from the next it takes what lies together.
 func packFour(c *build.Context) {
@@ -74,7 +74,10 @@ func packFour(c *build.Context) {
 	rows, panel := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("panel"), c.GP64()).(reg.Register)
 	words := c.Load(c.Param("words"), c.GP64()).(reg.Register)
 	wordMasks(c, words, reg.K1, reg.K2)
-	three, six := c.GP64(), c.GP64() // panels; 3 times the words of one
+	three, six, ahead := c.GP64(), c.GP64(), c.GP64() // panels; 3 times the words of one; the row to ask for, some hundred cycles before it is read
+	c.MOVQ(ld, ahead)
+	c.SHLQ(operand.U8(5), ahead)
+	c.ADDQ(src, ahead)
 	c.LEAQ(operand.Mem{Base: panel, Index: panel, Scale: 2}, three)
 	c.LEAQ(operand.Mem{Base: words, Index: words, Scale: 2}, six)
 	c.CMPQ(words, operand.U8(16))
@@ -88,6 +91,10 @@ func packFour(c *build.Context) {
 				c.VMOVUPS_Z(from.Offset(64*half), []reg.OpmaskPhysical{reg.K1, reg.K2}[half], zmm[2*q+half])
 			}
 		}
+		for line := range 3 * halves {
+			c.PREFETCHT0(operand.Mem{Base: ahead, Disp: 64 * line})
+		}
+		c.ADDQ(ld, ahead)
 		for q := range 4 {
 			to := []operand.Mem{{Base: dst}, {Base: dst, Index: panel, Scale: 1}, {Base: dst, Index: panel, Scale: 2}, {Base: dst, Index: three, Scale: 1}}[q]
 			for half := range halves {
