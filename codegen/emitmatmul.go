@@ -35,11 +35,15 @@ func emitMatMul(e *emitter, n *ir.Node) {
 	if !inOrder(inside(n, out, groups).Dims, m, nn) {
 		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
 	}
+	half := ""
+	if n.Products16() {
+		half = "BF16"
+	}
 	if len(groups) > 0 {
-		e.kernel("MatMulEach", n.Outs[0], a, b, e.count(groups), e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
+		e.kernel("MatMulEach"+half, n.Outs[0], a, b, e.count(groups), e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
 		return
 	}
-	e.kernel("MatMul", n.Outs[0], a, b, e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
+	e.kernel("MatMul"+half, n.Outs[0], a, b, e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
 }
 
 // inside is t without the dims of a product for each of which there is one of its own; they come first.
