@@ -38,7 +38,7 @@ func TestLawDraws(t *testing.T) {
 	for _, c := range runLawCases(t, "draws", drawCases(n, seed)) {
 		if c.plan.Ranks() > 1 {
 			least := shrink(t, c)
-			t.Logf("the least plan that fails as %s does:\n%s", c.id, least.text())
+			t.Logf("the least plan that fails as %s does; to keep it as a case: golden/laws/NAME.txtar\n%s", c.id, least.archive())
 			break // one is enough to begin with
 		}
 	}
@@ -103,7 +103,7 @@ func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 	p := ir.SerialPlan(m.Layers, 1, ir.Precision{})
 	p.DP, p.TP, p.PP, p.CP = pickOf(r, 1, 1, 2, 4), pickOf(r, 1, 1, 2, 4, 8), pickOf(r, 1, 2, 2, 3, 4), pickOf(r, 1, 1, 2, 4)
 	if p.CP > 1 {
-		p.CPKind = pickOf(r, "gather", "heads")
+		p.CPKind = pickOf(r, ir.ContextKinds[1:]...)
 	}
 	if p.Ranks() > lawMaxRanks {
 		return p, false

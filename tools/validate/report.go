@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -26,8 +27,8 @@ func report(t *tables, root string) error {
 	return nil
 }
 
-// reported are the files of the report by their names: all rows priced and summed up.
-func reported(t *tables, root string) (map[string][]byte, error) {
+// studyOf is all rows, priced.
+func studyOf(t *tables) *study {
 	r := validate.Run(t.rows)
 	s := &study{report: r}
 	for i := range r.Rows {
@@ -35,12 +36,21 @@ func reported(t *tables, root string) (map[string][]byte, error) {
 		if p.Error == nil {
 			continue
 		}
-		if slices.Contains(heldOut, p.File) {
+		switch {
+		case slices.Contains(heldOut, p.File):
 			s.held = append(s.held, p)
-		} else {
+		case p.Barred:
+			s.barred = append(s.barred, p)
+		default:
 			s.fitted = append(s.fitted, p)
 		}
 	}
+	return s
+}
+
+// reported are the files of the report by their names.
+func reported(t *tables, root string) (map[string][]byte, error) {
+	s := studyOf(t)
 	page := filepath.Join(root, "docs", "validation.md")
 	old, err := os.ReadFile(page)
 	if err != nil {
@@ -61,15 +71,15 @@ func reported(t *tables, root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// study is the priced rows with a time, those of the fit and those held out.
+// study is the priced rows with a time: those of the fit, those held out, and those whose notes bar them from fits.
 type study struct {
-	report       *validate.Report
-	fitted, held []*validate.Priced
+	report               *validate.Report
+	fitted, held, barred []*validate.Priced
 }
 
 // sections are the page's generated parts.
 func (s *study) sections() map[string]string {
-	return map[string]string{"targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held),
+	return map[string]string{"targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held), "barred": bySource(s.barred),
 		"worst": worst(s.fitted) + "\nAnd of those that no fit saw:\n\n" + worst(s.held), "skipped": s.skipped(), "bars": s.barTable()}
 }
 
@@ -138,6 +148,26 @@ func bySource(rows []*validate.Priced) string {
 	return b.String()
 }
 
+// memoryBySource is each source's error of memory.
+func memoryBySource(r *validate.Report) string {
+	errs := map[string][]float64{}
+	for i := range r.Rows {
+		if p := &r.Rows[i]; p.MemoryError != nil {
+			errs[p.Source] = append(errs[p.Source], *p.MemoryError)
+		}
+	}
+	var b bytes.Buffer
+	head(&b, "source", "rows", "memory, median", "bias")
+	for _, name := range slices.Sorted(maps.Keys(errs)) {
+		abs, bias := []float64{}, 0.0
+		for _, e := range errs[name] {
+			abs, bias = append(abs, math.Abs(e)), bias+e/float64(len(errs[name]))
+		}
+		line(&b, name, fmt.Sprint(len(abs)), percent(validate.Quantile(abs, 0.5)), signed(bias))
+	}
+	return b.String()
+}
+
 // targets holds the goals of the issue against what was reached.
 func (s *study) targets() string {
 	var b bytes.Buffer
@@ -151,7 +181,7 @@ func (s *study) targets() string {
 	fitMedian, fitMean := means(s.fitted)
 	plainMedian, plainMean := means(unflagged(s.fitted))
 	heldMedian, heldMean := means(s.held)
-	all := validate.Summarise(append(slices.Clone(s.fitted), s.held...))
+	all := validate.Summarise(slices.Concat(s.fitted, s.held, s.barred))
 	m, f := s.report.Memory, s.report.Fit
 	line(&b, "Megatron-LM A100 rows (SC'21, Korthikanti), mean error", "4 %", "2.5 %", percent(validate.Summarise(megatron).MeanAPE))
 	line(&b, "sources in the fit, mean of their medians / means", "7 / 10 %", "4 / 6 %", percent(fitMedian)+" / "+percent(fitMean))
