@@ -48,8 +48,11 @@ const (
 	partBytes   = 580 << 10 // of op(a) of a part, at most
 	partRows    = 480       // of a part, at most
 	partCols    = 512
-	smallWork   = 1 << 20 // products (m*n*k) that one thread does faster than several
-	fewRows     = 48      // too few to pay for packing rows of b
+	thinBytes   = 800 << 10 // of op(a), at most, where each panel of op(b) is packed right before it is multiplied
+	smallWork   = 1 << 20   // products (m*n*k) that one thread does faster than several
+	fewRows     = 48        // too few to pay for packing rows of b
+	someRows    = 128       // too few if the rows of b lie within nearBytes
+	nearBytes   = 512 << 10
 )
 
 // A gemm is one product while it runs, on one or more threads, as jobs of three kinds that follow one another: pack
@@ -71,6 +74,7 @@ type gemm[F Float] struct {
 	rowParts       int  // in how many parts rows are cut, and columns
 	colParts       int
 	packA, directB bool
+	thin           bool // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
 	pa, pb         []F
 }
 
@@ -86,15 +90,20 @@ func (g *gemm[F]) multiply(threads bool) {
 		return
 	}
 	g.packA = g.a.t && (g.n > g.e.cols || g.e.pairs) || g.lone
-	g.directB = !g.b.t && g.m <= fewRows && !g.e.pairs
 	chunks := (g.k + termsPacked - 1) / termsPacked
-	g.most = g.rowsOfPart((g.k + chunks - 1) / chunks)
-	rows := g.rowsAtOnce(threads)
+	terms := (g.k + chunks - 1) / chunks
+	g.directB = !g.b.t && !g.e.pairs && (g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(sizeOf[F]()) <= nearBytes)
+	g.thin = !threads && !g.directB && g.m*terms*int(sizeOf[F]()) <= thinBytes
+	g.most = g.rowsOfPart(terms)
+	rows, cols := g.rowsAtOnce(threads), colsPacked
+	if g.thin {
+		g.most, rows, cols = g.m, g.m, g.e.cols
+	}
 	for x := range chunks {
 		g.p0 = x * g.k / chunks
 		g.kb = (x+1)*g.k/chunks - g.p0
-		for g.j0 = 0; g.j0 < g.n; g.j0 += colsPacked {
-			g.nb = min(colsPacked, g.n-g.j0)
+		for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
+			g.nb = min(cols, g.n-g.j0)
 			for g.i0 = 0; g.i0 < g.m; g.i0 += rows {
 				g.mb = min(rows, g.m-g.i0)
 				g.block(threads)
@@ -139,8 +148,8 @@ func (g *gemm[F]) block(threads bool) {
 	aPanels, bPanels := g.aPanels(), g.bPanels()
 	g.cut(aPanels, bPanels, threads)
 	packed := 0
-	if g.packA {
-		g.pa = room(g.pa, teamThreads()*max(partBytes/int(sizeOf[F]()), four*g.e.rows*termsPacked))
+	if g.packA && (g.j0 == 0 || !g.thin) {
+		g.pa = room(g.pa, max(thinBytes/int(sizeOf[F]())+g.e.rows*termsPacked, teamThreads()*max(partBytes/int(sizeOf[F]()), four*g.e.rows*termsPacked)))
 		packed += groups(aPanels)
 	}
 	if g.i0 == 0 {
@@ -311,13 +320,50 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 		} else {
 			s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
 		}
-		s.next = uintptr(s.b) + uintptr(g.kb)*s.bp
 		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
-		s.m = r1 - r0
+		if s.m = r1 - r0; g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
+			g.multiplyAhead(s)
+			continue
+		}
+		s.next, s.step = uintptr(s.b)+uintptr(g.kb)*s.bp, 64
+		if g.thin {
+			s.next, s.step = uintptr(s.b), 0
+		}
 		e.multiply((*byte)(unsafe.Pointer(s)))
 	}
 	s.c, s.a, s.b = nil, nil, nil
 	strips.put(s)
+}
+
+// multiplyAhead multiplies a thin product's panel while it asks for what the next panel of b will be packed from: a line
+// of each row with so many panels of a as it takes, then the next line.
+func (g *gemm[F]) multiplyAhead(s *strip) {
+	size, e := sizeOf[F](), g.e
+	row, lines, panels := uintptr(g.b.ld)*size, uintptr(e.cols)*size/64, 4
+	if e.pairs { // two rows of half the length
+		row, lines, panels = uintptr(g.b.ld)*2, 1, 8
+	}
+	a, c, left := s.a, s.c, s.m
+	for x := uintptr(0); left > 0; x++ {
+		s.m, s.step, s.next = left, 0, uintptr(s.b)
+		if x < lines {
+			s.m, s.step, s.next = min(left, panels*e.rows), row, g.sourceOfB(e.cols)+64*x
+		}
+		s.a, s.c = a, c
+		n := s.m
+		e.multiply((*byte)(unsafe.Pointer(s)))
+		if left -= n; left > 0 {
+			a, c = unsafe.Add(a, uintptr(n/e.rows)*s.panel), unsafe.Add(c, uintptr(n)*s.cs)
+		}
+	}
+}
+
+// sourceOfB is where the block's op(b), not transposed, begins that lies so many columns on.
+func (g *gemm[F]) sourceOfB(cols int) uintptr {
+	if g.e.pairs {
+		return uintptr(unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+g.j0+cols]))
+	}
+	return uintptr(unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+cols]))
 }
 
 // locateA points a strip at op(a) from the block's row r0 on.

@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/num"
+)
 
 // Products of bfloat16 by an engine of pairs are those of float32 but for this: an element of a panel is a pair of
 // neighbours in k, in the place of a float32, the former in the lower half. Rows of a that is not transposed hold such
@@ -82,8 +86,8 @@ func (g *gemm[F]) packAlong(dst []F, x lines, q, n int) {
 // pairPacker packs pairs of rows, for one panel or for four.
 type pairPacker = func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)
 
-// matMulPairs is matMulBF16 by the engine of pairs.
-func matMulPairs(c []float32, a, b []uint16, m, n, k int, ta, tb, acc bool) {
+// matMulPairs is MatMulBF16 by the engine of pairs.
+func matMulPairs(c []float32, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
 	if m == 0 || n == 0 {
 		return
 	}
@@ -95,7 +99,7 @@ func matMulPairs(c []float32, a, b []uint16, m, n, k int, ta, tb, acc bool) {
 		ldb = k
 	}
 	g := borrowGemm(engine16)
-	g.c, g.a, g.b = mat[float32]{d: c[:m*n], ld: n}, mat[float32]{h: a[:m*k], ld: lda, t: ta}, mat[float32]{h: b[:n*k], ld: ldb, t: tb}
+	g.c, g.a, g.b = mat[float32]{d: c[:m*n], ld: n}, mat[float32]{h: halves(a[:m*k]), ld: lda, t: ta}, mat[float32]{h: halves(b[:n*k]), ld: ldb, t: tb}
 	g.m, g.n, g.acc = m, n, acc
 	if g.k = k / 2; k%2 == 0 || k > 1 {
 		g.multiply(true)

@@ -10,7 +10,7 @@ const (
 )
 
 // mat is a matrix with ld elements from row to row, or its transpose. Its elements are in h instead of d if they are of
-// 16 bits, which the products of matMulBF16 alone read.
+// 16 bits, which the products of matMulPairs alone read.
 type mat[F Float] struct {
 	d  []F
 	ld int

@@ -6,20 +6,6 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// MatMulBF16 is MatMul of bfloat16, with sums in float32:
-//
-//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
-//
-// Where the machine multiplies bfloat16 by itself (AVX512-BF16), numbers below 2^-126 count as zero. Elsewhere it is
-// MatMul of the widened operands, a block at a time.
-func (t *Kernels[F]) MatMulBF16(c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
-	if c, ok := any(c).([]float32); ok && engine16 != nil {
-		matMulPairs(c, halves(a), halves(b), m, n, k, ta, tb, acc)
-		return
-	}
-	matMulWidened(c, a, b, m, n, k, ta, tb, acc)
-}
-
 // MatMulEachBF16 is
 //
 //	for g := range groups { MatMulBF16(c[g], a[g], b[g], m, n, k, ta, tb, acc) }

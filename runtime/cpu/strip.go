@@ -21,6 +21,7 @@ type strip struct {
 	at      uintptr   // the assembly's: where this panel of a begins
 	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
 	late    int       // the assembly's: steps of k left when c was asked for
+	step    uintptr   // from each such address to the following one
 	words   int       // of an element, as mask has it
 }
 

@@ -360,7 +360,7 @@ fours_12:
 	ADDQ         SI, R11
 	ADDQ         DI, CX
 	PREFETCHT1   (R15)
-	ADDQ         $0x40, R15
+	ADDQ         184(AX), R15
 	ADDQ         R14, R13
 	SUBQ         $0x04, R12
 	JGE          fours_12

@@ -150,7 +150,7 @@ fours_6:
 	ADDQ         SI, R9
 	ADDQ         DI, CX
 	PREFETCHT1   (R13)
-	ADDQ         $0x40, R13
+	ADDQ         184(AX), R13
 	ADDQ         R12, R11
 	SUBQ         $0x04, R10
 	JGE          fours_6
@@ -874,7 +874,7 @@ fours_6:
 	ADDQ         SI, R9
 	ADDQ         DI, CX
 	PREFETCHT1   (R13)
-	ADDQ         $0x40, R13
+	ADDQ         184(AX), R13
 	ADDQ         R12, R11
 	SUBQ         $0x04, R10
 	JGE          fours_6

@@ -33,7 +33,7 @@ const (
 	stripBP, stripPanel               = 48, 56
 	stripM, stripK, stripAcc, stripNs = 64, 72, 80, 88
 	stripMask, stripAt, stripNext     = 96, 160, 168
-	stripLate                         = 176
+	stripLate, stripStep              = 176, 184
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
@@ -145,7 +145,7 @@ const lateTerms = 64
 
 // fours does steps of k four at a time. Meanwhile it asks for the next panel of a, where that lies in rows: of each row
 // the line at the same k, again and again until k has passed it. And it asks for some of what the strip says is wanted
-// next: of a packed panel of b all in two thirds of a part's panels of a. It asks for the panel's part of c soon before
+// next, a line each time, so far apart as the strip says. It asks for the panel's part of c soon before
 // the end: what is asked for earlier has left the first cache by then, through which the panels of a and b pass.
 func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c := g.c
@@ -180,7 +180,7 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 		g.step(g.rows, bases)
 	}
 	c.PREFETCHT1(operand.Mem{Base: want})
-	c.ADDQ(operand.U8(64), want)
+	c.ADDQ(g.t.Offset(stripStep), want)
 	c.ADDQ(back, ahead)
 	c.SUBQ(operand.U8(4), k)
 	c.JGE(operand.LabelRef(label("fours")))
