@@ -302,7 +302,6 @@ func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 
 // multiplyPart does the products of the rows' part i and the columns' part j.
 func (g *gemm[F]) multiplyPart(i, j int) {
-	size := sizeOf[F]()
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
@@ -310,29 +309,41 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	if g.acc || g.p0 > 0 {
 		s.acc = 1
 	}
-	s.cs = uintptr(g.c.ld) * size
 	g.locateA(s, r0)
-	for q := j * bPanels / g.colParts; q < (j+1)*bPanels/g.colParts; q++ {
-		col := q * e.cols
-		s.setCols(min(e.cols, g.nb-col), int(size/4))
-		if g.directB && s.cols == e.cols {
-			s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+col]), uintptr(g.b.ld)*size
-		} else {
-			s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
+	from, to := j*bPanels/g.colParts, (j+1)*bPanels/g.colParts
+	if g.c.h != nil {
+		g.multiplyRounded(s, r0, r1, from, to)
+	} else {
+		s.cs = uintptr(g.c.ld) * sizeOf[F]()
+		for q := from; q < to; q++ {
+			g.multiplyPanel(s, q, r1-r0, unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+q*e.cols]))
 		}
-		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
-		if s.m = r1 - r0; g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
-			g.multiplyAhead(s)
-			continue
-		}
-		s.next, s.step = uintptr(s.b)+uintptr(g.kb)*s.bp, 64
-		if g.thin {
-			s.next, s.step = uintptr(s.b), 0
-		}
-		e.multiply((*byte)(unsafe.Pointer(s)))
 	}
 	s.c, s.a, s.b = nil, nil, nil
 	strips.put(s)
+}
+
+// multiplyPanel does the products of so many rows and the columns of panel q, which go to c.
+func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
+	size, e, col := sizeOf[F](), g.e, q*g.e.cols
+	s.setCols(min(e.cols, g.nb-col), int(size/4))
+	if g.directB && s.cols == e.cols {
+		s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+col]), uintptr(g.b.ld)*size
+	} else {
+		s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
+	}
+	s.c, s.m = c, rows
+	if g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
+		a := s.a
+		g.multiplyAhead(s)
+		s.a = a
+		return
+	}
+	s.next, s.step = uintptr(s.b)+uintptr(g.kb)*s.bp, 64
+	if g.thin {
+		s.next, s.step = uintptr(s.b), 0
+	}
+	e.multiply((*byte)(unsafe.Pointer(s)))
 }
 
 // multiplyAhead multiplies a thin product's panel while it asks for what the next panel of b will be packed from: a line

@@ -37,9 +37,7 @@ func multiplyShare[F Float](g *gemm[F], i int) {
 		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
 	} else {
 		lo, hi := shareOf(g.n, g.e.cols, i, g.shares)
-		s.b.t = !s.b.t
-		s.n, s.c.d, s.b = hi-lo, s.c.d[lo:], s.b.from(lo)
-		s.b.t = !s.b.t
+		s.n, s.c, s.b = hi-lo, s.c.to(lo), s.b.to(lo)
 	}
 	s.multiply(false)
 	s.lone = false
@@ -62,5 +60,13 @@ func (x mat[F]) from(i int) mat[F] {
 	default:
 		x.d = x.d[i:]
 	}
+	return x
+}
+
+// to is the matrix from column j on.
+func (x mat[F]) to(j int) mat[F] {
+	x.t = !x.t
+	x = x.from(j)
+	x.t = !x.t
 	return x
 }
