@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/vec"
 )
 
 // Products of bfloat16 by an engine of pairs are those of float32 but for this: an element of a panel is a pair of
@@ -113,7 +114,9 @@ func (g *gemm[F]) multiplyRounded(s *strip, r0, r1, from, to int) {
 		}
 		at := (g.i0+r0)*g.c.ld + g.j0 + first*w
 		for r := range r1 - r0 {
-			num.StoreBits(g.c.h[at+r*g.c.ld:][:cols], t.d[r*ld:][:cols], num.ElemBF16)
+			c, x := g.c.h[at+r*g.c.ld:][:cols], t.d[r*ld:][:cols]
+			done := vec.NarrowBF16(c, x)
+			num.StoreBits(c[done:], x[done:], num.ElemBF16)
 		}
 	}
 	sumsPool.put(t)
