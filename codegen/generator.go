@@ -198,7 +198,7 @@ func (g *generator) paramTable() jen.Code {
 
 func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
 	name := s.Name + "." + w.Name
-	if s.Count > 1 || s.Name == "block" {
+	if s.Numbered() {
 		name = s.Name + ".{layer}." + w.Name
 	}
 	init := jen.Dict{jen.Id("Kind"): rt(map[string]string{"zeros": "Zeros", "ones": "Ones", "normal": "Normal"}[w.Param.Init])}
