@@ -157,7 +157,11 @@ func nextCommands(j *loaded) string {
 	case n > 1:
 		words = append(words, fmt.Sprintf("planc plan --sweep gpus=1..%d", n))
 	}
-	return strings.Join(append(words, "planc explain --why-not ..."), " · ")
+	words = append(words, "planc explain --why-not ...")
+	if line := strings.Join(words, " · "); width(line) <= screenWidth {
+		return line
+	}
+	return strings.Join([]string{words[0], words[len(words)-1]}, " · ")
 }
 
 // precisionName is a preset's name, or the compute type of a block.

@@ -348,7 +348,8 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		err = a.printJSON(d)
 	} else {
 		err = a.print(sweepScreen(d) + scalingScreen(d))
-		a.notef("%s in %s: %s", grouped(d.searches)+" "+plural(d.searches, "search"), seconds(d.Search.Seconds), d.Search.sentence())
+		text := fmt.Sprintf("%s %s in %s: %s", grouped(d.searches), plural(d.searches, "search"), seconds(d.Search.Seconds), d.Search.sentence())
+		a.notef("%s", strings.TrimSuffix(prose("", 0, text), "\n"))
 	}
 	if err == nil && !d.fits() {
 		err = &noFit{shown: true, message: fmt.Sprintf("no plan fits: %s, at none of %d values of %s", j.Config.Name, len(d.Rows), s.key)}
