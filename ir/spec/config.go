@@ -107,6 +107,7 @@ type Config struct {
 	BestGroups int     // and from how many of them a token's are chosen
 	RouteBias  bool    // a number for each expert is added to its score where it is chosen, and not in its weight
 	Dense      int     // so many first blocks have an MLP of width FFN, and no experts
+	Routing            // what train.experts says
 
 	hf      any            // config.json's keys as read, those that were absent filled in
 	special map[string]any // tokens that mean something to other tools
