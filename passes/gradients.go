@@ -101,6 +101,12 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 			x := n.Args[0]
 			g.add(x, g.op(ir.OpRouteGrad, n.Attr, x.Type, d[0], g.use(x), g.use(n.Outs[0]), g.use(n.Outs[1])))
 		}
+		if len(n.Args) > 1 { // no gradient: what it moves against
+			bias := n.Args[1]
+			t := bias.Type.Clone()
+			t.Elem = t.Elem.Statistic()
+			g.add(bias, g.op(ir.OpTally, ir.Attr{}, t, g.use(n.Outs[1])))
+		}
 	},
 	ir.OpDeal: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpCollect, n.Attr, n.Args[0].Type, d[0], g.use(n.Args[1])))
