@@ -10,6 +10,7 @@ import reference  # first: it sets what torch reads when it is imported
 import numpy as np
 import torch
 import transformers as hf
+from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 BATCH, SEQ = 4, 12
 
@@ -112,6 +113,26 @@ DEEPSEEK = {"num_hidden_layers": 3, "num_key_value_heads": 4, "first_k_dense_rep
             "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.5}
 YARN = rope("yarn", factor=4.0, original_max_position_embeddings=8, mscale=0.7, mscale_all_dim=1.3)
 
+
+def transformers_balance(model: hf.PreTrainedModel, scores: tuple, batch: int) -> torch.Tensor:
+    """The balance loss as config.json asks for it."""
+    c = model.config
+    return c.router_aux_loss_coef * load_balancing_loss_func(scores, c.num_local_experts, c.num_experts_per_tok)
+
+
+BALANCE, Z = 0.6, 0.05
+
+
+def sequence_balance(model: hf.PreTrainedModel, scores: tuple, batch: int) -> torch.Tensor:
+    """A balance loss of each layer and sequence, 1 where balanced, and a z loss; train.experts of planc."""
+    c, total = model.config, 0.0
+    for layer in scores:
+        for one in layer.chunk(batch):
+            total += BALANCE * load_balancing_loss_func((one,), c.num_experts, c.num_experts_per_tok) / c.num_experts_per_tok
+            total += Z * one.logsumexp(-1).square().mean()
+    return total / batch
+
+
 LONGROPE = rope("longrope", short_factor=[1.0, 1.1, 1.3], long_factor=[1.5, 2.0, 4.5])
 
 GEMMA2 = {"num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 24, "sliding_window": 5, "attn_logit_softcapping": 2.0,
@@ -154,6 +175,10 @@ FIXTURES = [
         matters={"topk_group": 4, "rope_parameters": PLAIN, "norm_topk_prob": False, "rope_interleave": False}),
     moe("deepseekv3-halves", hf.DeepseekV3ForCausalLM, hf.DeepseekV3Config, DEEPSEEK | {"rope_interleave": False, "norm_topk_prob": False,
         "first_k_dense_replace": 0, "num_hidden_layers": 2, "n_group": 1, "topk_group": 1, "num_mtp_layers": 0}, matters={"rope_interleave": True}),
+    moe("mixtral-balance", hf.MixtralForCausalLM, hf.MixtralConfig, {"num_local_experts": 4, "num_hidden_layers": 1, "output_router_logits": True,
+        "router_aux_loss_coef": 0.5}, expert=mixtral_expert, beside=transformers_balance),
+    moe("qwen3moe-balance", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": False,
+        "head_dim": 6}, beside=sequence_balance),
     reference.Fixture("bert-tiny", bert, hf.BertForMaskedLM, BATCH, SEQ, bert_mask, inputs="types", flat=KEYS),
     reference.Fixture("vit-tiny", vit, hf.ViTForImageClassification, BATCH, 10, vit_mask, inputs="pixels", flat=KEYS),
 ]

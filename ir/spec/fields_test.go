@@ -46,6 +46,7 @@ func TestFieldExamples(t *testing.T) {
 	instead := map[string]string{ // what must not be beside it
 		"train.global_batch_tokens": "train.global_batch=null", "train.optimizer.momentum": "train.optimizer.kind=sgd",
 		"train.schedule.decay": "train.schedule.kind=wsd", "objective.rate": "objective.kind=devices", "objective.days": "objective.kind=devices train.steps=5",
+		"train.experts.bias_rate": "model=deepseek-v3",
 	}
 	for _, f := range Fields() {
 		if f.Group {
@@ -57,6 +58,9 @@ func TestFieldExamples(t *testing.T) {
 			sets = append([]string{"train.precision=fp16"}, sets...)
 		} else if strings.HasPrefix(f.Path, "train.precision.") {
 			sets = append([]string{"train.precision=bf16"}, sets...)
+		}
+		if strings.HasPrefix(f.Path, "train.experts.") {
+			sets = append([]string{"model=qwen3-30b-a3b"}, sets...)
 		}
 		_, err := tryLoad(small, sets...)
 		later := len(f.Now) == 1 && f.Now[0] == "-"

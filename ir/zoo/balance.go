@@ -16,7 +16,7 @@ import (
 func (m *model) balance(b *builder, scores, index *ir.Value) {
 	if m.Balance > 0 {
 		group := []ir.Dim{ir.Batch, ir.Candidate}
-		if m.Over != spec.OverSequence {
+		if m.Over == spec.OverMicroBatch || m.Over == spec.OverGlobalBatch {
 			group = group[1:]
 		}
 		tally := b.op("tally", ir.OpTally, ir.Attr{}, group, index)

@@ -132,9 +132,10 @@ type blockCost struct {
 // work is a pass's own seconds and what its stream moves.
 type work struct{ own, moved costmodel.Seconds }
 
-func (w work) bound(overlap bool) costmodel.Seconds {
+// bound is what a pass takes at least; slows is by how much compute is slower beside what moves. It grows with both.
+func (w work) bound(overlap bool, slows costmodel.Seconds) costmodel.Seconds {
 	if overlap {
-		return max(w.own, w.moved)
+		return max(w.own, w.moved) + slows*min(w.own, w.moved)
 	}
 	return w.own + w.moved
 }
@@ -143,7 +144,7 @@ func (w work) bound(overlap bool) costmodel.Seconds {
 type kindFloor struct{ forward, backward, weights costmodel.Seconds }
 
 // kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
-func (c *chunkKind) floor(costs []layerCost, move []moved, layers, every int, f *family, ends func(int) bool, overlap bool) (out kindFloor) {
+func (c *chunkKind) floor(costs []layerCost, move []moved, layers, every int, f *family, ends func(int) bool, overlap bool, slows costmodel.Seconds) (out kindFloor) {
 	var forward, backward work
 	var first costmodel.Seconds
 	for i := range c.runs {
@@ -176,12 +177,12 @@ func (c *chunkKind) floor(costs []layerCost, move []moved, layers, every int, f 
 		forward.moved -= first
 		backward.moved -= first
 	}
-	out.forward = forward.bound(overlap)
+	out.forward = forward.bound(overlap, slows)
 	if f.splits { // either part may be the one that moves gradients
 		out.backward = backward.own
 		return out
 	}
-	out.backward = backward.bound(overlap)
+	out.backward = backward.bound(overlap, slows)
 	return out
 }
 
@@ -279,11 +280,11 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	}
 	fr := s.frame(f)
 	layers, every := a.numbers(n)
-	overlap := s.overlap[min(of.zero, 1)]
+	overlap, slows := s.overlap[min(of.zero, 1)], costmodel.Seconds(s.interferes())
 	kinds := s.kindFloors[:0]
 	through := costmodel.Seconds(0)
 	for i := range fr.kinds {
-		k := fr.kinds[i].floor(costs, move, layers, every, f, s.ends, overlap)
+		k := fr.kinds[i].floor(costs, move, layers, every, f, s.ends, overlap, slows)
 		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
 		kinds = append(kinds, k)
 	}
@@ -292,22 +293,22 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	through += costmodel.Seconds(2*fr.sends) * message
 	if of.still {
 		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
-		return (max(through, s.slowest(f, fr, message, nil)) + s.device.StepOverhead() + once) * (1 - tie)
+		return (max(through, s.slowest(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
 	ends, once := s.settled(f, of, o), costmodel.Seconds(0)
 	for i := range ends {
 		once = max(once, ends[i].update)
 	}
 	if t := &fr.turns[0]; t.stage == 0 && !f.splits { // where the passes end
-		through += max(ends[0].after, ends[0].last)
+		through += ends[0].atLeast(max(ends[0].after, ends[0].last), slows)
 	}
-	return (max(through, s.slowest(f, fr, message, ends)) + s.device.StepOverhead() + once) * (1 - tie)
+	return (max(through, s.slowest(f, fr, message, ends, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 }
 
 // slowest is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of stages
 // that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the second part of
 // it; not before it begins do reductions.
-func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling) (best costmodel.Seconds) {
+func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling, slows costmodel.Seconds) (best costmodel.Seconds) {
 	kinds := s.kindFloors
 	for i := range fr.turns {
 		t := &fr.turns[i]
@@ -329,7 +330,7 @@ func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends
 			if f.splits {
 				pass = kinds[st.first].weights
 			}
-			tail = max(tail, ends[i].after, ends[i].last, ends[i].beside-pass)
+			tail = max(tail, ends[i].atLeast(max(ends[i].after, ends[i].last, ends[i].beside-pass), slows))
 		}
 		best = max(best, head+costmodel.Seconds(f.plan.MicroBatches)*work+tail)
 	}

@@ -192,7 +192,7 @@ func (s *searcher) stepOf(p *point) *costmodel.Step {
 		to := &step.Stages[i]
 		for _, c := range of.chunks {
 			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits, Apart: len(of.chunks) > 1,
-				Waits: e.Blocking, Slows: e.Interfere, Host: s.device.PassOverhead()}
+				Waits: e.Blocking, Slows: s.interferes(), Host: s.device.PassOverhead()}
 			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
 				chunk.Output = message
 			}
