@@ -146,8 +146,9 @@ func sharedElems(p *ir.Program, classes []classState) []int {
 // turn is the last of a frame's stages that are alike, of which none begins later, with how many chunks of each kind come
 // before it as the first ones of their stages.
 type turn struct {
-	stage  int
-	before []share
+	stage, first int     // the stage, and the kind of its first chunk
+	kinds        []share // of its chunks
+	before       []share
 }
 
 // turns are found when all stages are complete.
@@ -163,7 +164,7 @@ func (fr *frame) takeTurns() {
 			like = len(fr.turns)
 			fr.turns = append(fr.turns, turn{})
 		}
-		fr.turns[like] = turn{stage: i, before: slices.Clone(before)}
+		fr.turns[like] = turn{stage: i, first: st.first, kinds: st.kinds, before: slices.Clone(before)}
 		before = add(before, st.first, 1)
 	}
 }

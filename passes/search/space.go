@@ -12,8 +12,19 @@ type space struct {
 	size     int
 }
 
-// family is the plans that agree in all but sharding, recomputation and axis order.
+// family is the plans that agree in all but sharding, recomputation and axis order. What prices read comes first, so that
+// it lies together.
 type family struct {
+	splits     bool // backward is two passes
+	batchBytes int
+	frame      *frame // this and what follows: once it was asked for
+	rows       []row  // by the sharding's index
+	held       []hold
+	blocks     [variants]*blocks
+	costs      [variants][]*layerTable // by the order's place
+	perhaps    []floorTable
+	mostElems  int
+
 	plan   ir.Plan // without those, the axes in their usual order
 	counts []int   // blocks of each chunk
 	first  int     // where its plans begin in the space
@@ -21,22 +32,12 @@ type family struct {
 	floor  costmodel.Seconds // no plan of it takes less
 	least  int               // bytes; no plan of it needs less
 
-	frame      *frame // this and what follows: once it was asked for
-	held       []hold
-	blocks     [8]*blocks
-	batchBytes int
-	mostElems  int
-	messages   []costmodel.Seconds // by the order's index; 0: not known
-	names      []string            // of the orders of its axes that pins allow
-	orders     []order
-	costs      [][]familyCosts // by the order's index
-	stateOf    [4][3]*state    // by zero, and by how groups share a copy
-	problem    *Problem
-	splits     bool // backward is two passes
-
-	branches []*branch     // once it was opened
-	states   [][]stateNeed // of each sharding
-	layers   [][]stretch   // of each chunk
+	names    []string // of the orders of its axes that pins allow
+	orders   []order
+	stateOf  [4][3]*state // by zero, and by how groups share a copy
+	problem  *Problem
+	branches []*branch   // once it was opened
+	layers   [][]stretch // of each chunk
 }
 
 // space lists the families of the legal plans. If there are none, the error says which rules the nearest plan breaks.
