@@ -152,6 +152,7 @@ func lawSettings(optimizer string, p ir.Precision) rt.Settings {
 		}
 	}
 	return rt.Settings{Train: rt.TrainSettings{Precision: rt.PrecisionSettings{LossScale: scale}, Epochs: 1, Seed: 7, Optimizer: o, OnNonfinite: "stop",
+		Experts:  rt.ExpertSettings{BiasRate: 0.05},
 		Schedule: rt.ScheduleSettings{Kind: "linear", Warmup: 2}, Eval: rt.EvalSettings{Batches: 1}}}
 }
 

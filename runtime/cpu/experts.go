@@ -73,6 +73,15 @@ func collect[F Float](w, y []F, index []int32, s PlaceShape) {
 	s.each(index, func(choice, place int) { w[choice] = y[place] })
 }
 
+// SumRowsEach is
+//
+//	for g := range groups { SumRows(out[g], x[g], rows, cols, acc) }
+func (t *Kernels[F]) SumRowsEach(out, x []F, groups, rows, cols int, acc bool) {
+	for g := range groups {
+		t.SumRows(out[g*cols:][:cols], x[g*rows*cols:][:rows*cols], rows, cols, acc)
+	}
+}
+
 // MatMulEach is
 //
 //	for g := range groups { MatMul(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
