@@ -165,6 +165,7 @@ type lawVerdict struct {
 	FirstLoss, LastLoss               float64
 	Arena                             int64
 	Calls                             map[int]map[string]int // of each rank in the first step
+	Rounds                            []int                  // of experts, of each rank in the first step, over its layers and micro-batches
 }
 
 func TestLawParallelEqualsSerial(t *testing.T) {
