@@ -280,9 +280,27 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 		for _, d := range u.Merged {
 			layout[u.Dim] = append(layout[u.Dim], ir.Plain(layout[d])...)
 		}
-		layout[u.Dim] = majorFirst(p.Mesh, layout[u.Dim]) // places are in no order that matters
+		layout[u.Dim] = lastExperts(p, majorFirst(p.Mesh, layout[u.Dim]))
 	}
 	return layout
+}
+
+// lastExperts puts those axes last that split experts: places are in no order that matters, and so one all-to-all takes them to
+// their experts.
+func lastExperts(p *ir.Program, axes []ir.Axis) []ir.Axis {
+	var first, last []ir.Axis
+	experts := p.Layouts[ir.Experts][ir.Expert]
+	for _, a := range axes {
+		if !slices.Contains(experts, a) {
+			first = append(first, a)
+		}
+	}
+	for _, a := range experts {
+		if slices.Contains(axes, a) {
+			last = append(last, a)
+		}
+	}
+	return append(first, last...)
 }
 
 // lacking are the axes over which result i is partial by the node's own reduction; a ring leaves none.
