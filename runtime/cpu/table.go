@@ -94,6 +94,13 @@ type Kernels[F Float] struct {
 	// turn is even. y may be x.
 	RoPE func(y, x []F, batch, seq, heads, dim, turn int, at Where, theta float64, scale RopeScale, inverse bool)
 
+	// RoPEPart is RoPE of a part of each row:
+	//	for b, s, h, j := range [r.Batch, r.Seq, r.Heads, r.Turn/2] {
+	//		y[b,s,h,i] = x[b,s,h,i]*c - x[b,s,h,k]*d; y[b,s,h,k] = x[b,s,h,k]*c + x[b,s,h,i]*d
+	//	}
+	// with c and d as RoPE has them, i = r.From+j and k = i+r.Turn/2 or, of pairs, i = r.From+2j and k = i+1.
+	RoPEPart func(y, x []F, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool)
+
 	// Attention is
 	//	for each query i of (batch, head, group) {
 	//		p_j = exp(s_ij - lse_i), lse_i = log sum_j exp(s_ij), j over visible keys
@@ -205,6 +212,7 @@ func portable[F Float]() Kernels[F] {
 		Embed: embed[F], EmbedGrad: embedGrad[F],
 		LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
 		RoPE:      rope[F],
+		RoPEPart:  ropePart[F],
 		Attention: attention[F], AttentionGrad: attentionGrad[F],
 		Route: route[F], RouteGrad: routeGrad[F],
 		Tally: tally[F], Balance: balance[F], BalanceGrad: balanceGrad[F],
