@@ -38,6 +38,7 @@ type Exchange struct {
 	Bytes  float64
 	Axis   ir.Axis
 	Beside bool // runs beside attention, but for the turn that begins it
+	Once   int  // choices of a token that is sent once to each rank and each node that any of them is on; 0: for each choice
 }
 
 // Layer is a layer's functions, the bytes that it saves beside its input for backward, and the bytes of temporaries at

@@ -1,6 +1,10 @@
 package costmodel
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // experts adds a router and its experts in the place of the MLP, or beside the one that all tokens share. A rank holds
 // Experts / EP of them, cut over ETP; the tokens that it has, of those that sp split, go to their choices and back, spread
@@ -46,7 +50,11 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 	for _, f := range []*Function{&l.Forward, &l.Backward} {
 		b.stream(f, sent, 2*2*h, 2) // two sorts, each read and written
 		if b.p.EP > 1 {
-			f.Comms = append(f.Comms, Exchange{Op: ir.OpAllToAll, Bytes: b.size * sent * h, Axis: "ep"})
+			x := Exchange{Op: ir.OpAllToAll, Bytes: b.size * sent * h, Axis: "ep"}
+			if b.e.Once {
+				x.Once = b.s.Choices
+			}
+			f.Comms = append(f.Comms, x)
 		}
 	}
 	switch {
@@ -97,4 +105,19 @@ func (b *builder) routed() float64 {
 	rows, sent := b.rows(etp)
 	h := float64(s.Hidden)
 	return b.size * (rows*(h+columns) + sent*h)
+}
+
+// OnceTime is the time of an all-to-all of b bytes to experts, a copy for each of so many choices, where a token goes over the
+// network once to each node and over the links once to each rank that any of its choices is on (DeepEP, Zhao et al. 2025).
+// Choices are spread evenly, so that of n places so many are on the way: n·(1 - (1-1/n)^choices).
+func (c *Cluster) OnceTime(p Placement, b Bytes, choices int) Seconds {
+	part := func(places int) Bytes {
+		n := float64(places)
+		return Bytes(n * (1 - math.Pow(1-1/n, float64(choices))) / float64(choices))
+	}
+	near := c.CollectiveTime(ir.OpAllToAll, Placement{Local: p.Local, Nodes: 1, Span: 1}, b*part(p.Ranks()))
+	if p.Nodes == 1 {
+		return near
+	}
+	return max(near, c.CollectiveTime(ir.OpAllToAll, p, b*part(p.Nodes)))
 }

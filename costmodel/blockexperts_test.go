@@ -64,3 +64,17 @@ func TestExpertsOfABlock(t *testing.T) {
 		t.Errorf("a block with experts keeps %g bytes, a dense one as wide as the choices %g", block.Saved, plain.Saved)
 	}
 }
+
+// Tokens that go once to each place take no longer than a copy for each choice, and as long where there is one choice.
+func TestOnceTime(t *testing.T) {
+	c := twoTier(8)
+	for _, p := range []Placement{{Local: 4, Nodes: 1, Span: 1}, {Local: 4, Nodes: 2, Span: 2}, {Local: 2, Nodes: 8, Span: 8}} {
+		each := c.CollectiveTime(ir.OpAllToAll, p, 1e9)
+		if one := c.OnceTime(p, 1e9, 1); math.Abs(float64(one/each-1)) > 1e-12 {
+			t.Errorf("%+v: one choice takes %v, an all-to-all %v", p, one, each)
+		}
+		if eight := c.OnceTime(p, 1e9, 8); eight >= each || eight < each/8 {
+			t.Errorf("%+v: eight choices take %v, a copy for each %v", p, eight, each)
+		}
+	}
+}

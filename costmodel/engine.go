@@ -37,6 +37,7 @@ type Engine struct {
 	HiddenTP  float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
 	Blocking  bool    // sends to other stages are waited for
 	Scattered bool    // and are split over tensor parallel ranks
+	Once      bool    // tokens go once to each rank and node that has some of their experts, else once for each expert
 	Interfere float64 // by how much compute is slower while data-parallel traffic runs beside it, which takes multiprocessors and memory bandwidth
 
 	// Memory. Fitted to what tools showed of whole devices, where the row does not say otherwise.
@@ -60,7 +61,7 @@ var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
 		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.57e-3, Step: 5.1e-3,
-		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Interfere: 0.107,
+		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Once: true, Interfere: 0.107,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
 		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,

@@ -191,16 +191,19 @@ func TestErrorBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := BarOf(EngineOf("megatron"), c, 8)
+	b := BarOf(EngineOf("megatron"), c, 8, false)
 	if b.Rows < 5 || b.Like != (Like{"megatron", "sm_80", "yes", "several"}) || b.Error <= 0 || b.Error >= 0.5 {
 		t.Errorf("bar %+v", b)
 	}
-	if own := BarOf(PlancEngine, c, 8); own != b {
+	if with := BarOf(EngineOf("megatron"), c, 8, true); with.Engine == b.Engine || with.Rows == 0 {
+		t.Errorf("with experts the bar is %+v", with)
+	}
+	if own := BarOf(PlancEngine, c, 8, false); own != b {
 		t.Errorf("planc's own bar %+v is not Megatron's", own)
 	}
 	strange := *c
 	strange.GPU.Arch = "sm_999"
-	if b := BarOf(EngineOf("deepspeed"), &strange, 1); b.Engine != "deepspeed" || b.Generation != "" {
+	if b := BarOf(EngineOf("deepspeed"), &strange, 1, false); b.Engine != "deepspeed" || b.Generation != "" {
 		t.Errorf("bar of an unknown GPU %+v", b)
 	}
 }

@@ -24,8 +24,14 @@ const (
 	cpuError = 0.50
 )
 
+// withExperts marks the engine of runs of models with experts, which are unlike others.
+const withExperts = " with experts"
+
 // LikeOf are the likes of a run, the most alike first.
-func LikeOf(engine string, c *Cluster, pp int) []Like {
+func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
+	if experts {
+		engine += withExperts
+	}
 	g := generationOf(c.GPU.Arch)
 	if g == nil {
 		return nil
@@ -42,7 +48,7 @@ func LikeOf(engine string, c *Cluster, pp int) []Like {
 
 // BarOf is the error bar of a prediction with so many pipeline stages: that of the most alike rows. Rows of 0 is an
 // assumption. Of planc's own engine on GPUs no run was measured: it has the bar of Megatron's, whose constants it has.
-func BarOf(e *Engine, c *Cluster, pp int) ErrorBar {
+func BarOf(e *Engine, c *Cluster, pp int, experts bool) ErrorBar {
 	if c.IsCPU() {
 		return ErrorBar{Error: cpuError}
 	}
@@ -50,7 +56,7 @@ func BarOf(e *Engine, c *Cluster, pp int) ErrorBar {
 	if e.Own {
 		name = ownLike
 	}
-	for _, like := range LikeOf(name, c, pp) {
+	for _, like := range LikeOf(name, c, pp, experts) {
 		for _, b := range errorBars {
 			if b.Like == like {
 				return b

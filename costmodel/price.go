@@ -43,6 +43,7 @@ type Run struct {
 	GEMM          string  // what matmuls compute in; "": Precision.Compute
 	Engine        *Engine // whose runtime; nil: planc's
 	PP            int     // pipeline stages
+	Experts       bool    // the model has some
 }
 
 // Predict puts a prediction together.
@@ -57,7 +58,7 @@ func (c *Cluster) Predict(r Run) Predict {
 	if engine == nil {
 		engine = PlancEngine
 	}
-	e := BarOf(engine, c, r.PP).Error
+	e := BarOf(engine, c, r.PP, r.Experts).Error
 	perGPU := r.ModelFlops / float64(r.Ranks) / float64(step)
 	tokens := float64(r.Tokens) / float64(step)
 	return Predict{

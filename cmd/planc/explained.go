@@ -16,7 +16,7 @@ import (
 func (a *app) explained(j *loaded, d *document, found *decision, whole bool) error {
 	m := found.Best.Predict.MemoryBytes
 	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
-		ErrorBar: errorBar(j, found.Best.Plan.PP)}
+		ErrorBar: errorBar(j, found.Best.Plan)}
 	d.head.experts = expertsSentence(found.Best.Plan, search.ExpertsOf(j.problem(), found.Best.Plan))
 	for _, c := range found.Choices {
 		d.Choices = append(d.Choices, d.choice(&c))
@@ -31,9 +31,9 @@ func (a *app) explained(j *loaded, d *document, found *decision, whole bool) err
 }
 
 // errorBar is what the step's error bar rests on.
-func errorBar(j *loaded, pp int) errorBarDoc {
+func errorBar(j *loaded, plan ir.Plan) errorBarDoc {
 	e := costmodel.EngineOf(j.Train.Engine)
-	bar := costmodel.BarOf(e, j.cluster, pp)
+	bar := costmodel.BarOf(e, j.cluster, plan.PP, false)
 	like := bar.String()
 	if e.Own && bar.Rows > 0 {
 		like += "; planc's own kernels were not measured there"

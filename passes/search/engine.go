@@ -84,7 +84,7 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 		return
 	}
 	shape := shape(transformer(s.problem.Model, s.dims))
-	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8}
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8}
 	more := split
 	more.Micro++
 	segs := p.prog.Model.Segments
@@ -146,6 +146,14 @@ func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) 
 	}
 }
 
+// groupOfAxis is whose collective it is, by the axis alone.
+func groupOfAxis(a ir.Axis) group {
+	if a == "ep" || a == "etp" {
+		return group{experts: []ir.Axis{a}}
+	}
+	return group{}
+}
+
 // lines are a function's ops and collectives as lines over the micro-batch.
 func lines(f, grown costmodel.Function) funcProfile {
 	p := funcProfile{}
@@ -158,7 +166,7 @@ func lines(f, grown costmodel.Function) funcProfile {
 	}
 	for i, c := range f.Comms {
 		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{cmp.Or(c.Axis, "tp")}, Bytes: int(c.Bytes)}
-		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Beside})
+		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Beside, once: c.Once, group: groupOfAxis(c.Axis)})
 	}
 	return p
 }

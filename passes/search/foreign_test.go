@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // Under other engines, too, the closed form is a lower bound of the simulation, with context parallelism as well.
@@ -70,6 +71,47 @@ func TestForeignContext(t *testing.T) {
 		}
 		if a, b := float64(gathered.Time.Compute), float64(whole.Time.Compute); a < 0.98*b || x.hidden && a > 1.1*b {
 			t.Errorf("%d positions: compute of 8 micro-batches over cp 8 takes %v, of one whole %v", x.seq, a, b)
+		}
+	}
+}
+
+// Experts under other engines: the closed form is a lower bound there, too; a copy of a token for each choice takes longer
+// than one for each place.
+func TestForeignExperts(t *testing.T) {
+	for _, e := range costmodel.Engines[1:] {
+		cfg := llamaConfig(8, 2048, 16, 4, 1408, 32000, 2048)
+		cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 16, 4, 1408, true
+		p := problem(cluster(t, "dgx-h100", 4, 0), cfg, 2048, 64, mixed)
+		own := *e
+		p.Engine, p.Precision = &own, e.State(mixed)
+		s, err := newSearcher(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points := drawPoints(t, s, rand.New(rand.NewPCG(7, 8)), 200)
+		spread := 0
+		for i := range points {
+			if q, total := s.quote(&points[i]), s.stepOf(&points[i]).Total(); q.time > total*(1+1e-12) {
+				t.Errorf("%s: %v: closed %v, simulated %v", e.Name, points[i].plan().Text(), q.time, total)
+			}
+			if points[i].family.plan.EP > 1 {
+				spread++
+			}
+		}
+		if spread < 30 {
+			t.Errorf("%s: %d of %d plans have ep", e.Name, spread, len(points))
+		}
+		plan := ir.SerialPlan(8, 1, p.Precision)
+		plan.DP, plan.EP, plan.MoESlack, plan.MicroBatches, plan.Zero, plan.ZeroGroup = 32, 16, expertSlack, 2, 1, 32
+		own.Once = true
+		once, err := Price(p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.Once = false
+		each, err := Price(p, plan)
+		if err != nil || !(each.Time.EPComm > 1.5*once.Time.EPComm && once.Time.EPComm > 0) {
+			t.Errorf("%s: to experts %v once, %v each, %v", e.Name, once.Time.EPComm, each.Time.EPComm, err)
 		}
 	}
 }

@@ -154,9 +154,6 @@ func (p *Problem) check() error {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
 	}
-	if DimsOf(p.Model).ExpertFFN > 0 && p.engine() != costmodel.PlancEngine {
-		return fmt.Errorf("a model with experts is priced for engine planc, not for %s", p.engine().Name)
-	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
 		return fmt.Errorf("%d nodes, and cluster %s has no network", c.Nodes, c.Name)
 	}

@@ -96,6 +96,7 @@ type opLine struct {
 type commLine struct {
 	what   ir.Collective
 	slope  float64
+	once   int  // of other engines: choices of a token that goes once to each place
 	beside bool // of other engines: runs beside attention, but for the first of its members' turns
 	flight
 	group group
@@ -306,7 +307,12 @@ func (s *searcher) moving(l *commLine, k int, rounds float64, m ir.Mesh) (t cost
 	if l.round {
 		times = rounds
 	}
-	t = s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(float64(l.what.Bytes)+float64(float64(k-1)*l.slope)))
+	bytes := costmodel.Bytes(float64(l.what.Bytes) + float64(float64(k-1)*l.slope))
+	if l.once > 0 {
+		t = s.problem.Cluster.OnceTime(place, bytes, l.once)
+	} else {
+		t = s.problem.Cluster.CollectiveTime(l.what.Op, place, bytes)
+	}
 	return costmodel.Seconds(times) * t, float64(times * math.Log2(float64(place.Ranks())))
 }
 

@@ -12,7 +12,8 @@ const (
 	headWidth       = 128
 	defaultPerNode  = 8
 	defaultMicro    = 1
-	defaultMicroRaw = 8 // of fsdp, whose users fill the device: at most so many sequences
+	expertPlaces    = 1.25 // moe_slack: planc's own places, which other engines have none of
+	defaultMicroRaw = 8    // of fsdp, whose users fill the device: at most so many sequences
 )
 
 // defaults are what an engine's empty cells mean.

@@ -25,6 +25,9 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if p.DP = r.count("dp", gpus/(p.TP*p.PP*p.CP)); p.Ranks() != gpus {
 		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d%s is not %d GPUs", p.DP, p.TP, p.PP, withCP(&p), gpus)
 	}
+	if r.count("experts", 0) > 1 {
+		p.EP, p.ETP, p.MoESlack = max(1, r.count("ep", 1)), max(1, r.count("etp", 1)), expertPlaces
+	}
 	p.SP = p.TP > 1 && r.truth("sp", flash) // both came in 2022
 	if engine == "fsdp" && p.PP > 1 {
 		d.micro = defaultMicro

@@ -13,6 +13,7 @@ type ways struct {
 	compiled bool // element-wise ops are fused, as by a compiler
 	oneLoss  bool // the loss is one kernel over 16-bit logits, which its gradient takes the place of
 	async    bool // tensor parallel collectives run beside matmuls, in chunks
+	each     bool // a token goes to each of its experts, not once to each rank and node
 	early    bool // Megatron-LM before 2022: gradients are summed by kernels of their own
 }
 
@@ -20,6 +21,7 @@ type ways struct {
 var (
 	compiles = regexp.MustCompile(`(?i)\bcompile\b|\bmaxtext\b|flashattention training|tinyllama`) // XLA, inductor; hand-fused kernels
 	fusesCE  = regexp.MustCompile(`(?i)llm-foundry|flashattention training|\bmaxtext\b|tinyllama`) // flash-attn's cross-entropy, which their documents name; XLA
+	sentEach = regexp.MustCompile(`(?i)\ba2a dispatcher\b`)
 	asyncTP  = regexp.MustCompile(`(?i)\basync ?tp\b`)
 	before22 = regexp.MustCompile(`(?i)megatron.*(sc21|20(20|21)\b)`)
 )
@@ -31,6 +33,7 @@ func (r *Row) ways(engine string, c *costmodel.Cluster) ways {
 		flash:    r.flash(c),
 		compiled: engine == "fsdp" && compiles.MatchString(text),
 		oneLoss:  fusesCE.MatchString(r.Source()),
+		each:     sentEach.MatchString(text),
 		async:    engine == "fsdp" && asyncTP.MatchString(text),
 		early:    engine == "megatron" && before22.MatchString(r.Source()),
 	}
@@ -43,6 +46,9 @@ func (k engineKey) engine() *costmodel.Engine {
 	e.Unfused = !k.flash
 	if k.compiled {
 		e.Elementwise = min(e.Elementwise, megatron.Elementwise)
+	}
+	if k.each {
+		e.Once = false
 	}
 	if k.oneLoss {
 		e.FloatLogits = false

@@ -23,18 +23,22 @@ const (
 // without a pipeline on one node or several; of an engine and generation; of an engine; all.
 func (s *study) barsOf() []costmodel.ErrorBar {
 	byLike := map[costmodel.Like][]float64{}
-	seen := map[string]int{}
-	total := map[string]int{}
+	type rows struct {
+		source  string
+		experts bool
+	}
+	of := func(p *validate.Priced) rows { return rows{p.Source, p.Asked.Plan.MoESlack > 0} }
+	seen, total := map[rows]int{}, map[rows]int{}
 	for _, p := range s.fitted {
-		total[p.Source]++
+		total[of(p)]++
 	}
 	for _, p := range s.fitted {
-		n := seen[p.Source]
-		seen[p.Source]++
-		if step := (total[p.Source] + ofSource - 1) / ofSource; n%step != 0 {
+		n := seen[of(p)]
+		seen[of(p)]++
+		if step := (total[of(p)] + ofSource - 1) / ofSource; n%step != 0 {
 			continue
 		}
-		for _, like := range costmodel.LikeOf(p.Engine, p.Cluster, p.Asked.Plan.PP) {
+		for _, like := range costmodel.LikeOf(p.Engine, p.Cluster, p.Asked.Plan.PP, p.Asked.Plan.MoESlack > 0) {
 			byLike[like] = append(byLike[like], math.Abs(*p.Error))
 		}
 	}

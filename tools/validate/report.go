@@ -168,6 +168,11 @@ func memoryBySource(r *validate.Report) string {
 	return b.String()
 }
 
+// withoutExperts are the rows of models without.
+func withoutExperts(rows []*validate.Priced) []*validate.Priced {
+	return slices.DeleteFunc(slices.Clone(rows), func(p *validate.Priced) bool { return p.Asked.Plan.MoESlack > 0 })
+}
+
 // targets holds the goals of the issue against what was reached.
 func (s *study) targets() string {
 	var b bytes.Buffer
@@ -187,8 +192,12 @@ func (s *study) targets() string {
 	line(&b, "sources in the fit, mean of their medians / means", "7 / 10 %", "4 / 6 %", percent(fitMedian)+" / "+percent(fitMean))
 	line(&b, "the same, without rows that the tables flag as inconsistent", "", "", percent(plainMedian)+" / "+percent(plainMean))
 	line(&b, "sources held out, the same", "10 / 14 %", "5 / 8 %", percent(heldMedian)+" / "+percent(heldMean))
+	dense := withoutExperts(slices.Concat(s.fitted, s.held, s.barred))
+	denseMedian, denseMean := means(withoutExperts(s.fitted))
+	line(&b, "sources in the fit, rows without experts", "", "", percent(denseMedian)+" / "+percent(denseMean))
 	line(&b, "pairs of plans in their order", "90 %", "97 %", percent(all.PairOrder))
 	line(&b, "regret", "3 %", "1 %", percent(all.Regret))
+	line(&b, "order and regret without experts", "", "", percent(validate.Summarise(dense).PairOrder)+" / "+percent(validate.Summarise(dense).Regret))
 	line(&b, fmt.Sprintf("memory, median error of %d rows", m.N), "8 %", "3 %", percent(m.MedianAPE))
 	line(&b, fmt.Sprintf("fits or not, balanced accuracy of %d rows", f.N), "85 %", "95 %", percent(f.BalancedAccuracy))
 	return b.String()
