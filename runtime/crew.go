@@ -163,9 +163,18 @@ func (c *crew) head() *Rank {
 	panic("runtime: no rank has the last chunk")
 }
 
-// alignedBytes are n zero bytes at an address that arenaAlign divides.
+// alignedBytes are n zero bytes at an address that arenaAlign divides; many begin a large page, in which the system is asked
+// to put them.
 func alignedBytes(n int) []byte {
-	b := make([]byte, n+arenaAlign-1)
-	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))
-	return b[at : at+n : at+n]
+	align := arenaAlign
+	if n >= 2*largePage {
+		align = largePage
+	}
+	b := make([]byte, n+align-1)
+	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & uintptr(align-1))
+	b = b[at : at+n : at+n]
+	if align == largePage {
+		wantLargePages(b)
+	}
+	return b
 }
