@@ -51,8 +51,9 @@ const (
 type gemm[F Float] struct {
 	e       *engine[F]
 	c, a, b mat[F]
+	from    mat[F] // what the product is added to, if there are elements; ld 0: one row
 	m, n, k int
-	acc     bool
+	acc     bool // it is added to c
 
 	shares         int // the job: so many products of a share of the columns, or of the rows; 0: another job
 	byRows         bool
@@ -99,11 +100,20 @@ func (g *gemm[F]) multiply(threads bool) {
 
 // nothing is the product of no terms.
 func (g *gemm[F]) nothing() {
-	if g.acc {
-		return
+	switch {
+	case g.from.d != nil:
+		g.c.copyFrom(g.from, g.m, g.n)
+	case !g.acc:
+		for i := range g.m {
+			clear(g.c.d[i*g.c.ld:][:g.n])
+		}
 	}
-	for i := range g.m {
-		clear(g.c.d[i*g.c.ld:][:g.n])
+}
+
+// copyFrom copies m rows of n elements.
+func (x mat[F]) copyFrom(from mat[F], m, n int) {
+	for i := range m {
+		copy(x.d[i*x.ld:][:n], from.d[i*from.ld:])
 	}
 }
 
@@ -241,12 +251,29 @@ func borrowGemm[F Float](e *engine[F]) *gemm[F] {
 }
 
 func (g *gemm[F]) giveBack() {
-	g.c, g.a, g.b = mat[F]{}, mat[F]{}, mat[F]{}
+	g.c, g.a, g.b, g.from = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}
 	gemmsOf[F]().put(g)
 }
 
 // matMulFast is MatMul by the engine in use.
 func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
+	productFast(c, a, b, mat[F]{}, m, n, k, ta, tb, acc)
+}
+
+// matMulOnFast is MatMulOn by the engine in use.
+func matMulOnFast[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
+	productFast(c, a, b, rowsOf(from, m, n), m, n, k, ta, tb, false)
+}
+
+// rowsOf are m rows of n elements, or one row that is there m times.
+func rowsOf[F Float](x []F, m, n int) mat[F] {
+	if len(x) == n && m > 1 {
+		return mat[F]{d: x}
+	}
+	return mat[F]{d: x[:m*n], ld: n}
+}
+
+func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc bool) {
 	if m == 0 || n == 0 {
 		return
 	}
@@ -259,7 +286,7 @@ func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 	}
 	g := borrowGemm(engineOf[F]())
 	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{a[:m*k], lda, ta}, mat[F]{b[:n*k], ldb, tb}
-	g.m, g.n, g.k, g.acc = m, n, k, acc
+	g.m, g.n, g.k, g.acc, g.from = m, n, k, acc, from
 	g.multiply(true)
 	g.giveBack()
 }
@@ -271,10 +298,14 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
 	s.k, s.acc = g.kb, 0
-	if g.acc || g.p0 > 0 {
+	from := g.c
+	if g.p0 == 0 && g.from.d != nil {
+		from = g.from
+	}
+	if g.acc || g.p0 > 0 || g.from.d != nil {
 		s.acc = 1
 	}
-	s.cs = uintptr(g.c.ld) * size
+	s.fs, s.cs = uintptr(from.ld)*size, uintptr(g.c.ld)*size
 	g.locateA(s, r0)
 	for q := j * bPanels / g.colParts; q < (j+1)*bPanels/g.colParts; q++ {
 		col := q * e.cols
@@ -286,6 +317,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 		}
 		s.next = uintptr(s.b) + uintptr(g.kb)*s.bp
 		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
+		s.from = uintptr(unsafe.Pointer(&from.d[(g.i0+r0)*from.ld+g.j0+col]))
 		s.m = r1 - r0
 		e.multiply((*byte)(unsafe.Pointer(s)))
 	}

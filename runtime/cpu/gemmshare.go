@@ -31,15 +31,21 @@ func (g *gemm[F]) share(n int) bool {
 // multiplyShare does share i of the product.
 func multiplyShare[F Float](g *gemm[F], i int) {
 	s := borrowGemm(g.e)
-	s.c, s.a, s.b, s.m, s.n, s.k, s.acc = g.c, g.a, g.b, g.m, g.n, g.k, g.acc
+	s.c, s.a, s.b, s.from, s.m, s.n, s.k, s.acc = g.c, g.a, g.b, g.from, g.m, g.n, g.k, g.acc
 	if g.byRows {
 		lo, hi := shareOf(g.m, g.e.rows, i, g.shares)
 		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
+		if s.from.d != nil {
+			s.from = s.from.rows(lo)
+		}
 	} else {
 		lo, hi := shareOf(g.n, g.e.cols, i, g.shares)
 		s.b.t = !s.b.t
 		s.n, s.c.d, s.b = hi-lo, s.c.d[lo:], s.b.from(lo)
 		s.b.t = !s.b.t
+		if s.from.d != nil {
+			s.from.d = s.from.d[lo:]
+		}
 	}
 	s.multiply(false)
 	s.giveBack()

@@ -4,7 +4,7 @@ import "unsafe"
 
 // A strip is what a product in assembly works on: m rows of at most two vectors of columns,
 //
-//	for r, j := range [m, cols] { c[r,j] = (c[r,j] if acc) + sum_p a[r,p]*b[p,j] }
+//	for r, j := range [m, cols] { c[r,j] = (from[r,j] if acc) + sum_p a[r,p]*b[p,j] }
 //
 // with one fused multiply-add for each p, in order, whatever m and cols are. The generators in tools/avo know its
 // offsets. Strides are in bytes. b has two whole vectors a row, though only cols columns of them are used.
@@ -20,6 +20,8 @@ type strip struct {
 	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
 	at      uintptr   // the assembly's: where this panel of a begins
 	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
+	from    uintptr   // where lies what is added if acc is 1: c itself, or other rows, or one; the assembly counts it up
+	fs      uintptr   // from from row to row
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.

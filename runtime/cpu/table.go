@@ -12,6 +12,11 @@ type Kernels[F Float] struct {
 	// b [n,k] if tb. The bits of an element depend on its row of op(a) and its column of op(b) alone.
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
 
+	// MatMulOn is
+	//	for i, j := range [m, n] { c[i,j] = from[i,j] + sum_k op(a)[i,k] * op(b)[k,j] }
+	// with op as in MatMul. from has m rows of n elements, or one row for all. It does not overlap c.
+	MatMulOn func(c, from, a, b []F, m, n, k int, ta, tb bool)
+
 	// SumRows is
 	//	for j := range cols { out[j] = sum_i x[i,j] (+ out[j] if acc) }
 	SumRows func(out, x []F, rows, cols int, acc bool)
@@ -175,8 +180,9 @@ func Table[F Float]() *Kernels[F] {
 // portable is the table of this package's own kernels.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul:  matMul[F],
-		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
+		MatMul:   matMul[F],
+		MatMulOn: matMulOn[F],
+		SumRows:  sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
 		Embed: embed[F], EmbedGrad: embedGrad[F],

@@ -196,8 +196,8 @@ k_6:
 end_6:
 	CMPQ       80(AX), $0x00
 	JE         added_6
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
+	MOVQ       176(AX), CX
+	MOVQ       184(AX), R8
 	VMOVUPS    96(AX), Y0
 	VMOVUPS    128(AX), Y1
 	VMASKMOVPS (CX), Y0, Y2
@@ -230,6 +230,7 @@ end_6:
 	VMASKMOVPS 32(CX), Y1, Y3
 	VADDPS     Y3, Y15, Y15
 	ADDQ       R8, CX
+	MOVQ       CX, 176(AX)
 
 added_6:
 	CMPQ    88(AX), $0x10
@@ -317,8 +318,8 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -326,6 +327,7 @@ k_1:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y5, Y5
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_1:
 	CMPQ    88(AX), $0x10
@@ -372,8 +374,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -386,6 +388,7 @@ k_2:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y7, Y7
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_2:
 	CMPQ    88(AX), $0x10
@@ -443,8 +446,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -462,6 +465,7 @@ k_3:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y9, Y9
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_3:
 	CMPQ    88(AX), $0x10
@@ -533,8 +537,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -557,6 +561,7 @@ k_4:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y11, Y11
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_4:
 	CMPQ    88(AX), $0x10
@@ -639,8 +644,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -668,6 +673,7 @@ k_5:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y13, Y13
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_5:
 	CMPQ    88(AX), $0x10
@@ -908,8 +914,8 @@ k_6:
 end_6:
 	CMPQ       80(AX), $0x00
 	JE         added_6
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
+	MOVQ       176(AX), CX
+	MOVQ       184(AX), R8
 	VMOVUPS    96(AX), Y0
 	VMOVUPS    128(AX), Y1
 	VMASKMOVPD (CX), Y0, Y2
@@ -942,6 +948,7 @@ end_6:
 	VMASKMOVPD 32(CX), Y1, Y3
 	VADDPD     Y3, Y15, Y15
 	ADDQ       R8, CX
+	MOVQ       CX, 176(AX)
 
 added_6:
 	CMPQ    88(AX), $0x08
@@ -1029,8 +1036,8 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1038,6 +1045,7 @@ k_1:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y5, Y5
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_1:
 	CMPQ    88(AX), $0x08
@@ -1084,8 +1092,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1098,6 +1106,7 @@ k_2:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y7, Y7
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_2:
 	CMPQ    88(AX), $0x08
@@ -1155,8 +1164,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1174,6 +1183,7 @@ k_3:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y9, Y9
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_3:
 	CMPQ    88(AX), $0x08
@@ -1245,8 +1255,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1269,6 +1279,7 @@ k_4:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y11, Y11
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_4:
 	CMPQ    88(AX), $0x08
@@ -1351,8 +1362,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1380,6 +1391,7 @@ k_5:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y13, Y13
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_5:
 	CMPQ    88(AX), $0x08

@@ -354,8 +354,8 @@ k_12:
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
+	MOVQ      176(AX), CX
+	MOVQ      184(AX), R8
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z8, Z8
 	VMOVUPS.Z 64(CX), K2, Z3
@@ -416,6 +416,7 @@ end_12:
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z31, Z31
 	ADDQ      R8, CX
+	MOVQ      CX, 176(AX)
 
 added_12:
 	CMPQ    88(AX), $0x20
@@ -549,13 +550,14 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z9, Z9
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_1:
 	CMPQ    88(AX), $0x20
@@ -600,8 +602,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -612,6 +614,7 @@ k_2:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z11, Z11
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_2:
 	CMPQ    88(AX), $0x20
@@ -667,8 +670,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -684,6 +687,7 @@ k_3:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z13, Z13
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_3:
 	CMPQ    88(AX), $0x20
@@ -753,8 +757,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -775,6 +779,7 @@ k_4:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z15, Z15
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_4:
 	CMPQ    88(AX), $0x20
@@ -855,8 +860,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -882,6 +887,7 @@ k_5:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z17, Z17
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_5:
 	CMPQ    88(AX), $0x20
@@ -973,8 +979,8 @@ k_6:
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1005,6 +1011,7 @@ k_6:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z19, Z19
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_6:
 	CMPQ    88(AX), $0x20
@@ -1110,8 +1117,8 @@ k_7:
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1147,6 +1154,7 @@ k_7:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z21, Z21
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_7:
 	CMPQ    88(AX), $0x20
@@ -1263,8 +1271,8 @@ k_8:
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1305,6 +1313,7 @@ k_8:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z23, Z23
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_8:
 	CMPQ    88(AX), $0x20
@@ -1432,8 +1441,8 @@ k_9:
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1479,6 +1488,7 @@ k_9:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z25, Z25
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_9:
 	CMPQ    88(AX), $0x20
@@ -1620,8 +1630,8 @@ k_10:
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1672,6 +1682,7 @@ k_10:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z27, Z27
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_10:
 	CMPQ    88(AX), $0x20
@@ -1824,8 +1835,8 @@ k_11:
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1881,6 +1892,7 @@ k_11:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z29, Z29
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_11:
 	CMPQ    88(AX), $0x20
@@ -2313,8 +2325,8 @@ k_12:
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
+	MOVQ      176(AX), CX
+	MOVQ      184(AX), R8
 	VMOVUPD.Z (CX), K1, Z2
 	VADDPD    Z2, Z8, Z8
 	VMOVUPD.Z 64(CX), K2, Z3
@@ -2375,6 +2387,7 @@ end_12:
 	VMOVUPD.Z 64(CX), K2, Z3
 	VADDPD    Z3, Z31, Z31
 	ADDQ      R8, CX
+	MOVQ      CX, 176(AX)
 
 added_12:
 	CMPQ    88(AX), $0x10
@@ -2508,13 +2521,14 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z9, Z9
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_1:
 	CMPQ    88(AX), $0x10
@@ -2559,8 +2573,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2571,6 +2585,7 @@ k_2:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z11, Z11
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_2:
 	CMPQ    88(AX), $0x10
@@ -2626,8 +2641,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2643,6 +2658,7 @@ k_3:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z13, Z13
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_3:
 	CMPQ    88(AX), $0x10
@@ -2712,8 +2728,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2734,6 +2750,7 @@ k_4:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z15, Z15
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_4:
 	CMPQ    88(AX), $0x10
@@ -2814,8 +2831,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2841,6 +2858,7 @@ k_5:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z17, Z17
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_5:
 	CMPQ    88(AX), $0x10
@@ -2932,8 +2950,8 @@ k_6:
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2964,6 +2982,7 @@ k_6:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z19, Z19
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_6:
 	CMPQ    88(AX), $0x10
@@ -3069,8 +3088,8 @@ k_7:
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3106,6 +3125,7 @@ k_7:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z21, Z21
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_7:
 	CMPQ    88(AX), $0x10
@@ -3222,8 +3242,8 @@ k_8:
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3264,6 +3284,7 @@ k_8:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z23, Z23
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_8:
 	CMPQ    88(AX), $0x10
@@ -3391,8 +3412,8 @@ k_9:
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3438,6 +3459,7 @@ k_9:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z25, Z25
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_9:
 	CMPQ    88(AX), $0x10
@@ -3579,8 +3601,8 @@ k_10:
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3631,6 +3653,7 @@ k_10:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z27, Z27
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_10:
 	CMPQ    88(AX), $0x10
@@ -3783,8 +3806,8 @@ k_11:
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         176(AX), CX
+	MOVQ         184(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3840,6 +3863,7 @@ k_11:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z29, Z29
 	ADDQ         BX, CX
+	MOVQ         CX, 176(AX)
 
 added_11:
 	CMPQ    88(AX), $0x10
