@@ -22,14 +22,15 @@ type strip struct {
 	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
 	from    uintptr   // where lies what is added if acc is 1: c itself, or other rows, or one; the assembly counts it up
 	fs      uintptr   // from from row to row
+	words   int       // of an element, for which mask is
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.
 func (s *strip) setCols(cols, words int) {
-	if s.cols == cols {
+	if s.cols == cols && s.words == words {
 		return
 	}
-	s.cols = cols
+	s.cols, s.words = cols, words
 	for i := range s.mask {
 		s.mask[i] = 0
 		if i < cols*words {
