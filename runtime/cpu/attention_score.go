@@ -30,6 +30,20 @@ func capScores[F Float](x, slope []F, cap F) {
 	}
 }
 
+// scores turns products of query i with the keys from j on into scores, but for a factor, which it returns: the scale, where
+// nothing else is done to them. slope is as in capScores.
+func (hd *head[F]) scores(x, slope []F, i, j int) F {
+	if hd.Softcap == 0 && hd.slope == 0 {
+		return F(hd.Scale)
+	}
+	scaleTo(x, x, F(hd.Scale))
+	if hd.Softcap > 0 {
+		capScores(x, slope, F(hd.Softcap))
+	}
+	hd.bias(x, i, j)
+	return 1
+}
+
 // bias adds Alibi's to the scores of query i and the keys from j on.
 func (hd *head[F]) bias(x []F, i, j int) {
 	if hd.slope == 0 {

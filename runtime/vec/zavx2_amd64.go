@@ -97,6 +97,15 @@ func sumAVX2(x []float32) (s float64)
 //go:noescape
 func sumSquaresAVX2(x []float32) (s float64)
 
+// dotAVX2 is
+//
+//	for i := range x { s += x[i]*y[i] }
+//
+// in float64.
+//
+//go:noescape
+func dotAVX2(x []float32, y []float32) (s float64)
+
 // largestAVX2 is
 //
 //	top = least; for i := range x { top = max(top, x[i]) }
@@ -130,6 +139,29 @@ func expScaleAVX2(y []float32, a []float32, shift float32, factor float32)
 //
 //go:noescape
 func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
+
+// expSumAVX2 is
+//
+//	for i := range y { y[i] = e^(scale*a[i]-shift); s += y[i] }
+//
+// with the sum in float64.
+//
+//go:noescape
+func expSumAVX2(y []float32, a []float32, scale float32, shift float32) (s float64)
+
+// expGradAVX2 is
+//
+//	for i := range p { p[i] = e^(scale*p[i]-shift); dp[i] = p[i] * (dp[i]-d) * factor }
+//
+//go:noescape
+func expGradAVX2(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
+
+// scaleRowsAVX2 is
+//
+//	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
+//
+//go:noescape
+func scaleRowsAVX2(y []float32, factors []float32, cols int, stride int)
 
 // momentsAVX2 is
 //

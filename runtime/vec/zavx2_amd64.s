@@ -1407,6 +1407,93 @@ each13done:
 	VZEROUPPER
 	RET
 
+// func dotAVX2(x []float32, y []float32) (s float64)
+// Requires: AVX, AVX2, FMA3, SSE2
+TEXT ·dotAVX2(SB), NOSPLIT, $0-56
+	MOVQ  x_len+8(FP), AX
+	MOVQ  x_base+0(FP), CX
+	MOVQ  y_base+24(FP), DX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	XORQ  BX, BX
+
+each14many:
+	CMPQ         AX, $+16
+	JLT          each14manyend
+	VMOVUPS      (CX)(BX*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      (DX)(BX*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y4, Y6, Y1
+	VMOVUPS      32(CX)(BX*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      32(DX)(BX*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y2
+	VFMADD231PD  Y4, Y6, Y3
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each14many
+
+each14manyend:
+each14one:
+	CMPQ         AX, $+8
+	JLT          each14oneend
+	VMOVUPS      (CX)(BX*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      (DX)(BX*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y4, Y6, Y1
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each14one
+
+each14oneend:
+	TESTQ        AX, AX
+	JE           each14done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y4
+	VMASKMOVPS   (CX)(BX*4), Y4, Y5
+	VCVTPS2PD    X5, Y6
+	VEXTRACTF128 $0x01, Y5, X5
+	VCVTPS2PD    X5, Y5
+	VMASKMOVPS   (DX)(BX*4), Y4, Y4
+	VCVTPS2PD    X4, Y7
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y6, Y7, Y0
+	VFMADD231PD  Y5, Y4, Y1
+
+each14done:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VADDPD       X1, X0, X0
+	MOVSD        X0, s+48(FP)
+	VZEROUPPER
+	RET
+
 // func largestAVX2(x []float32, least float32) (top float32)
 // Requires: AVX, SSE
 TEXT ·largestAVX2(SB), NOSPLIT, $0-36
@@ -1418,9 +1505,9 @@ TEXT ·largestAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Y3
 	XORQ         DX, DX
 
-each14many:
+each15many:
 	CMPQ    AX, $+32
-	JLT     each14manyend
+	JLT     each15manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	VMOVUPS 32(CX)(DX*4), Y4
@@ -1431,21 +1518,21 @@ each14many:
 	VMAXPS  Y3, Y4, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, AX
-	JMP     each14many
+	JMP     each15many
 
-each14manyend:
-each14one:
+each15manyend:
+each15one:
 	CMPQ    AX, $+8
-	JLT     each14oneend
+	JLT     each15oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, AX
-	JMP     each14one
+	JMP     each15one
 
-each14oneend:
+each15oneend:
 	TESTQ        AX, AX
-	JE           each14done
+	JE           each15done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -1455,7 +1542,7 @@ each14oneend:
 	VBLENDVPS    Y4, Y5, Y6, Y5
 	VMAXPS       Y0, Y5, Y0
 
-each14done:
+each15done:
 	VMAXPS       Y2, Y0, Y0
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y1, Y0, Y0
@@ -1480,9 +1567,9 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-40
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each15many:
+each16many:
 	CMPQ         AX, $+16
-	JLT          each15manyend
+	JLT          each16manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -1551,12 +1638,12 @@ each15many:
 	VADDPD       Y5, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each15many
+	JMP          each16many
 
-each15manyend:
-each15one:
+each16manyend:
+each16one:
 	CMPQ         AX, $+8
-	JLT          each15oneend
+	JLT          each16oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -1592,11 +1679,11 @@ each15one:
 	VADDPD       Y5, Y1, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each15one
+	JMP          each16one
 
-each15oneend:
+each16oneend:
 	TESTQ        AX, AX
-	JE           each15done
+	JE           each16done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -1636,7 +1723,7 @@ each15oneend:
 	VADDPD       Y4, Y0, Y0
 	VADDPD       Y5, Y1, Y1
 
-each15done:
+each16done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -1656,9 +1743,9 @@ TEXT ·expScaleAVX2(SB), NOSPLIT, $0-56
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each16many:
+each17many:
 	CMPQ         AX, $+16
-	JLT          each16manyend
+	JLT          each17manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -1723,12 +1810,12 @@ each16many:
 	VMOVUPS      Y2, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each16many
+	JMP          each17many
 
-each16manyend:
-each16one:
+each17manyend:
+each17one:
 	CMPQ         AX, $+8
-	JLT          each16oneend
+	JLT          each17oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -1762,11 +1849,11 @@ each16one:
 	VMOVUPS      Y2, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each16one
+	JMP          each17one
 
-each16oneend:
+each17oneend:
 	TESTQ        AX, AX
-	JE           each16done
+	JE           each17done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -1803,7 +1890,7 @@ each16oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(BX*4)
 
-each16done:
+each17done:
 	VZEROUPPER
 	RET
 
@@ -1817,9 +1904,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ stride+56(FP), SI
 	XORQ DI, DI
 
-columns17many:
+columns18many:
 	CMPQ  AX, $+32
-	JLT   columns17manyend
+	JLT   columns18manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1831,9 +1918,9 @@ columns17many:
 	LEAQ  (DX)(DI*4), R8
 	MOVQ  BX, R9
 
-down18row:
+down19row:
 	TESTQ        R9, R9
-	JE           down18done
+	JE           down19done
 	VMOVUPS      (R8), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
@@ -1860,9 +1947,9 @@ down18row:
 	VADDPD       Y8, Y7, Y7
 	LEAQ         (R8)(SI*4), R8
 	DECQ         R9
-	JMP          down18row
+	JMP          down19row
 
-down18done:
+down19done:
 	VMOVUPS     (CX)(DI*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -1889,20 +1976,20 @@ down18done:
 	VMOVUPS     Y0, 96(CX)(DI*4)
 	ADDQ        $+32, DI
 	SUBQ        $+32, AX
-	JMP         columns17many
+	JMP         columns18many
 
-columns17manyend:
-columns17one:
+columns18manyend:
+columns18one:
 	CMPQ  AX, $+8
-	JLT   columns17oneend
+	JLT   columns18oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (DX)(DI*4), R8
 	MOVQ  BX, R9
 
-down19row:
+down20row:
 	TESTQ        R9, R9
-	JE           down19done
+	JE           down20done
 	VMOVUPS      (R8), Y2
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
@@ -1911,9 +1998,9 @@ down19row:
 	VADDPD       Y2, Y1, Y1
 	LEAQ         (R8)(SI*4), R8
 	DECQ         R9
-	JMP          down19row
+	JMP          down20row
 
-down19done:
+down20done:
 	VMOVUPS     (CX)(DI*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
@@ -1922,11 +2009,11 @@ down19done:
 	VMOVUPS     Y2, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         columns17one
+	JMP         columns18one
 
-columns17oneend:
+columns18oneend:
 	TESTQ   AX, AX
-	JE      columns17done
+	JE      columns18done
 	LEAQ    vectorMasks<>+0(SB), R8
 	MOVQ    $+8, R9
 	SUBQ    AX, R9
@@ -1936,9 +2023,9 @@ columns17oneend:
 	LEAQ    (DX)(DI*4), AX
 	MOVQ    BX, DX
 
-down20row:
+down21row:
 	TESTQ        DX, DX
-	JE           down20done
+	JE           down21done
 	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
 	VEXTRACTF128 $0x01, Y3, X3
@@ -1947,9 +2034,9 @@ down20row:
 	VADDPD       Y3, Y2, Y2
 	LEAQ         (AX)(SI*4), AX
 	DECQ         DX
-	JMP          down20row
+	JMP          down21row
 
-down20done:
+down21done:
 	VMASKMOVPS  (CX)(DI*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
@@ -1957,7 +2044,421 @@ down20done:
 	VADDPS      Y15, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(DI*4)
 
-columns17done:
+columns18done:
+	VZEROUPPER
+	RET
+
+// func expSumAVX2(y []float32, a []float32, scale float32, shift float32) (s float64)
+// Requires: AVX, AVX2, FMA3, SSE2
+TEXT ·expSumAVX2(SB), NOSPLIT, $0-64
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         a_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Y0
+	VBROADCASTSS shift+52(FP), Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	XORQ         BX, BX
+
+each22many:
+	CMPQ         AX, $+16
+	JLT          each22manyend
+	VMOVUPS      (DX)(BX*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (CX)(BX*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	VMOVUPS      32(DX)(BX*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, 32(CX)(BX*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y7, Y5, Y5
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each22many
+
+each22manyend:
+each22one:
+	CMPQ         AX, $+8
+	JLT          each22oneend
+	VMOVUPS      (DX)(BX*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (CX)(BX*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each22one
+
+each22oneend:
+	TESTQ        AX, AX
+	JE           each22done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y6
+	VMASKMOVPS   (DX)(BX*4), Y6, Y7
+	VFMSUB213PS  Y1, Y0, Y7
+	VMOVUPS      vectorConstants<>+0(SB), Y0
+	VMINPS       Y7, Y0, Y7
+	VMOVUPS      vectorConstants<>+64(SB), Y0
+	VMAXPS       Y7, Y0, Y7
+	VMULPS       vectorConstants<>+128(SB), Y7, Y0
+	VROUNDPS     $0x08, Y0, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y0, Y7
+	VFNMADD231PS vectorConstants<>+256(SB), Y0, Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y1
+	VFMADD213PS  vectorConstants<>+384(SB), Y7, Y1
+	VFMADD213PS  vectorConstants<>+448(SB), Y7, Y1
+	VFMADD213PS  vectorConstants<>+512(SB), Y7, Y1
+	VFMADD213PS  vectorConstants<>+576(SB), Y7, Y1
+	VMULPS       Y7, Y7, Y8
+	VFMADD213PS  Y7, Y8, Y1
+	VADDPS       vectorConstants<>+640(SB), Y1, Y1
+	VCVTPS2DQ    Y0, Y0
+	VPSRAD       $0x01, Y0, Y7
+	VPSUBD       Y7, Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y1, Y1
+	VANDPS       Y6, Y1, Y1
+	VMASKMOVPS   Y1, Y6, (CX)(BX*4)
+	VCVTPS2PD    X1, Y0
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
+	VADDPD       Y0, Y2, Y2
+	VADDPD       Y1, Y3, Y3
+
+each22done:
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y5, Y3, Y3
+	VADDPD       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPD       X0, X2, X2
+	VPSHUFD      $0x4e, X2, X0
+	VADDPD       X0, X2, X2
+	MOVSD        X2, s+56(FP)
+	VZEROUPPER
+	RET
+
+// func expGradAVX2(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expGradAVX2(SB), NOSPLIT, $0-64
+	MOVQ         p_len+8(FP), AX
+	MOVQ         p_base+0(FP), CX
+	MOVQ         dp_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Y0
+	VBROADCASTSS shift+52(FP), Y1
+	VBROADCASTSS d+56(FP), Y2
+	VBROADCASTSS factor+60(FP), Y3
+	XORQ         BX, BX
+
+each23many:
+	CMPQ         AX, $+16
+	JLT          each23manyend
+	VMOVUPS      (CX)(BX*4), Y4
+	VMOVUPS      (DX)(BX*4), Y5
+	VFMSUB213PS  Y1, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, (CX)(BX*4)
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y5, (DX)(BX*4)
+	VMOVUPS      32(CX)(BX*4), Y4
+	VMOVUPS      32(DX)(BX*4), Y5
+	VFMSUB213PS  Y1, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, 32(CX)(BX*4)
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y5, 32(DX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each23many
+
+each23manyend:
+each23one:
+	CMPQ         AX, $+8
+	JLT          each23oneend
+	VMOVUPS      (CX)(BX*4), Y4
+	VMOVUPS      (DX)(BX*4), Y5
+	VFMSUB213PS  Y1, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, (CX)(BX*4)
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y5, (DX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each23one
+
+each23oneend:
+	TESTQ        AX, AX
+	JE           each23done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y4
+	VMASKMOVPS   (CX)(BX*4), Y4, Y5
+	VMASKMOVPS   (DX)(BX*4), Y4, Y6
+	VFMSUB213PS  Y1, Y0, Y5
+	VMOVUPS      vectorConstants<>+0(SB), Y0
+	VMINPS       Y5, Y0, Y5
+	VMOVUPS      vectorConstants<>+64(SB), Y0
+	VMAXPS       Y5, Y0, Y5
+	VMULPS       vectorConstants<>+128(SB), Y5, Y0
+	VROUNDPS     $0x08, Y0, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y0, Y5
+	VFNMADD231PS vectorConstants<>+256(SB), Y0, Y5
+	VMOVUPS      vectorConstants<>+320(SB), Y1
+	VFMADD213PS  vectorConstants<>+384(SB), Y5, Y1
+	VFMADD213PS  vectorConstants<>+448(SB), Y5, Y1
+	VFMADD213PS  vectorConstants<>+512(SB), Y5, Y1
+	VFMADD213PS  vectorConstants<>+576(SB), Y5, Y1
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y1
+	VADDPS       vectorConstants<>+640(SB), Y1, Y1
+	VCVTPS2DQ    Y0, Y0
+	VPSRAD       $0x01, Y0, Y5
+	VPSUBD       Y5, Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y1, Y1
+	VMASKMOVPS   Y1, Y4, (CX)(BX*4)
+	VSUBPS       Y2, Y6, Y6
+	VMULPS       Y1, Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VMASKMOVPS   Y6, Y4, (DX)(BX*4)
+
+each23done:
+	VZEROUPPER
+	RET
+
+// func scaleRowsAVX2(y []float32, factors []float32, cols int, stride int)
+// Requires: AVX
+TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-64
+	MOVQ factors_len+32(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ factors_base+24(FP), DX
+	MOVQ cols+48(FP), BX
+	MOVQ stride+56(FP), SI
+
+down24row:
+	TESTQ        AX, AX
+	JE           down24done
+	VBROADCASTSS (DX), Y0
+	XORQ         DI, DI
+	MOVQ         BX, R8
+
+each25many:
+	CMPQ    R8, $+16
+	JLT     each25manyend
+	VMOVUPS (CX)(DI*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(DI*4)
+	VMOVUPS 32(CX)(DI*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(CX)(DI*4)
+	ADDQ    $+16, DI
+	SUBQ    $+16, R8
+	JMP     each25many
+
+each25manyend:
+each25one:
+	CMPQ    R8, $+8
+	JLT     each25oneend
+	VMOVUPS (CX)(DI*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(DI*4)
+	ADDQ    $+8, DI
+	SUBQ    $+8, R8
+	JMP     each25one
+
+each25oneend:
+	TESTQ      R8, R8
+	JE         each25done
+	LEAQ       vectorMasks<>+0(SB), R9
+	MOVQ       $+8, R10
+	SUBQ       R8, R10
+	VMOVUPS    (R9)(R10*4), Y1
+	VMASKMOVPS (CX)(DI*4), Y1, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (CX)(DI*4)
+
+each25done:
+	ADDQ $0x04, DX
+	LEAQ (CX)(SI*4), CX
+	DECQ AX
+	JMP  down24row
+
+down24done:
 	VZEROUPPER
 	RET
 
@@ -1973,9 +2474,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-32
 	XORQ  DX, DX
 	MOVQ  AX, BX
 
-each21many:
+each26many:
 	CMPQ    BX, $+32
-	JLT     each21manyend
+	JLT     each26manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(CX)(DX*4), Y4
@@ -1986,21 +2487,21 @@ each21many:
 	VADDPS  Y4, Y3, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, BX
-	JMP     each21many
+	JMP     each26many
 
-each21manyend:
-each21one:
+each26manyend:
+each26one:
 	CMPQ    BX, $+8
-	JLT     each21oneend
+	JLT     each26oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VADDPS  Y4, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, BX
-	JMP     each21one
+	JMP     each26one
 
-each21oneend:
+each26oneend:
 	TESTQ      BX, BX
-	JE         each21done
+	JE         each26done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       BX, DI
@@ -2008,7 +2509,7 @@ each21oneend:
 	VMASKMOVPS (CX)(DX*4), Y4, Y4
 	VADDPS     Y4, Y0, Y0
 
-each21done:
+each26done:
 	VXORPS       X4, X4, X4
 	VCVTSI2SSQ   AX, X4, X4
 	VMOVSS       vectorConstants<>+640(SB), X5
@@ -2032,9 +2533,9 @@ each21done:
 	VPXOR        Y5, Y5, Y5
 	XORQ         DX, DX
 
-each22many:
+each27many:
 	CMPQ        AX, $+32
-	JLT         each22manyend
+	JLT         each27manyend
 	VMOVUPS     (CX)(DX*4), Y6
 	VSUBPS      Y0, Y6, Y6
 	VFMADD231PS Y6, Y6, Y1
@@ -2049,22 +2550,22 @@ each22many:
 	VFMADD231PS Y6, Y6, Y5
 	ADDQ        $+32, DX
 	SUBQ        $+32, AX
-	JMP         each22many
+	JMP         each27many
 
-each22manyend:
-each22one:
+each27manyend:
+each27one:
 	CMPQ        AX, $+8
-	JLT         each22oneend
+	JLT         each27oneend
 	VMOVUPS     (CX)(DX*4), Y6
 	VSUBPS      Y0, Y6, Y6
 	VFMADD231PS Y6, Y6, Y1
 	ADDQ        $+8, DX
 	SUBQ        $+8, AX
-	JMP         each22one
+	JMP         each27one
 
-each22oneend:
+each27oneend:
 	TESTQ       AX, AX
-	JE          each22done
+	JE          each27done
 	LEAQ        vectorMasks<>+0(SB), BX
 	MOVQ        $+8, SI
 	SUBQ        AX, SI
@@ -2074,7 +2575,7 @@ each22oneend:
 	VANDPS      Y6, Y7, Y7
 	VFMADD231PS Y7, Y7, Y1
 
-each22done:
+each27done:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2101,9 +2602,9 @@ TEXT ·meanSquareAVX2(SB), NOSPLIT, $0-28
 	XORQ  DX, DX
 	MOVQ  AX, BX
 
-each23many:
+each28many:
 	CMPQ        BX, $+32
-	JLT         each23manyend
+	JLT         each28manyend
 	VMOVUPS     (CX)(DX*4), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(CX)(DX*4), Y4
@@ -2114,21 +2615,21 @@ each23many:
 	VFMADD231PS Y4, Y4, Y3
 	ADDQ        $+32, DX
 	SUBQ        $+32, BX
-	JMP         each23many
+	JMP         each28many
 
-each23manyend:
-each23one:
+each28manyend:
+each28one:
 	CMPQ        BX, $+8
-	JLT         each23oneend
+	JLT         each28oneend
 	VMOVUPS     (CX)(DX*4), Y4
 	VFMADD231PS Y4, Y4, Y0
 	ADDQ        $+8, DX
 	SUBQ        $+8, BX
-	JMP         each23one
+	JMP         each28one
 
-each23oneend:
+each28oneend:
 	TESTQ       BX, BX
-	JE          each23done
+	JE          each28done
 	LEAQ        vectorMasks<>+0(SB), SI
 	MOVQ        $+8, DI
 	SUBQ        BX, DI
@@ -2136,7 +2637,7 @@ each23oneend:
 	VMASKMOVPS  (CX)(DX*4), Y4, Y4
 	VFMADD231PS Y4, Y4, Y0
 
-each23done:
+each28done:
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0
@@ -2168,9 +2669,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-84
 	MOVQ         gain_base+48(FP), BX
 	XORQ         SI, SI
 
-each24many:
+each29many:
 	CMPQ    AX, $+32
-	JLT     each24manyend
+	JLT     each29manyend
 	VMOVUPS (DX)(SI*4), Y3
 	VMOVUPS (BX)(SI*4), Y4
 	VSUBPS  Y0, Y3, Y3
@@ -2201,12 +2702,12 @@ each24many:
 	VMOVUPS Y3, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
-	JMP     each24many
+	JMP     each29many
 
-each24manyend:
-each24one:
+each29manyend:
+each29one:
 	CMPQ    AX, $+8
-	JLT     each24oneend
+	JLT     each29oneend
 	VMOVUPS (DX)(SI*4), Y3
 	VMOVUPS (BX)(SI*4), Y4
 	VSUBPS  Y0, Y3, Y3
@@ -2216,11 +2717,11 @@ each24one:
 	VMOVUPS Y3, (CX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, AX
-	JMP     each24one
+	JMP     each29one
 
-each24oneend:
+each29oneend:
 	TESTQ      AX, AX
-	JE         each24done
+	JE         each29done
 	LEAQ       vectorMasks<>+0(SB), DI
 	MOVQ       $+8, R8
 	SUBQ       AX, R8
@@ -2233,7 +2734,7 @@ each24oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (CX)(SI*4)
 
-each24done:
+each29done:
 	VZEROUPPER
 	RET
 
@@ -2250,9 +2751,9 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-108
 	MOVQ         bias_base+72(FP), SI
 	XORQ         DI, DI
 
-each25many:
+each30many:
 	CMPQ        AX, $+32
-	JLT         each25manyend
+	JLT         each30manyend
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2287,12 +2788,12 @@ each25many:
 	VMOVUPS     Y3, 96(CX)(DI*4)
 	ADDQ        $+32, DI
 	SUBQ        $+32, AX
-	JMP         each25many
+	JMP         each30many
 
-each25manyend:
-each25one:
+each30manyend:
+each30one:
 	CMPQ        AX, $+8
-	JLT         each25oneend
+	JLT         each30oneend
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2303,11 +2804,11 @@ each25one:
 	VMOVUPS     Y3, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each25one
+	JMP         each30one
 
-each25oneend:
+each30oneend:
 	TESTQ       AX, AX
-	JE          each25done
+	JE          each30done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -2321,7 +2822,7 @@ each25oneend:
 	VFMADD213PS Y0, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (CX)(DI*4)
 
-each25done:
+each30done:
 	VZEROUPPER
 	RET
 
@@ -2342,9 +2843,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-96
 	XORQ         SI, SI
 	MOVQ         AX, DI
 
-each26many:
+each31many:
 	CMPQ        DI, $+16
-	JLT         each26manyend
+	JLT         each31manyend
 	VMOVUPS     (BX)(SI*4), Y7
 	VMOVUPS     (DX)(SI*4), Y8
 	VADDPS      Y2, Y7, Y7
@@ -2363,12 +2864,12 @@ each26many:
 	VFMADD231PS Y8, Y7, Y6
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each26many
+	JMP         each31many
 
-each26manyend:
-each26one:
+each31manyend:
+each31one:
 	CMPQ        DI, $+8
-	JLT         each26oneend
+	JLT         each31oneend
 	VMOVUPS     (BX)(SI*4), Y7
 	VMOVUPS     (DX)(SI*4), Y8
 	VADDPS      Y2, Y7, Y7
@@ -2379,11 +2880,11 @@ each26one:
 	VFMADD231PS Y8, Y7, Y5
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each26one
+	JMP         each31one
 
-each26oneend:
+each31oneend:
 	TESTQ       DI, DI
-	JE          each26done
+	JE          each31done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -2397,7 +2898,7 @@ each26oneend:
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y8, Y5
 
-each26done:
+each31done:
 	VXORPS       X0, X0, X0
 	VCVTSI2SSQ   AX, X0, X0
 	VMOVSS       vectorConstants<>+640(SB), X2
@@ -2441,9 +2942,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-116
 	VMULPS       Y1, Y4, Y4
 	XORQ         DI, DI
 
-each27many:
+each32many:
 	CMPQ         AX, $+32
-	JLT          each27manyend
+	JLT          each32manyend
 	VMOVUPS      (SI)(DI*4), Y5
 	VMOVUPS      (BX)(DI*4), Y6
 	VADDPS       Y2, Y5, Y5
@@ -2482,12 +2983,12 @@ each27many:
 	VMOVUPS      Y5, 96(CX)(DI*4)
 	ADDQ         $+32, DI
 	SUBQ         $+32, AX
-	JMP          each27many
+	JMP          each32many
 
-each27manyend:
-each27one:
+each32manyend:
+each32one:
 	CMPQ         AX, $+8
-	JLT          each27oneend
+	JLT          each32oneend
 	VMOVUPS      (SI)(DI*4), Y5
 	VMOVUPS      (BX)(DI*4), Y6
 	VADDPS       Y2, Y5, Y5
@@ -2499,11 +3000,11 @@ each27one:
 	VMOVUPS      Y5, (CX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, AX
-	JMP          each27one
+	JMP          each32one
 
-each27oneend:
+each32oneend:
 	TESTQ        AX, AX
-	JE           each27done
+	JE           each32done
 	LEAQ         vectorMasks<>+0(SB), R8
 	MOVQ         $+8, R9
 	SUBQ         AX, R9
@@ -2518,7 +3019,7 @@ each27oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y5, (CX)(DI*4)
 
-each27done:
+each32done:
 	VZEROUPPER
 	RET
 
@@ -2535,9 +3036,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	MOVQ stride+120(FP), R9
 	XORQ R10, R10
 
-columns28many:
+columns33many:
 	CMPQ  AX, $+16
-	JLT   columns28manyend
+	JLT   columns33manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2547,9 +3048,9 @@ columns28many:
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
-down29row:
+down34row:
 	TESTQ        R14, R14
-	JE           down29done
+	JE           down34done
 	VBROADCASTSS (DI)(R13*4), Y4
 	VBROADCASTSS (R8)(R13*4), Y5
 	VMOVUPS      (R11), Y6
@@ -2576,9 +3077,9 @@ down29row:
 	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
-	JMP          down29row
+	JMP          down34row
 
-down29done:
+down34done:
 	VMOVUPS     (CX)(R10*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -2593,12 +3094,12 @@ down29done:
 	VMOVUPS     Y0, 32(CX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, AX
-	JMP         columns28many
+	JMP         columns33many
 
-columns28manyend:
-columns28one:
+columns33manyend:
+columns33one:
 	CMPQ  AX, $+8
-	JLT   columns28oneend
+	JLT   columns33oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R10*4), R11
@@ -2606,9 +3107,9 @@ columns28one:
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
-down30row:
+down35row:
 	TESTQ        R14, R14
-	JE           down30done
+	JE           down35done
 	VBROADCASTSS (DI)(R13*4), Y2
 	VBROADCASTSS (R8)(R13*4), Y3
 	VMOVUPS      (R11), Y4
@@ -2625,9 +3126,9 @@ down30row:
 	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
-	JMP          down30row
+	JMP          down35row
 
-down30done:
+down35done:
 	VMOVUPS     (CX)(R10*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -2636,11 +3137,11 @@ down30done:
 	VMOVUPS     Y2, (CX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, AX
-	JMP         columns28one
+	JMP         columns33one
 
-columns28oneend:
+columns33oneend:
 	TESTQ   AX, AX
-	JE      columns28done
+	JE      columns33done
 	LEAQ    vectorMasks<>+0(SB), R11
 	MOVQ    $+8, R12
 	SUBQ    AX, R12
@@ -2651,9 +3152,9 @@ columns28oneend:
 	LEAQ    (DX)(R10*4), DX
 	XORQ    BX, BX
 
-down31row:
+down36row:
 	TESTQ        SI, SI
-	JE           down31done
+	JE           down36done
 	VBROADCASTSS (DI)(BX*4), Y3
 	VBROADCASTSS (R8)(BX*4), Y4
 	VMASKMOVPS   (AX), Y0, Y5
@@ -2670,9 +3171,9 @@ down31row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down31row
+	JMP          down36row
 
-down31done:
+down36done:
 	VMASKMOVPS  (CX)(R10*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -2680,7 +3181,7 @@ down31done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R10*4)
 
-columns28done:
+columns33done:
 	VZEROUPPER
 	RET
 
@@ -2697,9 +3198,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns32many:
+columns37many:
 	CMPQ    AX, $+16
-	JLT     columns32manyend
+	JLT     columns37manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -2708,9 +3209,9 @@ columns32many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down33row:
+down38row:
 	TESTQ       R13, R13
-	JE          down33done
+	JE          down38done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -2730,26 +3231,26 @@ down33row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down33row
+	JMP         down38row
 
-down33done:
+down38done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns32many
+	JMP  columns37many
 
-columns32manyend:
-columns32one:
+columns37manyend:
+columns37one:
 	CMPQ    AX, $+8
-	JLT     columns32oneend
+	JLT     columns37oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down34row:
+down39row:
 	TESTQ       R13, R13
-	JE          down34done
+	JE          down39done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -2761,16 +3262,16 @@ down34row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down34row
+	JMP         down39row
 
-down34done:
+down39done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns32one
+	JMP  columns37one
 
-columns32oneend:
+columns37oneend:
 	TESTQ      AX, AX
-	JE         columns32done
+	JE         columns37done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -2781,9 +3282,9 @@ columns32oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down35row:
+down40row:
 	TESTQ       DX, DX
-	JE          down35done
+	JE          down40done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -2795,10 +3296,10 @@ down35row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down35row
+	JMP         down40row
 
-down35done:
-columns32done:
+down40done:
+columns37done:
 	VZEROUPPER
 	RET
 
@@ -2817,9 +3318,9 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+1152(SB), Y4, Y4
 	XORQ         BX, BX
 
-each36one:
+each41one:
 	CMPQ     AX, $+8
-	JLT      each36oneend
+	JLT      each41oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
@@ -2918,11 +3419,11 @@ each36one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each36one
+	JMP      each41one
 
-each36oneend:
+each41oneend:
 	TESTQ      AX, AX
-	JE         each36done
+	JE         each41done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -3024,7 +3525,7 @@ each36oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each36done:
+each41done:
 	VZEROUPPER
 	RET
 
@@ -3036,16 +3537,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast37next:
+cast42next:
 	CMPQ      BX, AX
-	JGE       cast37done
+	JGE       cast42done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast37next
+	JMP       cast42next
 
-cast37done:
+cast42done:
 	VZEROUPPER
 	RET
 
@@ -3057,15 +3558,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast38next:
+cast43next:
 	CMPQ      BX, AX
-	JGE       cast38done
+	JGE       cast43done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast38next
+	JMP       cast43next
 
-cast38done:
+cast43done:
 	VZEROUPPER
 	RET
 
@@ -3077,9 +3578,9 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast39next:
+cast44next:
 	CMPQ      BX, AX
-	JGE       cast39done
+	JGE       cast44done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
 	VPAND     vectorConstants<>+1536(SB), Y1, Y1
@@ -3094,9 +3595,9 @@ cast39next:
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast39next
+	JMP       cast44next
 
-cast39done:
+cast44done:
 	VZEROUPPER
 	RET
 
@@ -3108,15 +3609,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast40next:
+cast45next:
 	CMPQ      BX, AX
-	JGE       cast40done
+	JGE       cast45done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast40next
+	JMP       cast45next
 
-cast40done:
+cast45done:
 	VZEROUPPER
 	RET
 
@@ -3141,9 +3642,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each41one:
+each46one:
 	CMPQ        AX, $+8
-	JLT         each41oneend
+	JLT         each46oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -3165,11 +3666,11 @@ each41one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each41one
+	JMP         each46one
 
-each41oneend:
+each46oneend:
 	TESTQ       AX, AX
-	JE          each41done
+	JE          each46done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -3194,7 +3695,7 @@ each41oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each41done:
+each46done:
 	VZEROUPPER
 	RET
 

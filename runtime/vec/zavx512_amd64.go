@@ -97,6 +97,15 @@ func sumAVX512(x []float32) (s float64)
 //go:noescape
 func sumSquaresAVX512(x []float32) (s float64)
 
+// dotAVX512 is
+//
+//	for i := range x { s += x[i]*y[i] }
+//
+// in float64.
+//
+//go:noescape
+func dotAVX512(x []float32, y []float32) (s float64)
+
 // largestAVX512 is
 //
 //	top = least; for i := range x { top = max(top, x[i]) }
@@ -130,6 +139,29 @@ func expScaleAVX512(y []float32, a []float32, shift float32, factor float32)
 //
 //go:noescape
 func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
+
+// expSumAVX512 is
+//
+//	for i := range y { y[i] = e^(scale*a[i]-shift); s += y[i] }
+//
+// with the sum in float64.
+//
+//go:noescape
+func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
+
+// expGradAVX512 is
+//
+//	for i := range p { p[i] = e^(scale*p[i]-shift); dp[i] = p[i] * (dp[i]-d) * factor }
+//
+//go:noescape
+func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
+
+// scaleRowsAVX512 is
+//
+//	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
+//
+//go:noescape
+func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
 
 // momentsAVX512 is
 //

@@ -1238,6 +1238,94 @@ each13done:
 	VZEROUPPER
 	RET
 
+// func dotAVX512(x []float32, y []float32) (s float64)
+// Requires: AVX, AVX512F, BMI2, SSE2
+TEXT ·dotAVX512(SB), NOSPLIT, $0-56
+	MOVQ   x_len+8(FP), AX
+	MOVQ   x_base+0(FP), CX
+	MOVQ   y_base+24(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   BX, BX
+
+each14many:
+	CMPQ          AX, $+32
+	JLT           each14manyend
+	VMOVUPS       (CX)(BX*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       (DX)(BX*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+	VMOVUPS       64(CX)(BX*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       64(DX)(BX*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z2
+	VFMADD231PD   Z4, Z6, Z3
+	ADDQ          $+32, BX
+	SUBQ          $+32, AX
+	JMP           each14many
+
+each14manyend:
+each14one:
+	CMPQ          AX, $+16
+	JLT           each14oneend
+	VMOVUPS       (CX)(BX*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       (DX)(BX*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+	ADDQ          $+16, BX
+	SUBQ          $+16, AX
+	JMP           each14one
+
+each14oneend:
+	TESTQ         AX, AX
+	JE            each14done
+	MOVQ          $-1, SI
+	BZHIQ         AX, SI, SI
+	KMOVW         SI, K1
+	VMOVUPS.Z     (CX)(BX*4), K1, Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS.Z     (DX)(BX*4), K1, Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+
+each14done:
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VPSHUFD       $0x4e, X0, X1
+	VADDPD        X1, X0, X0
+	MOVSD         X0, s+48(FP)
+	VZEROUPPER
+	RET
+
 // func largestAVX512(x []float32, least float32) (top float32)
 // Requires: AVX, AVX512F, BMI2, SSE
 TEXT ·largestAVX512(SB), NOSPLIT, $0-36
@@ -1249,9 +1337,9 @@ TEXT ·largestAVX512(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Z3
 	XORQ         DX, DX
 
-each14many:
+each15many:
 	CMPQ    AX, $+64
-	JLT     each14manyend
+	JLT     each15manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	VMOVUPS 64(CX)(DX*4), Z4
@@ -1262,21 +1350,21 @@ each14many:
 	VMAXPS  Z3, Z4, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, AX
-	JMP     each14many
+	JMP     each15many
 
-each14manyend:
-each14one:
+each15manyend:
+each15one:
 	CMPQ    AX, $+16
-	JLT     each14oneend
+	JLT     each15oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, AX
-	JMP     each14one
+	JMP     each15one
 
-each14oneend:
+each15oneend:
 	TESTQ        AX, AX
-	JE           each14done
+	JE           each15done
 	MOVQ         $-1, BX
 	BZHIQ        AX, BX, BX
 	KMOVW        BX, K1
@@ -1285,7 +1373,7 @@ each14oneend:
 	VBLENDMPS    Z4, Z5, K1, Z4
 	VMAXPS       Z0, Z4, Z0
 
-each14done:
+each15done:
 	VMAXPS        Z2, Z0, Z0
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z1, Z0, Z0
@@ -1323,9 +1411,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z14, Z14, Z14
 	XORQ    DX, DX
 
-each15many:
+each16many:
 	CMPQ          AX, $+32
-	JLT           each15manyend
+	JLT           each16manyend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -1374,12 +1462,12 @@ each15many:
 	VADDPD        Z16, Z14, Z14
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each15many
+	JMP           each16many
 
-each15manyend:
-each15one:
+each16manyend:
+each16one:
 	CMPQ          AX, $+16
-	JLT           each15oneend
+	JLT           each16oneend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -1405,11 +1493,11 @@ each15one:
 	VADDPD        Z16, Z12, Z12
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each15one
+	JMP           each16one
 
-each15oneend:
+each16oneend:
 	TESTQ         AX, AX
-	JE            each15done
+	JE            each16done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -1438,7 +1526,7 @@ each15oneend:
 	VADDPD        Z0, Z11, Z11
 	VADDPD        Z1, Z12, Z12
 
-each15done:
+each16done:
 	VADDPD        Z13, Z11, Z11
 	VADDPD        Z14, Z12, Z12
 	VADDPD        Z12, Z11, Z11
@@ -1471,9 +1559,9 @@ TEXT ·expScaleAVX512(SB), NOSPLIT, $0-56
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each16many:
+each17many:
 	CMPQ         AX, $+32
-	JLT          each16manyend
+	JLT          each17manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -1518,12 +1606,12 @@ each16many:
 	VMOVUPS      Z13, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each16many
+	JMP          each17many
 
-each16manyend:
-each16one:
+each17manyend:
+each17one:
 	CMPQ         AX, $+16
-	JLT          each16oneend
+	JLT          each17oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -1547,11 +1635,11 @@ each16one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each16one
+	JMP          each17one
 
-each16oneend:
+each17oneend:
 	TESTQ        AX, AX
-	JE           each16done
+	JE           each17done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -1577,7 +1665,7 @@ each16oneend:
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each16done:
+each17done:
 	VZEROUPPER
 	RET
 
@@ -1591,9 +1679,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ stride+56(FP), SI
 	XORQ DI, DI
 
-columns17many:
+columns18many:
 	CMPQ   AX, $+64
-	JLT    columns17manyend
+	JLT    columns18manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1605,9 +1693,9 @@ columns17many:
 	LEAQ   (DX)(DI*4), R8
 	MOVQ   BX, R9
 
-down18row:
+down19row:
 	TESTQ         R9, R9
-	JE            down18done
+	JE            down19done
 	VMOVUPS       (R8), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
@@ -1634,9 +1722,9 @@ down18row:
 	VADDPD        Z8, Z7, Z7
 	LEAQ          (R8)(SI*4), R8
 	DECQ          R9
-	JMP           down18row
+	JMP           down19row
 
-down18done:
+down19done:
 	VMOVUPS      (CX)(DI*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
@@ -1663,20 +1751,20 @@ down18done:
 	VMOVUPS      Z8, 192(CX)(DI*4)
 	ADDQ         $+64, DI
 	SUBQ         $+64, AX
-	JMP          columns17many
+	JMP          columns18many
 
-columns17manyend:
-columns17one:
+columns18manyend:
+columns18one:
 	CMPQ   AX, $+16
-	JLT    columns17oneend
+	JLT    columns18oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	LEAQ   (DX)(DI*4), R8
 	MOVQ   BX, R9
 
-down19row:
+down20row:
 	TESTQ         R9, R9
-	JE            down19done
+	JE            down20done
 	VMOVUPS       (R8), Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
@@ -1685,9 +1773,9 @@ down19row:
 	VADDPD        Z0, Z15, Z15
 	LEAQ          (R8)(SI*4), R8
 	DECQ          R9
-	JMP           down19row
+	JMP           down20row
 
-down19done:
+down20done:
 	VMOVUPS      (CX)(DI*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
@@ -1696,11 +1784,11 @@ down19done:
 	VMOVUPS      Z0, (CX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, AX
-	JMP          columns17one
+	JMP          columns18one
 
-columns17oneend:
+columns18oneend:
 	TESTQ  AX, AX
-	JE     columns17done
+	JE     columns18done
 	MOVQ   $-1, R8
 	BZHIQ  AX, R8, R8
 	KMOVW  R8, K1
@@ -1709,9 +1797,9 @@ columns17oneend:
 	LEAQ   (DX)(DI*4), AX
 	MOVQ   BX, DX
 
-down20row:
+down21row:
 	TESTQ         DX, DX
-	JE            down20done
+	JE            down21done
 	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
@@ -1720,9 +1808,9 @@ down20row:
 	VADDPD        Z0, Z18, Z18
 	LEAQ          (AX)(SI*4), AX
 	DECQ          DX
-	JMP           down20row
+	JMP           down21row
 
-down20done:
+down21done:
 	VMOVUPS.Z    (CX)(DI*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
@@ -1730,7 +1818,362 @@ down20done:
 	VADDPS       Z19, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(DI*4)
 
-columns17done:
+columns18done:
+	VZEROUPPER
+	RET
+
+// func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
+// Requires: AVX, AVX512F, BMI2, SSE2
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
+	VMOVUPS      vectorConstants<>+0(SB), Z0
+	VMOVUPS      vectorConstants<>+64(SB), Z1
+	VMOVUPS      vectorConstants<>+128(SB), Z2
+	VMOVUPS      vectorConstants<>+192(SB), Z3
+	VMOVUPS      vectorConstants<>+256(SB), Z4
+	VMOVUPS      vectorConstants<>+320(SB), Z5
+	VMOVUPS      vectorConstants<>+384(SB), Z6
+	VMOVUPS      vectorConstants<>+448(SB), Z7
+	VMOVUPS      vectorConstants<>+512(SB), Z8
+	VMOVUPS      vectorConstants<>+576(SB), Z9
+	VMOVUPS      vectorConstants<>+640(SB), Z10
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         a_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Z11
+	VBROADCASTSS shift+52(FP), Z12
+	VPXORD       Z13, Z13, Z13
+	VPXORD       Z14, Z14, Z14
+	VPXORD       Z15, Z15, Z15
+	VPXORD       Z16, Z16, Z16
+	XORQ         BX, BX
+
+each22many:
+	CMPQ          AX, $+32
+	JLT           each22manyend
+	VMOVUPS       (DX)(BX*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, (CX)(BX*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z13, Z13
+	VADDPD        Z18, Z14, Z14
+	VMOVUPS       64(DX)(BX*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, 64(CX)(BX*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z15, Z15
+	VADDPD        Z18, Z16, Z16
+	ADDQ          $+32, BX
+	SUBQ          $+32, AX
+	JMP           each22many
+
+each22manyend:
+each22one:
+	CMPQ          AX, $+16
+	JLT           each22oneend
+	VMOVUPS       (DX)(BX*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, (CX)(BX*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z13, Z13
+	VADDPD        Z18, Z14, Z14
+	ADDQ          $+16, BX
+	SUBQ          $+16, AX
+	JMP           each22one
+
+each22oneend:
+	TESTQ         AX, AX
+	JE            each22done
+	MOVQ          $-1, SI
+	BZHIQ         AX, SI, SI
+	KMOVW         SI, K1
+	VMOVUPS.Z     (DX)(BX*4), K1, Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z0
+	VRNDSCALEPS   $0x08, Z0, Z0
+	VFNMADD231PS  Z3, Z0, Z17
+	VFNMADD231PS  Z4, Z0, Z17
+	VMOVUPS       Z5, Z1
+	VFMADD213PS   Z6, Z17, Z1
+	VFMADD213PS   Z7, Z17, Z1
+	VFMADD213PS   Z8, Z17, Z1
+	VFMADD213PS   Z9, Z17, Z1
+	VMULPS        Z17, Z17, Z2
+	VFMADD213PS   Z17, Z2, Z1
+	VADDPS        Z10, Z1, Z1
+	VSCALEFPS     Z0, Z1, Z1
+	VMOVAPS.Z     Z1, K1, Z1
+	VMOVUPS       Z1, K1, (CX)(BX*4)
+	VCVTPS2PD     Y1, Z0
+	VEXTRACTF64X4 $0x01, Z1, Y1
+	VCVTPS2PD     Y1, Z1
+	VADDPD        Z0, Z13, Z13
+	VADDPD        Z1, Z14, Z14
+
+each22done:
+	VADDPD        Z15, Z13, Z13
+	VADDPD        Z16, Z14, Z14
+	VADDPD        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y0
+	VADDPD        Y0, Y13, Y13
+	VEXTRACTF128  $0x01, Y13, X0
+	VADDPD        X0, X13, X13
+	VPSHUFD       $0x4e, X13, X0
+	VADDPD        X0, X13, X13
+	MOVSD         X13, s+56(FP)
+	VZEROUPPER
+	RET
+
+// func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·expGradAVX512(SB), NOSPLIT, $0-64
+	VMOVUPS      vectorConstants<>+0(SB), Z0
+	VMOVUPS      vectorConstants<>+64(SB), Z1
+	VMOVUPS      vectorConstants<>+128(SB), Z2
+	VMOVUPS      vectorConstants<>+192(SB), Z3
+	VMOVUPS      vectorConstants<>+256(SB), Z4
+	VMOVUPS      vectorConstants<>+320(SB), Z5
+	VMOVUPS      vectorConstants<>+384(SB), Z6
+	VMOVUPS      vectorConstants<>+448(SB), Z7
+	VMOVUPS      vectorConstants<>+512(SB), Z8
+	VMOVUPS      vectorConstants<>+576(SB), Z9
+	VMOVUPS      vectorConstants<>+640(SB), Z10
+	MOVQ         p_len+8(FP), AX
+	MOVQ         p_base+0(FP), CX
+	MOVQ         dp_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Z11
+	VBROADCASTSS shift+52(FP), Z12
+	VBROADCASTSS d+56(FP), Z13
+	VBROADCASTSS factor+60(FP), Z14
+	XORQ         BX, BX
+
+each23many:
+	CMPQ         AX, $+32
+	JLT          each23manyend
+	VMOVUPS      (CX)(BX*4), Z15
+	VMOVUPS      (DX)(BX*4), Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, (CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, (DX)(BX*4)
+	VMOVUPS      64(CX)(BX*4), Z15
+	VMOVUPS      64(DX)(BX*4), Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, 64(CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, 64(DX)(BX*4)
+	ADDQ         $+32, BX
+	SUBQ         $+32, AX
+	JMP          each23many
+
+each23manyend:
+each23one:
+	CMPQ         AX, $+16
+	JLT          each23oneend
+	VMOVUPS      (CX)(BX*4), Z15
+	VMOVUPS      (DX)(BX*4), Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, (CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, (DX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each23one
+
+each23oneend:
+	TESTQ        AX, AX
+	JE           each23done
+	MOVQ         $-1, SI
+	BZHIQ        AX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z15
+	VMOVUPS.Z    (DX)(BX*4), K1, Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z15
+	VFNMADD231PS Z4, Z0, Z15
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z15, Z1
+	VFMADD213PS  Z7, Z15, Z1
+	VFMADD213PS  Z8, Z15, Z1
+	VFMADD213PS  Z9, Z15, Z1
+	VMULPS       Z15, Z15, Z2
+	VFMADD213PS  Z15, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      Z1, K1, (CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z1, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, K1, (DX)(BX*4)
+
+each23done:
+	VZEROUPPER
+	RET
+
+// func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ factors_len+32(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ factors_base+24(FP), DX
+	MOVQ cols+48(FP), BX
+	MOVQ stride+56(FP), SI
+
+down24row:
+	TESTQ        AX, AX
+	JE           down24done
+	VBROADCASTSS (DX), Z0
+	XORQ         DI, DI
+	MOVQ         BX, R8
+
+each25many:
+	CMPQ    R8, $+32
+	JLT     each25manyend
+	VMOVUPS (CX)(DI*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)(DI*4)
+	VMOVUPS 64(CX)(DI*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(CX)(DI*4)
+	ADDQ    $+32, DI
+	SUBQ    $+32, R8
+	JMP     each25many
+
+each25manyend:
+each25one:
+	CMPQ    R8, $+16
+	JLT     each25oneend
+	VMOVUPS (CX)(DI*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)(DI*4)
+	ADDQ    $+16, DI
+	SUBQ    $+16, R8
+	JMP     each25one
+
+each25oneend:
+	TESTQ     R8, R8
+	JE        each25done
+	MOVQ      $-1, R9
+	BZHIQ     R8, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (CX)(DI*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (CX)(DI*4)
+
+each25done:
+	ADDQ $0x04, DX
+	LEAQ (CX)(SI*4), CX
+	DECQ AX
+	JMP  down24row
+
+down24done:
 	VZEROUPPER
 	RET
 
@@ -1746,9 +2189,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-32
 	XORQ   DX, DX
 	MOVQ   AX, BX
 
-each21many:
+each26many:
 	CMPQ    BX, $+64
-	JLT     each21manyend
+	JLT     each26manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(CX)(DX*4), Z4
@@ -1759,28 +2202,28 @@ each21many:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, BX
-	JMP     each21many
+	JMP     each26many
 
-each21manyend:
-each21one:
+each26manyend:
+each26one:
 	CMPQ    BX, $+16
-	JLT     each21oneend
+	JLT     each26oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, BX
-	JMP     each21one
+	JMP     each26one
 
-each21oneend:
+each26oneend:
 	TESTQ     BX, BX
-	JE        each21done
+	JE        each26done
 	MOVQ      $-1, SI
 	BZHIQ     BX, SI, SI
 	KMOVW     SI, K1
 	VMOVUPS.Z (CX)(DX*4), K1, Z4
 	VADDPS    Z4, Z0, Z0
 
-each21done:
+each26done:
 	VXORPS        X4, X4, X4
 	VCVTSI2SSQ    AX, X4, X4
 	VMOVSS        vectorConstants<>+640(SB), X9
@@ -1806,9 +2249,9 @@ each21done:
 	VPXORD        Z8, Z8, Z8
 	XORQ          DX, DX
 
-each22many:
+each27many:
 	CMPQ        AX, $+64
-	JLT         each22manyend
+	JLT         each27manyend
 	VMOVUPS     (CX)(DX*4), Z1
 	VSUBPS      Z0, Z1, Z1
 	VFMADD231PS Z1, Z1, Z5
@@ -1823,22 +2266,22 @@ each22many:
 	VFMADD231PS Z1, Z1, Z8
 	ADDQ        $+64, DX
 	SUBQ        $+64, AX
-	JMP         each22many
+	JMP         each27many
 
-each22manyend:
-each22one:
+each27manyend:
+each27one:
 	CMPQ        AX, $+16
-	JLT         each22oneend
+	JLT         each27oneend
 	VMOVUPS     (CX)(DX*4), Z1
 	VSUBPS      Z0, Z1, Z1
 	VFMADD231PS Z1, Z1, Z5
 	ADDQ        $+16, DX
 	SUBQ        $+16, AX
-	JMP         each22one
+	JMP         each27one
 
-each22oneend:
+each27oneend:
 	TESTQ       AX, AX
-	JE          each22done
+	JE          each27done
 	MOVQ        $-1, BX
 	BZHIQ       AX, BX, BX
 	KMOVW       BX, K1
@@ -1847,7 +2290,7 @@ each22oneend:
 	VMOVAPS.Z   Z1, K1, Z1
 	VFMADD231PS Z1, Z1, Z5
 
-each22done:
+each27done:
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z6, Z5, Z5
@@ -1876,9 +2319,9 @@ TEXT ·meanSquareAVX512(SB), NOSPLIT, $0-28
 	XORQ   DX, DX
 	MOVQ   AX, BX
 
-each23many:
+each28many:
 	CMPQ        BX, $+64
-	JLT         each23manyend
+	JLT         each28manyend
 	VMOVUPS     (CX)(DX*4), Z4
 	VFMADD231PS Z4, Z4, Z0
 	VMOVUPS     64(CX)(DX*4), Z4
@@ -1889,28 +2332,28 @@ each23many:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $+64, DX
 	SUBQ        $+64, BX
-	JMP         each23many
+	JMP         each28many
 
-each23manyend:
-each23one:
+each28manyend:
+each28one:
 	CMPQ        BX, $+16
-	JLT         each23oneend
+	JLT         each28oneend
 	VMOVUPS     (CX)(DX*4), Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $+16, DX
 	SUBQ        $+16, BX
-	JMP         each23one
+	JMP         each28one
 
-each23oneend:
+each28oneend:
 	TESTQ       BX, BX
-	JE          each23done
+	JE          each28done
 	MOVQ        $-1, SI
 	BZHIQ       BX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   (CX)(DX*4), K1, Z4
 	VFMADD231PS Z4, Z4, Z0
 
-each23done:
+each28done:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1944,9 +2387,9 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-84
 	MOVQ         gain_base+48(FP), BX
 	XORQ         SI, SI
 
-each24many:
+each29many:
 	CMPQ    AX, $+64
-	JLT     each24manyend
+	JLT     each29manyend
 	VMOVUPS (DX)(SI*4), Z3
 	VMOVUPS (BX)(SI*4), Z4
 	VSUBPS  Z0, Z3, Z3
@@ -1977,12 +2420,12 @@ each24many:
 	VMOVUPS Z3, 192(CX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, AX
-	JMP     each24many
+	JMP     each29many
 
-each24manyend:
-each24one:
+each29manyend:
+each29one:
 	CMPQ    AX, $+16
-	JLT     each24oneend
+	JLT     each29oneend
 	VMOVUPS (DX)(SI*4), Z3
 	VMOVUPS (BX)(SI*4), Z4
 	VSUBPS  Z0, Z3, Z3
@@ -1992,11 +2435,11 @@ each24one:
 	VMOVUPS Z3, (CX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, AX
-	JMP     each24one
+	JMP     each29one
 
-each24oneend:
+each29oneend:
 	TESTQ     AX, AX
-	JE        each24done
+	JE        each29done
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -2008,7 +2451,7 @@ each24oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (CX)(SI*4)
 
-each24done:
+each29done:
 	VZEROUPPER
 	RET
 
@@ -2025,9 +2468,9 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-108
 	MOVQ         bias_base+72(FP), SI
 	XORQ         DI, DI
 
-each25many:
+each30many:
 	CMPQ        AX, $+64
-	JLT         each25manyend
+	JLT         each30manyend
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
 	VSUBPS      Z0, Z3, Z3
@@ -2062,12 +2505,12 @@ each25many:
 	VMOVUPS     Z3, 192(CX)(DI*4)
 	ADDQ        $+64, DI
 	SUBQ        $+64, AX
-	JMP         each25many
+	JMP         each30many
 
-each25manyend:
-each25one:
+each30manyend:
+each30one:
 	CMPQ        AX, $+16
-	JLT         each25oneend
+	JLT         each30oneend
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
 	VSUBPS      Z0, Z3, Z3
@@ -2078,11 +2521,11 @@ each25one:
 	VMOVUPS     Z3, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each25one
+	JMP         each30one
 
-each25oneend:
+each30oneend:
 	TESTQ       AX, AX
-	JE          each25done
+	JE          each30done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -2095,7 +2538,7 @@ each25oneend:
 	VFMADD213PS Z0, Z4, Z3
 	VMOVUPS     Z3, K1, (CX)(DI*4)
 
-each25done:
+each30done:
 	VZEROUPPER
 	RET
 
@@ -2116,9 +2559,9 @@ TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
 	XORQ         SI, SI
 	MOVQ         AX, DI
 
-each26many:
+each31many:
 	CMPQ        DI, $+32
-	JLT         each26manyend
+	JLT         each31manyend
 	VMOVUPS     (BX)(SI*4), Z7
 	VMOVUPS     (DX)(SI*4), Z8
 	VADDPS      Z2, Z7, Z7
@@ -2137,12 +2580,12 @@ each26many:
 	VFMADD231PS Z8, Z7, Z6
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each26many
+	JMP         each31many
 
-each26manyend:
-each26one:
+each31manyend:
+each31one:
 	CMPQ        DI, $+16
-	JLT         each26oneend
+	JLT         each31oneend
 	VMOVUPS     (BX)(SI*4), Z7
 	VMOVUPS     (DX)(SI*4), Z8
 	VADDPS      Z2, Z7, Z7
@@ -2153,11 +2596,11 @@ each26one:
 	VFMADD231PS Z8, Z7, Z5
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each26one
+	JMP         each31one
 
-each26oneend:
+each31oneend:
 	TESTQ       DI, DI
-	JE          each26done
+	JE          each31done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
@@ -2170,7 +2613,7 @@ each26oneend:
 	VSUBPS      Z0, Z8, Z8
 	VFMADD231PS Z8, Z7, Z5
 
-each26done:
+each31done:
 	VXORPS        X0, X0, X0
 	VCVTSI2SSQ    AX, X0, X0
 	VMOVSS        vectorConstants<>+640(SB), X2
@@ -2218,9 +2661,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-116
 	VMULPS       Z1, Z4, Z4
 	XORQ         DI, DI
 
-each27many:
+each32many:
 	CMPQ         AX, $+64
-	JLT          each27manyend
+	JLT          each32manyend
 	VMOVUPS      (SI)(DI*4), Z5
 	VMOVUPS      (BX)(DI*4), Z6
 	VADDPS       Z2, Z5, Z5
@@ -2259,12 +2702,12 @@ each27many:
 	VMOVUPS      Z5, 192(CX)(DI*4)
 	ADDQ         $+64, DI
 	SUBQ         $+64, AX
-	JMP          each27many
+	JMP          each32many
 
-each27manyend:
-each27one:
+each32manyend:
+each32one:
 	CMPQ         AX, $+16
-	JLT          each27oneend
+	JLT          each32oneend
 	VMOVUPS      (SI)(DI*4), Z5
 	VMOVUPS      (BX)(DI*4), Z6
 	VADDPS       Z2, Z5, Z5
@@ -2276,11 +2719,11 @@ each27one:
 	VMOVUPS      Z5, (CX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, AX
-	JMP          each27one
+	JMP          each32one
 
-each27oneend:
+each32oneend:
 	TESTQ        AX, AX
-	JE           each27done
+	JE           each32done
 	MOVQ         $-1, R8
 	BZHIQ        AX, R8, R8
 	KMOVW        R8, K1
@@ -2294,7 +2737,7 @@ each27oneend:
 	VMULPS       Z1, Z5, Z5
 	VMOVUPS      Z5, K1, (CX)(DI*4)
 
-each27done:
+each32done:
 	VZEROUPPER
 	RET
 
@@ -2311,9 +2754,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	MOVQ stride+120(FP), R9
 	XORQ R10, R10
 
-columns28many:
+columns33many:
 	CMPQ   AX, $+32
-	JLT    columns28manyend
+	JLT    columns33manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2323,9 +2766,9 @@ columns28many:
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
-down29row:
+down34row:
 	TESTQ         R14, R14
-	JE            down29done
+	JE            down34done
 	VBROADCASTSS  (DI)(R13*4), Z4
 	VBROADCASTSS  (R8)(R13*4), Z5
 	VMOVUPS       (R11), Z6
@@ -2352,9 +2795,9 @@ down29row:
 	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
-	JMP           down29row
+	JMP           down34row
 
-down29done:
+down34done:
 	VMOVUPS      (CX)(R10*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -2369,12 +2812,12 @@ down29done:
 	VMOVUPS      Z4, 64(CX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, AX
-	JMP          columns28many
+	JMP          columns33many
 
-columns28manyend:
-columns28one:
+columns33manyend:
+columns33one:
 	CMPQ   AX, $+16
-	JLT    columns28oneend
+	JLT    columns33oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R10*4), R11
@@ -2382,9 +2825,9 @@ columns28one:
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
-down30row:
+down35row:
 	TESTQ         R14, R14
-	JE            down30done
+	JE            down35done
 	VBROADCASTSS  (DI)(R13*4), Z0
 	VBROADCASTSS  (R8)(R13*4), Z1
 	VMOVUPS       (R11), Z2
@@ -2401,9 +2844,9 @@ down30row:
 	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
-	JMP           down30row
+	JMP           down35row
 
-down30done:
+down35done:
 	VMOVUPS      (CX)(R10*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -2412,11 +2855,11 @@ down30done:
 	VMOVUPS      Z0, (CX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, AX
-	JMP          columns28one
+	JMP          columns33one
 
-columns28oneend:
+columns33oneend:
 	TESTQ  AX, AX
-	JE     columns28done
+	JE     columns33done
 	MOVQ   $-1, R11
 	BZHIQ  AX, R11, R11
 	KMOVW  R11, K1
@@ -2426,9 +2869,9 @@ columns28oneend:
 	LEAQ   (DX)(R10*4), DX
 	XORQ   BX, BX
 
-down31row:
+down36row:
 	TESTQ         SI, SI
-	JE            down31done
+	JE            down36done
 	VBROADCASTSS  (DI)(BX*4), Z0
 	VBROADCASTSS  (R8)(BX*4), Z1
 	VMOVUPS.Z     (AX), K1, Z2
@@ -2445,9 +2888,9 @@ down31row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down31row
+	JMP           down36row
 
-down31done:
+down36done:
 	VMOVUPS.Z    (CX)(R10*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -2455,7 +2898,7 @@ down31done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R10*4)
 
-columns28done:
+columns33done:
 	VZEROUPPER
 	RET
 
@@ -2472,9 +2915,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns32many:
+columns37many:
 	CMPQ    AX, $+32
-	JLT     columns32manyend
+	JLT     columns37manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -2483,9 +2926,9 @@ columns32many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down33row:
+down38row:
 	TESTQ       R13, R13
-	JE          down33done
+	JE          down38done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -2505,26 +2948,26 @@ down33row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down33row
+	JMP         down38row
 
-down33done:
+down38done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns32many
+	JMP  columns37many
 
-columns32manyend:
-columns32one:
+columns37manyend:
+columns37one:
 	CMPQ    AX, $+16
-	JLT     columns32oneend
+	JLT     columns37oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down34row:
+down39row:
 	TESTQ       R13, R13
-	JE          down34done
+	JE          down39done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -2536,16 +2979,16 @@ down34row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down34row
+	JMP         down39row
 
-down34done:
+down39done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns32one
+	JMP  columns37one
 
-columns32oneend:
+columns37oneend:
 	TESTQ     AX, AX
-	JE        columns32done
+	JE        columns37done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -2555,9 +2998,9 @@ columns32oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down35row:
+down40row:
 	TESTQ       DX, DX
-	JE          down35done
+	JE          down40done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -2569,10 +3012,10 @@ down35row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down35row
+	JMP         down40row
 
-down35done:
-columns32done:
+down40done:
+columns37done:
 	VZEROUPPER
 	RET
 
@@ -2591,9 +3034,9 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+1088(SB), Z4, Z4
 	XORQ         BX, BX
 
-each36one:
+each41one:
 	CMPQ      AX, $+16
-	JLT       each36oneend
+	JLT       each41oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
@@ -2643,11 +3086,11 @@ each36one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each36one
+	JMP       each41one
 
-each36oneend:
+each41oneend:
 	TESTQ     AX, AX
-	JE        each36done
+	JE        each41done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -2699,7 +3142,7 @@ each36oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each36done:
+each41done:
 	VZEROUPPER
 	RET
 
@@ -2711,16 +3154,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast37next:
+cast42next:
 	CMPQ      BX, AX
-	JGE       cast37done
+	JGE       cast42done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast37next
+	JMP       cast42next
 
-cast37done:
+cast42done:
 	VZEROUPPER
 	RET
 
@@ -2732,15 +3175,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast38next:
+cast43next:
 	CMPQ      BX, AX
-	JGE       cast38done
+	JGE       cast43done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast38next
+	JMP       cast43next
 
-cast38done:
+cast43done:
 	VZEROUPPER
 	RET
 
@@ -2752,9 +3195,9 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast39next:
+cast44next:
 	CMPQ      BX, AX
-	JGE       cast39done
+	JGE       cast44done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
 	VPANDD    vectorConstants<>+1344(SB), Z1, Z1
@@ -2767,9 +3210,9 @@ cast39next:
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast39next
+	JMP       cast44next
 
-cast39done:
+cast44done:
 	VZEROUPPER
 	RET
 
@@ -2781,15 +3224,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast40next:
+cast45next:
 	CMPQ      BX, AX
-	JGE       cast40done
+	JGE       cast45done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast40next
+	JMP       cast45next
 
-cast40done:
+cast45done:
 	VZEROUPPER
 	RET
 
@@ -2814,9 +3257,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each41one:
+each46one:
 	CMPQ        AX, $+16
-	JLT         each41oneend
+	JLT         each46oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -2838,11 +3281,11 @@ each41one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each41one
+	JMP         each46one
 
-each41oneend:
+each46oneend:
 	TESTQ       AX, AX
-	JE          each41done
+	JE          each46done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -2866,7 +3309,7 @@ each41oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each41done:
+each46done:
 	VZEROUPPER
 	RET
 
