@@ -39,7 +39,7 @@ type Chunk struct {
 type Pass struct {
 	Compute, Recompute, TPComm Seconds
 	CPComm                     Seconds
-	Exposed                    Seconds // waiting for parameters to come and for gradients to go
+	Exposed                    Seconds // waiting for parameters to come and for gradients to go, and what compute loses to them
 	Sent                       Seconds // waiting until what it sends has gone
 	Tail                       Seconds // gradients that are on their way when the pass ends
 	done                       []layerDone
@@ -137,10 +137,11 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 	if !overlap {
 		end = work + f.moved
 	}
-	p.Exposed, p.Tail = max(0, end-work), max(0, f.free-end)
+	p.Exposed = max(0, end-work)
 	if overlap {
-		p.Compute += Seconds(c.Slows) * min(f.moved, work)
+		p.Exposed += Seconds(c.Slows) * min(f.moved, work)
 	}
+	p.Tail = max(0, f.free-work-p.Exposed)
 	if c.Waits {
 		p.Sent = map[ir.ActionKind]Seconds{ir.Forward: c.Output, ir.Backward: c.Grad}[kind]
 	}

@@ -102,7 +102,7 @@ func (s *Step) Simulate() Time {
 	t.Other += s.Other
 	update, exposed := s.update()
 	t.Optimizer += update
-	t.DPComm += exposed
+	t.DPComm += exposed + s.firstFetch()
 	return t
 }
 
@@ -112,7 +112,16 @@ func (s *Step) Total() Seconds {
 	t := r.busiest()
 	end := max(t.Total(), r.play(true))
 	update, exposed := s.update()
-	return end + r.tail() + s.Other + update + exposed
+	return end + r.tail() + s.Other + update + exposed + s.firstFetch()
+}
+
+// firstFetch is what a step waits for the parameters of its first layer where they are gathered before each use: nothing
+// runs that they could come beside, since they are new. Elsewhere the pass before hides them, see [Chunk.Pass].
+func (s *Step) firstFetch() Seconds {
+	if c := &s.Stages[0].Chunks[0]; !c.Apart && len(c.Runs) > 0 {
+		return c.Runs[0].Fetch
+	}
+	return 0
 }
 
 // tail is how long reductions go on after the last pass of all.
@@ -250,13 +259,25 @@ func (r *stepRun) reduced(stage int) Seconds {
 		queue = append(queue, ready{when, b})
 	}
 	slices.SortStableFunc(queue, func(a, b ready) int { return cmp.Compare(a.at, b.at) })
-	end := Seconds(0)
+	end, sum := Seconds(0), Seconds(0)
 	for _, q := range queue {
 		if q.bucket.Reduce > 0 {
-			end = max(end, q.at) + q.bucket.Reduce
+			end, sum = max(end, q.at)+q.bucket.Reduce, sum+q.bucket.Reduce
 		}
 	}
-	return max(now, free, end)
+	done := max(now, free, end)
+	if r.Overlap { // what was hidden has slowed the passes
+		done += st.slows() * max(0, sum-(done-now))
+	}
+	return done
+}
+
+// slows is by how much a stage's compute is slower while collectives run beside it.
+func (st *Stage) slows() Seconds {
+	if len(st.Chunks) == 0 {
+		return 0
+	}
+	return Seconds(st.Chunks[0].Slows)
 }
 
 // readyTimes is when each layer of a stage, by segment and layer, has the gradients of its parameters.
@@ -295,7 +316,8 @@ func (s *Step) update() (update, exposed Seconds) {
 		case !s.Overlap:
 			wait = sum
 		case s.Ahead:
-			wait = max(0, sum-s.firstForward(i))
+			beside := min(sum, s.firstForward(i))
+			wait = sum - beside + s.Stages[i].slows()*beside
 		}
 		if i == 0 || now+wait > update+exposed {
 			update, exposed = now, wait

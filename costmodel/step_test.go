@@ -31,6 +31,28 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
+// What moves beside compute slows it: a tenth of what is hidden of the step above, 2 of 4 s of reductions, is lost too; of
+// the gathers that run ahead, a tenth. What a step's first layer gathers nothing hides.
+func TestInterference(t *testing.T) {
+	s := twoLayers()
+	s.Stages[0].Chunks[0].Slows = 0.1
+	if got := s.Simulate(); math.Abs(float64(got.DPComm-(2+0.2+1.75))) > 1e-12 || got.Compute != 10 {
+		t.Errorf("simulated %+v", got)
+	}
+	s.Ahead = true
+	if got := s.Simulate().DPComm; math.Abs(float64(got-(2+0.2+0.2))) > 1e-12 {
+		t.Errorf("with gathers ahead %v, want 2.4", got)
+	}
+	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 4}, Backward: Cost{Compute: 4}, Fetch: 3}}, Slows: 0.1}
+	if p := c.Pass(ir.Forward, true); p.Compute != 12 || math.Abs(float64(p.Exposed-0.6)) > 1e-12 {
+		t.Errorf("forward beside two gathers of 3 s %+v", p)
+	}
+	s = &Step{Stages: []Stage{{Chunks: []Chunk{c}}}, Timetable: &ir.Timetable{Micro: 2}, Overlap: true}
+	if got := s.Simulate(); math.Abs(float64(got.DPComm-(2*2*0.6+3))) > 1e-12 || got.Total() != s.Total() {
+		t.Errorf("a step of gathered layers %+v, in all %v", got, s.Total())
+	}
+}
+
 // Parameters that come slower than layers work are waited for, but for the first layer's; gradients go from two buffers.
 func TestPass(t *testing.T) {
 	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 1}, Backward: Cost{Compute: 1}, Fetch: 3, Scatter: 2}}}
@@ -64,7 +86,7 @@ func randomStep(r *rand.Rand) (*Step, *Floor) {
 	s := &Step{Overlap: true, Timetable: &ir.Timetable{Micro: micro}, Other: seconds()}
 	f := &Floor{Micro: micro, Stages: stages, Output: seconds() / 4, Grad: seconds() / 4}
 	for i := range stages {
-		c := Chunk{Output: f.Output, Grad: f.Grad}
+		c := Chunk{Output: f.Output, Grad: f.Grad, Slows: r.Float64() / 2}
 		if i == stages-1 {
 			c.Output = 0
 		}

@@ -38,7 +38,7 @@ func TestLawDraws(t *testing.T) {
 	for _, c := range runLawCases(t, "draws", drawCases(n, seed)) {
 		if c.plan.Ranks() > 1 {
 			least := shrink(t, c)
-			t.Logf("the least plan that fails as %s does:\n%s", c.id, least.text())
+			t.Logf("the least plan that fails as %s does; to keep it as a case: golden/laws/NAME.txtar\n%s", c.id, least.archive())
 			break // one is enough to begin with
 		}
 	}

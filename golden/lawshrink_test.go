@@ -65,11 +65,6 @@ func shrink(t *testing.T, c lawCase) lawCase {
 	}
 }
 
-// text is the case as one reads it in a file: the model, what trains it, the plan.
-func (c *lawCase) text() string {
-	return fmt.Sprintf("-- model --\n%+v\n-- train --\noptimizer %s, batch %d, seq_len %d\n-- plan --\n%s\n", c.model.Config, c.optimizer, lawBatch, lawSeq, c.plan.Text())
-}
-
 // A fault of tensor parallelism in a plan of everything is shown on two ranks.
 func TestLawShrinks(t *testing.T) {
 	lost := regexp.MustCompile(`rt\.AllReduce\(r, groupTp, [^\n]*`)

@@ -10,6 +10,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search"
 )
 
 // answer is how plan and explain answer: what they add to the document, and how they show it.
@@ -102,7 +103,7 @@ func newDocument(j *loaded, found *decision) *document {
 		Model:   modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
 		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
 		Plan:    best.Plan.JSON(), Fits: best.Fits(), Guessed: guesses(j), Predict: best.Predict, Stage: best.Stage,
-		Search:       searchDoc{Counts: found.Counts, Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
+		Search:       searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.problem()), Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
 		Alternatives: []alternativeDoc{},
 		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.goal,
 		head: newHeader(j, best.Plan, found.lock.lockNote()),
@@ -157,7 +158,11 @@ func nextCommands(j *loaded) string {
 	case n > 1:
 		words = append(words, fmt.Sprintf("planc plan --sweep gpus=1..%d", n))
 	}
-	return strings.Join(append(words, "planc explain --why-not ..."), " · ")
+	words = append(words, "planc explain --why-not ...")
+	if line := strings.Join(words, " · "); width(line) <= screenWidth {
+		return line
+	}
+	return strings.Join([]string{words[0], words[len(words)-1]}, " · ")
 }
 
 // precisionName is a preset's name, or the compute type of a block.

@@ -55,7 +55,8 @@ type guessDoc struct {
 
 type searchDoc struct {
 	search.Counts
-	Seconds float64 `json:"seconds"`
+	Restricted []string `json:"restricted"` // "key: which legal plans the counts leave out", see [search.Restricted]
+	Seconds    float64  `json:"seconds"`
 }
 
 type alternativeDoc struct {

@@ -39,7 +39,7 @@ func exitScreen() string {
 		}
 		rows = append(rows, []string{e.code, e.planc, text})
 	}
-	return table(columns, rows) + "\ngo run and go generate turn every status but 0 into 1; the message carries the meaning.\n"
+	return table(columns, rows) + "\n" + prose("", 0, "go run and go generate turn every status but 0 into 1; the message carries the meaning.")
 }
 
 // helpOn is `planc help COMMAND`, or a topic.
@@ -58,6 +58,21 @@ func helpOn(root *cobra.Command, args []string) error {
 	}
 	c.InitDefaultHelpFlag()
 	return c.Help()
+}
+
+// layOutHelp keeps help within the screen's width: of a command's text and of its flags.
+func layOutHelp(root *cobra.Command) {
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces", "paragraphs | trimTrailingWhitespaces", 1))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", fmt.Sprint("Flags.FlagUsagesWrapped ", screenWidth)))
+}
+
+// paragraphs sets each paragraph of a text in lines of the screen's width.
+func paragraphs(text string) string {
+	parts := strings.Split(text, "\n\n")
+	for i, p := range parts {
+		parts[i] = strings.TrimSuffix(prose("", 0, p), "\n")
+	}
+	return strings.Join(parts, "\n\n")
 }
 
 // markdown is the part of docs/cli.md that is about planc: all commands and flags, in the words of their help.

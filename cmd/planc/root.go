@@ -68,7 +68,10 @@ func (a *app) execute() error {
 	return root.Execute()
 }
 
-func init() { cobra.EnableCommandSorting = false } // the order of root is what people need first
+func init() {
+	cobra.EnableCommandSorting = false // the order of root is what people need first
+	cobra.AddTemplateFunc("paragraphs", paragraphs)
+}
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -85,6 +88,7 @@ func (a *app) root() *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	layOutHelp(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but failures")

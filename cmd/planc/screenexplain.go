@@ -140,7 +140,16 @@ func sum(label string, words []string, total string) string {
 
 func (d *document) proofSentence() string {
 	s := d.Search
-	return fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+	text := fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+	var keys []string
+	for _, r := range s.Restricted { // in full they are in --json
+		key, _, _ := strings.Cut(r, ":")
+		keys = append(keys, key)
+	}
+	if len(keys) > 0 {
+		text += "; left out: some " + strings.Join(keys, ", ")
+	}
+	return text
 }
 
 func (d *document) errorSentence() string {

@@ -180,7 +180,8 @@ type sweepRow struct {
 	Message    string             `json:"message"` // why there is no plan
 	Weak       *weakDoc           `json:"weak,omitempty"`
 
-	plan ir.Plan
+	plan       ir.Plan
+	restricted []string
 }
 
 // sweepDoc is plan --sweep --json.
@@ -211,6 +212,7 @@ func (q *sweeping) all() (*sweepDoc, error) {
 	if len(values) == 0 {
 		return nil, mistake(BadFlag, "", "--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.key, s.lo, s.hi, j.cluster.Name, j.fullNode())
 	}
+	d.Search.Restricted = []string{}
 	start := time.Now()
 	err := q.app.during("searching", func() error {
 		q.base = *j.problem()
@@ -221,6 +223,7 @@ func (q *sweeping) all() (*sweepDoc, error) {
 			}
 			d.Rows = append(d.Rows, row)
 			d.Search.add(counts)
+			d.Search.restrict(row.restricted)
 			d.searches++
 		}
 		if s.scales() {
@@ -245,7 +248,16 @@ func (d *searchDoc) add(n search.Counts) {
 	d.Simulated += n.Simulated
 }
 
-// sweepOne answers one value.
+// restrict adds what one search leaves out.
+func (d *searchDoc) restrict(texts []string) {
+	for _, t := range texts {
+		if !slices.Contains(d.Restricted, t) {
+			d.Restricted = append(d.Restricted, t)
+		}
+	}
+}
+
+// one answers one value.
 func (q *sweeping) one(v int) (sweepRow, search.Counts, error) {
 	row, p := sweepRow{Value: v}, q.base
 	if err := sweepable[q.index].change(q, &p, v); err != nil {
@@ -253,6 +265,7 @@ func (q *sweeping) one(v int) (sweepRow, search.Counts, error) {
 		return row, search.Counts{}, nil
 	}
 	c := p.Cluster
+	row.restricted = search.Restricted(&p)
 	row.Cluster = &clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes}
 	best, counts, err := q.series.Best(&p)
 	var illegal *search.IllegalError
@@ -348,7 +361,8 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		err = a.printJSON(d)
 	} else {
 		err = a.print(sweepScreen(d) + scalingScreen(d))
-		a.notef("%s in %s: %s", grouped(d.searches)+" "+plural(d.searches, "search"), seconds(d.Search.Seconds), d.Search.sentence())
+		text := fmt.Sprintf("%s %s in %s: %s", grouped(d.searches), plural(d.searches, "search"), seconds(d.Search.Seconds), d.Search.sentence())
+		a.notef("%s", strings.TrimSuffix(prose("", 0, text), "\n"))
 	}
 	if err == nil && !d.fits() {
 		err = &noFit{shown: true, message: fmt.Sprintf("no plan fits: %s, at none of %d values of %s", j.Config.Name, len(d.Rows), s.key)}

@@ -53,23 +53,10 @@ type kindNeed struct{ size, spare int }
 
 // blocksOf are the layers of a family's plans that recompute in one way.
 func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
-	i := 0 // groups of blocks have no functions of their own
-	switch {
-	case a.groups || a.kind == "none" || a.kind == anyKind:
-	case a.kind == "selective":
-		i = 1
-	case a.split:
-		i = 3
-	default:
-		i = 2
-	}
-	remat := i > 0
-	if each {
-		i += 4
-	}
+	i := a.variant(each)
 	if f.blocks[i] == nil {
 		plan := f.plan
-		if remat {
+		if !a.plain() {
 			a.set(&plan, 1)
 		}
 		plan.Zero = 0
@@ -81,13 +68,36 @@ func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
 	return f.blocks[i]
 }
 
+// variants are how many functions a layer may have: see variant.
+const variants = 8
+
+// plain tells whether no layer has functions that do anything again: groups of blocks run the same ones once more.
+func (a *again) plain() bool { return a.groups || a.kind == "none" || a.kind == anyKind }
+
+// variant numbers what functions layers have.
+func (a *again) variant(each bool) (i int) {
+	switch {
+	case a.plain():
+	case a.kind == "selective":
+		i = 1
+	case a.split:
+		i = 3
+	default:
+		i = 2
+	}
+	if each {
+		i += variants / 2
+	}
+	return i
+}
+
 // keep finds what chunks keep where n is the choice's number. It writes into k, whose memory it uses again.
 func (s *searcher) keep(k *kept, f *family, a *again, n int, each bool) {
 	b, fr := s.blocksOf(f, a, each), s.frame(f)
 	layers, every := a.numbers(n)
 	k.kinds, k.work, k.stream, k.logits, k.wide = k.kinds[:0], 0, b.stream, b.logits, b.wide
 	for i := range fr.kinds {
-		k.kinds = append(k.kinds, b.chunk(k, &fr.kinds[i], layers, every, a.split, s.ends))
+		k.kinds = append(k.kinds, b.chunk(k, &fr.kinds[i], layers, every, a.split))
 	}
 }
 
@@ -103,12 +113,12 @@ func (a *again) numbers(n int) (layers, every int) {
 }
 
 // chunk is what a kind of chunk needs, the first blocks of which are recomputed; the temporaries of its functions go to k.
-func (b *blocks) chunk(k *kept, c *chunkKind, layers, every int, split bool, ends func(int) bool) (out kindNeed) {
+func (b *blocks) chunk(k *kept, c *chunkKind, layers, every int, split bool) (out kindNeed) {
 	for i := range c.runs {
 		r := &c.runs[i]
 		l := &b.layers[r.segment]
 		again := 0
-		if !ends(r.segment) {
+		if !r.end {
 			again = min(layers, r.count)
 			layers -= again
 		}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,13 +37,16 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[priceKey]bool{}
+	seen, agains := map[priceKey]bool{}, map[*family][]again{}
 	var out []point
 	for len(out) < n {
 		f := sp.families[r.IntN(len(sp.families))]
-		shardings, agains, orders := s.problem.shardings(&f.plan), s.problem.recomputes(&f.plan, slices.Max(f.counts)), f.ordersOf()
-		a := agains[r.IntN(len(agains))]
-		p := point{family: f, of: shardings[r.IntN(len(shardings))], again: &a, n: a.least + r.IntN(a.most-a.least+1), order: &orders[r.IntN(len(orders))]}
+		if agains[f] == nil {
+			agains[f] = s.problem.recomputes(&f.plan, slices.Max(f.counts))
+		}
+		shardings, orders := s.shardings(s.problem, &f.plan), f.ordersOf()
+		a := &agains[f][r.IntN(len(agains[f]))]
+		p := point{family: f, of: shardings[r.IntN(len(shardings))], again: a, n: a.least + r.IntN(a.most-a.least+1), order: &orders[r.IntN(len(orders))]}
 		if k := p.key(s); !seen[k] {
 			seen[k] = true
 			out = append(out, p)
@@ -56,14 +60,22 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
 // fit): passes of each chunk with their collectives and with what ZeRO moves beside them, the pipeline's fill and drain
 // with its messages, the optimizer and the step's own costs; and the bytes of its fullest stage's arena, exactly. What blocks and
 // layers cost, a split's chunks and a schedule's buffers are memoised; nothing about plans is, and nothing is left out by a
-// bound.
-func BenchmarkPricePlan(b *testing.B) {
+// bound. BenchmarkPricePlan goes through the plans in the order of the space, as a search does; BenchmarkPriceShuffled prices
+// the same ones at random, so that it waits for memory too.
+func BenchmarkPricePlan(b *testing.B)     { benchmarkPrice(b, false) }
+func BenchmarkPriceShuffled(b *testing.B) { benchmarkPrice(b, true) }
+
+func benchmarkPrice(b *testing.B, shuffled bool) {
 	p := problem175(b)
 	s, err := newSearcher(p)
 	if err != nil {
 		b.Fatal(err)
 	}
 	points := drawPoints(b, s, rand.New(rand.NewPCG(1, 1)), 1<<17)
+	gaps := gapsOf(s, points[:3000])
+	if !shuffled {
+		slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.family.first, b.family.first) })
+	}
 	for i := range points { // what blocks cost
 		s.quote(&points[i])
 	}
@@ -74,7 +86,6 @@ func BenchmarkPricePlan(b *testing.B) {
 		i++
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "plans/s")
-	gaps := gapsOf(s, points[:3000])
 	b.ReportMetric(100*mean(gaps), "gap-%")
 }
 

@@ -136,7 +136,10 @@ func resize(p *ir.Program, size int) {
 }
 
 // stretch is some layers of a segment of the model in a chunk.
-type stretch struct{ segment, count int }
+type stretch struct {
+	segment, count int
+	end            bool // the embedding or the head
+}
 
 // cut is the layers of a family's chunks.
 func (s *searcher) cut(f *family) [][]stretch {
@@ -150,7 +153,7 @@ func (s *searcher) cut(f *family) [][]stretch {
 	take := func(c, n int) {
 		for n > 0 {
 			k := min(n, segs[at].Count-used)
-			out[c] = append(out[c], stretch{at, k})
+			out[c] = append(out[c], stretch{at, k, s.ends(at)})
 			n -= k
 			if used += k; used == segs[at].Count {
 				at, used = at+1, 0

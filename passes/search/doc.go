@@ -1,6 +1,6 @@
 // Package search finds the best plan of a job and says why.
 //
-// [Search] goes over every legal plan: [Legal] is the one place that says what is legal, space.go lists the plans in
+// [Search] goes over every legal plan: [Legal] is the one place that says what is legal, enumerate.go lists the plans in
 // normal form, each once, in families that leave sharding, recomputation and the order of the axes open. What a block
 // costs and keeps is found by running the passes on it once per key (profile.go, bound.go), as lines over the micro-batch
 // (blocks.go); where parameters and their state live, once per way of sharding (state.go); which chunks of a split are

@@ -36,14 +36,13 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 		return f.branches
 	}
 	shardings := s.shardings(p, &f.plan)
-	f.states = make([][]stateNeed, len(shardings))
 	var smallest []stateNeed
 	for i, of := range shardings {
-		f.states[i] = s.stateNeeds(nil, f, of)
-		if smallest == nil {
-			smallest = slices.Clone(f.states[i])
+		needs := s.row(f, of).needs
+		if i == 0 {
+			smallest = slices.Clone(needs)
 		}
-		for st, n := range f.states[i] {
+		for st, n := range needs {
 			smallest[st].least(&n)
 		}
 	}
@@ -93,8 +92,8 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	f, shardings := b.family, s.shardings(p, &b.family.plan)
 	orders := f.ordersOf()
 	b.members = make([]member, 0, len(shardings)*len(orders))
-	for i, of := range shardings {
-		n, over := s.fewest(f, &b.again, f.states[i], f.splits && of.zero >= 2)
+	for _, of := range shardings {
+		n, over := s.fewest(f, &b.again, s.row(f, of).needs, f.splits && of.zero >= 2)
 		for j := range orders {
 			m := member{point: point{family: f, of: of, again: &b.again, n: n, order: &orders[j]}, branch: b, place: b.first + len(b.members), over: over}
 			if over == 0 {
@@ -162,10 +161,9 @@ func (s *searcher) faster(m *member) bool {
 	if !m.family.splits || m.again.groups || m.again.kind == "none" {
 		return false
 	}
-	costs := s.costsOf(m.family, s.blocksOf(m.family, m.again, m.each()), m.order)
-	return slices.ContainsFunc(costs, func(c layerCost) bool {
-		again := c.sums.rematForward + c.sums.rematBackward
-		return again > 0 && again < c.sum()
+	return slices.ContainsFunc(s.costsOf(m.family, m.again, m.each(), m.order).sums, func(c costSums) bool {
+		again := c.rematForward + c.rematBackward
+		return again > 0 && again < c.forward+c.backward+c.weights
 	})
 }
 
@@ -182,7 +180,7 @@ func (s *searcher) least(p *Problem, f *family) int {
 			clear(k.kinds)
 		}
 		for j := range k.kinds {
-			if size := s.blocksOf(f, &never, each).leastOf(&fr.kinds[j], split, s.ends); i == 0 || size < k.kinds[j].size {
+			if size := s.blocksOf(f, &never, each).leastOf(&fr.kinds[j], split); i == 0 || size < k.kinds[j].size {
 				k.kinds[j].size = size
 			}
 		}
@@ -201,9 +199,9 @@ func (s *searcher) least(p *Problem, f *family) int {
 }
 
 // leastOf is what a kind of chunk keeps at least, whatever is recomputed: of all blocks of a segment one input.
-func (b *blocks) leastOf(c *chunkKind, split bool, ends func(int) bool) (size int) {
+func (b *blocks) leastOf(c *chunkKind, split bool) (size int) {
 	for i := range c.runs {
-		if l := &b.layers[c.runs[i].segment]; ends(c.runs[i].segment) {
+		if l := &b.layers[c.runs[i].segment]; c.runs[i].end {
 			size += c.runs[i].count * l.whole
 		} else if !split { // else part of an input
 			size += b.stream

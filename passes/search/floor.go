@@ -2,7 +2,6 @@ package search
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -11,16 +10,20 @@ import (
 // order is an order of a plan's axes, with how many ranks neighbours on each are apart.
 type order struct {
 	name       string
-	index      int // among those of the axes
+	place      int // among those of its family
 	tp, dp, pp int
 	cp         int // likewise, 1 where the order has none
+
+	message costmodel.Seconds // between stages; below 0: not known yet
 }
 
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
 	if f.orders == nil {
-		for _, name := range f.names {
-			f.orders = append(f.orders, orderOf(f.plan, name))
+		for i, name := range f.names {
+			o := orderOf(f.plan, name)
+			o.place = i
+			f.orders = append(f.orders, o)
 		}
 	}
 	return f.orders
@@ -29,112 +32,16 @@ func (f *family) ordersOf() []order {
 // orderOf is an order by its name.
 func orderOf(plan ir.Plan, name string) order {
 	plan.AxisOrder = name
-	return order{name: name, index: orderIndex(name), tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp"), cp: stride(&plan, "cp")}
-}
-
-// orders are how many there are: of tp, dp and pp, and where cp is among them, which comes before dp.
-const orders = 32
-
-// orderIndex tells orders apart by which of dp and pp come before tp, and which of them before the other; and by which of
-// tp and pp come before cp.
-func orderIndex(name string) (n int) {
-	for i, pair := range [5][2]string{{"dp", "tp"}, {"pp", "tp"}, {"pp", "dp"}, {"tp", "cp"}, {"pp", "cp"}} {
-		if at := strings.Index(name, pair[0]); at >= 0 && at < strings.Index(name, pair[1]) {
-			n |= 1 << i
-		}
-	}
-	return n
-}
-
-// costsOf are those of layers.
-func (s *searcher) costsOf(f *family, b *blocks, o *order) []layerCost {
-	if f.costs == nil {
-		f.costs = make([][]familyCosts, orders)
-	}
-	at := &f.costs[o.index]
-	for i := range *at {
-		if c := &(*at)[i]; c.blocks == b && c.perhaps == "" {
-			return c.costs
-		}
-	}
-	c := s.newCosts(f, b, o)
-	*at = append(*at, familyCosts{blocks: b, costs: c})
-	return c
-}
-
-// familyCosts are the costs of a family's layers where it recomputes in one way.
-type familyCosts struct {
-	blocks  *blocks
-	perhaps string // at most: as if some of them may be recomputed in this way
-	costs   []layerCost
-}
-
-// anyKind stands for all choices of what is recomputed.
-const anyKind = "any"
-
-// floorCosts are what layers cost at least, whether they are recomputed or not. In one piece a backward pass that makes
-// forward values again takes no less than one that does not; in two it may, since their second part gathers once more
-// what the first has gathered, and recomputed layers have no second part.
-func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []layerCost {
-	b := s.blocksOf(f, a, each)
-	plain := s.costsOf(f, b, o)
-	if !f.splits || a.kind == "none" || a.groups {
-		return plain
-	}
-	for _, c := range f.costs[o.index] {
-		if c.blocks == b && c.perhaps == a.kind {
-			return c.costs
-		}
-	}
-	out := slices.Clone(plain)
-	kinds := []string{a.kind}
-	if a.kind == anyKind {
-		kinds = []string{"selective", "full"}
-	}
-	for _, kind := range kinds {
-		costs := s.costsOf(f, s.blocksOf(f, &again{kind: kind, split: a.split, least: 1, most: 1}, each), o)
-		for i := range out {
-			if costs[i].sums.rematForward > 0 {
-				out[i].sums.perhaps(&costs[i].sums)
-			}
-		}
-	}
-	f.costs[o.index] = append(f.costs[o.index], familyCosts{b, a.kind, out})
-	return out
-}
-
-// perhaps makes the costs no more than those of the recomputed layer: each pass, and all together.
-func (c *costSums) perhaps(of *costSums) {
-	all := min(c.forward+c.backward+c.weights, of.rematForward+of.rematBackward)
-	c.forward, c.backward = min(c.forward, of.rematForward), min(c.backward, of.rematBackward)
-	c.weights = max(0, all-c.forward-c.backward)
-}
-
-func (s *searcher) newCosts(f *family, b *blocks, o *order) []layerCost {
-	k := blockCost{b, [2]int{o.tp, o.cp}}
-	if c := s.blockCosts[k]; c != nil {
-		return c
-	}
-	plan := f.plan
-	plan.AxisOrder = o.name
-	c := s.costs(&plan, b.base.key, b.base.profile, b.micro)
-	s.blockCosts[k] = c
-	return c
-}
-
-// blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
-// cp.
-type blockCost struct {
-	blocks  *blocks
-	strides [2]int
+	return order{name: name, message: -1, tp: stride(&plan, "tp"), dp: stride(&plan, "dp"), pp: stride(&plan, "pp"), cp: stride(&plan, "cp")}
 }
 
 // work is a pass's own seconds and what its stream moves.
 type work struct{ own, moved costmodel.Seconds }
 
-func (w work) bound(overlap bool) costmodel.Seconds {
+// bound is what a pass takes at least; slows is by how much compute is slower beside what moves. It grows with both.
+func (w work) bound(overlap bool, slows costmodel.Seconds) costmodel.Seconds {
 	if overlap {
-		return max(w.own, w.moved)
+		return max(w.own, w.moved) + slows*min(w.own, w.moved)
 	}
 	return w.own + w.moved
 }
@@ -143,27 +50,27 @@ func (w work) bound(overlap bool) costmodel.Seconds {
 type kindFloor struct{ forward, backward, weights costmodel.Seconds }
 
 // kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
-func (c *chunkKind) floor(costs []layerCost, move []moved, layers, every int, f *family, ends func(int) bool, overlap bool) (out kindFloor) {
+func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *family, overlap bool, slows costmodel.Seconds) (out kindFloor) {
 	var forward, backward work
 	var first costmodel.Seconds
 	for i := range c.runs {
 		r := &c.runs[i]
 		l := &costs[r.segment]
 		n, k := costmodel.Seconds(r.count), costmodel.Seconds(0)
-		if layers > 0 && !ends(r.segment) {
+		if layers > 0 && !r.end {
 			again := min(layers, r.count)
 			layers -= again
 			k = costmodel.Seconds(again)
 		}
-		forward.own += (n - k) * l.sums.forward
-		backward.own += (n - k) * l.sums.backward
-		out.weights += (n - k) * l.sums.weights
+		forward.own += (n - k) * l.forward
+		backward.own += (n - k) * l.backward
+		out.weights += (n - k) * l.weights
 		if every > 1 {
-			forward.own += k * l.sums.forward
-			backward.own += k * (l.sums.forward + l.sums.backward + l.sums.weights)
+			forward.own += k * l.forward
+			backward.own += k * (l.forward + l.backward + l.weights)
 		} else {
-			forward.own += k * l.sums.rematForward
-			backward.own += k * l.sums.rematBackward
+			forward.own += k * l.rematForward
+			backward.own += k * l.rematBackward
 		}
 		if move != nil {
 			m := &move[r.segment]
@@ -176,75 +83,21 @@ func (c *chunkKind) floor(costs []layerCost, move []moved, layers, every int, f 
 		forward.moved -= first
 		backward.moved -= first
 	}
-	out.forward = forward.bound(overlap)
+	out.forward = forward.bound(overlap, slows)
 	if f.splits { // either part may be the one that moves gradients
 		out.backward = backward.own
 		return out
 	}
-	out.backward = backward.bound(overlap)
+	out.backward = backward.bound(overlap, slows)
 	return out
-}
-
-// moves are what layers gather and scatter at least: as if each were one bucket without padding.
-func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
-	if of.zero < 2 {
-		return nil
-	}
-	b := s.base(f.plan)
-	k := moveKey{b, of.zero >= 3, o.dp, o.cp, of.group}
-	if m := s.layerMoves[k]; m != nil {
-		return m
-	}
-	place := s.shardPlace(f.plan.CP, o, of.group)
-	prec, c := &f.plan.Precision, s.problem.Cluster
-	out := make([]moved, len(b.elems))
-	for i, n := range b.elems {
-		if n == 0 {
-			continue
-		}
-		out[i].scatter = c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
-		if of.zero >= 3 {
-			out[i].fetch = c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
-		}
-	}
-	s.layerMoves[k] = out
-	return out
-}
-
-// moveKey is what the moves of layers depend on.
-type moveKey struct {
-	base                    *base
-	fetches                 bool
-	stride, strideCP, group int
-}
-
-// shardPlace is where the ranks are that share a copy of the state: all of cp, and of dp what is left of the group.
-func (s *searcher) shardPlace(cp int, o *order, group int) costmodel.Placement {
-	k := [4]int{cp, o.cp, o.dp, group}
-	if p, ok := s.places[k]; ok {
-		return p
-	}
-	m := ir.Mesh{Atoms: []ir.Atom{{Name: "before", Size: o.dp}, {Name: "inner", Size: group}}}
-	axes := []ir.Axis{"inner"}
-	if cp > 1 {
-		m.Atoms = []ir.Atom{{Name: "before", Size: o.cp}, {Name: "cp", Size: cp}, {Name: "between", Size: o.dp / (o.cp * cp)}, {Name: "inner", Size: group / cp}}
-		axes = append(axes, "cp")
-	}
-	p := s.problem.Cluster.Place(m, axes)
-	s.places[k] = p
-	return p
 }
 
 // message is what a stage's output takes to the next: of a family and an order of its axes one.
 func (s *searcher) message(f *family, stream int, o *order) costmodel.Seconds {
-	for len(f.messages) <= o.index {
-		f.messages = append(f.messages, 0)
+	if o.message < 0 {
+		o.message = s.newMessage(f, stream, o)
 	}
-	at := &f.messages[o.index]
-	if *at == 0 {
-		*at = s.newMessage(f, stream, o)
-	}
-	return *at
+	return o.message
 }
 
 func (s *searcher) newMessage(f *family, stream int, o *order) costmodel.Seconds {
@@ -271,19 +124,21 @@ func (s *searcher) floor(f *family, of sharding, a *again, n int, o *order) cost
 
 // closed is the closed form of a step, a lower bound of its simulation: the passes as costmodel.Floor has them, with what
 // layers cost; beside them the step's overhead, and the update of the fullest stage.
-func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, costs []layerCost) costmodel.Seconds {
+func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, costs []costSums) costmodel.Seconds {
 	stream := s.blocksOf(f, a, f.splits && of.zero >= 2).stream
+	var end *ending
 	var move []moved
 	if !of.still {
-		move = s.movesOf(f, of, o)
+		end = s.endingOf(f, of, o)
+		move = end.move
 	}
 	fr := s.frame(f)
 	layers, every := a.numbers(n)
-	overlap := s.overlap[min(of.zero, 1)]
+	overlap, slows := s.overlap[min(of.zero, 1)], costmodel.Seconds(s.interferes())
 	kinds := s.kindFloors[:0]
 	through := costmodel.Seconds(0)
 	for i := range fr.kinds {
-		k := fr.kinds[i].floor(costs, move, layers, every, f, s.ends, overlap)
+		k := fr.kinds[i].floor(costs, move, layers, every, f, overlap, slows)
 		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
 		kinds = append(kinds, k)
 	}
@@ -292,28 +147,23 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	through += costmodel.Seconds(2*fr.sends) * message
 	if of.still {
 		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
-		return (max(through, s.slowest(f, fr, message, nil)) + s.device.StepOverhead() + once) * (1 - tie)
-	}
-	ends, once := s.settled(f, of, o), costmodel.Seconds(0)
-	for i := range ends {
-		once = max(once, ends[i].update)
+		return (max(through, s.slowest(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
 	if t := &fr.turns[0]; t.stage == 0 && !f.splits { // where the passes end
-		through += max(ends[0].after, ends[0].last)
+		through += end.settled[0].atLeast(max(end.settled[0].after, end.settled[0].last), slows)
 	}
-	return (max(through, s.slowest(f, fr, message, ends)) + s.device.StepOverhead() + once) * (1 - tie)
+	return (max(through, s.slowest(f, fr, message, end.settled, slows)) + s.device.StepOverhead() + end.update) * (1 - tie)
 }
 
 // slowest is at most when the last stage has done all its passes and reduced its gradients: see [costmodel.Floor]. Of stages
 // that are alike the last takes longest. A stage's last pass is the backward pass of its first chunk, or the second part of
 // it; not before it begins do reductions.
-func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling) (best costmodel.Seconds) {
+func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends []settling, slows costmodel.Seconds) (best costmodel.Seconds) {
 	kinds := s.kindFloors
 	for i := range fr.turns {
 		t := &fr.turns[i]
-		st := &fr.stages[t.stage]
 		work, head, tail := costmodel.Seconds(0), costmodel.Seconds(0), costmodel.Seconds(0)
-		for _, c := range st.kinds {
+		for _, c := range t.kinds {
 			k := &kinds[c.kind]
 			work += costmodel.Seconds(c.n) * (k.forward + k.backward + k.weights)
 		}
@@ -325,11 +175,11 @@ func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends
 			}
 		}
 		if ends != nil {
-			pass := kinds[st.first].backward
+			pass := kinds[t.first].backward
 			if f.splits {
-				pass = kinds[st.first].weights
+				pass = kinds[t.first].weights
 			}
-			tail = max(tail, ends[i].after, ends[i].last, ends[i].beside-pass)
+			tail = max(tail, ends[i].atLeast(max(ends[i].after, ends[i].last, ends[i].beside-pass), slows))
 		}
 		best = max(best, head+costmodel.Seconds(f.plan.MicroBatches)*work+tail)
 	}
@@ -369,7 +219,7 @@ func (s *searcher) familyFloor(f *family, a *again, n int) costmodel.Seconds {
 			if zero > 0 && !(f.splits && f.plan.Replicas() > 1) {
 				continue
 			}
-			if t := s.floor(f, sharding{zero, f.plan.Replicas(), true}, a, n, o); best < 0 || t < best {
+			if t := s.floor(f, sharding{zero: zero, group: f.plan.Replicas(), still: true}, a, n, o); best < 0 || t < best {
 				best = t
 			}
 		}

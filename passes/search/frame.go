@@ -51,21 +51,21 @@ func (s *searcher) frame(f *family) *frame {
 	}
 	k := frameKey{f.plan.StageLayers, f.plan.PP, f.plan.VPP, f.plan.Schedule == "zb-v"}
 	if s.frames[k] == nil {
-		s.frames[k] = newFrame(&f.plan, s.cut(f), s.ends)
+		s.frames[k] = newFrame(&f.plan, s.cut(f))
 	}
 	f.frame = s.frames[k]
 	return f.frame
 }
 
 // newFrame finds out which chunks are alike.
-func newFrame(p *ir.Plan, cut [][]stretch, ends func(segment int) bool) *frame {
+func newFrame(p *ir.Plan, cut [][]stretch) *frame {
 	fr := &frame{stages: make([]frameStage, p.PP)}
 	for c, runs := range cut {
 		kind := slices.IndexFunc(fr.kinds, func(k chunkKind) bool { return slices.Equal(k.runs, runs) && k.last == (c == len(cut)-1) })
 		if kind < 0 {
 			k := chunkKind{runs: runs, last: c == len(cut)-1}
 			for _, r := range runs {
-				if !ends(r.segment) {
+				if !r.end {
 					k.blocks += r.count
 				}
 			}
@@ -151,6 +151,14 @@ func (s *searcher) holdsOf(f *family) []hold {
 		if !slices.ContainsFunc(f.held, func(o hold) bool { return o.covers(&h, fr) }) {
 			f.held = append(f.held, h)
 		}
+	}
+	var together []share // so that what prices go through lies in one place
+	for i := range f.held {
+		together = append(together, f.held[i].buffers...)
+	}
+	for i := range f.held {
+		n := len(f.held[i].buffers)
+		f.held[i].buffers, together = together[:n:n], together[n:]
 	}
 	return f.held
 }

@@ -12,6 +12,7 @@ import (
 // sharding is a choice of zero and zero_group.
 type sharding struct {
 	zero, group int
+	index       int  // among those of a problem's plans with so many replicas
 	still       bool // of bounds: as if nothing had to be moved
 }
 
@@ -34,7 +35,7 @@ func (p *Problem) shardings(plan *ir.Plan) []sharding {
 		}
 		for i := len(groups) - 1; i >= 0; i-- {
 			if p.Pins.allows("zero_group", fmt.Sprint(groups[i])) {
-				out = append(out, sharding{zero: zero, group: groups[i]})
+				out = append(out, sharding{zero: zero, group: groups[i], index: len(out)})
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 		st.Buckets, st.Norm = state.buckets, state.norm
 		for j := range t.Stages[i].Chunks {
 			c := &t.Stages[i].Chunks[j]
-			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1}
+			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1, Slows: s.interferes()}
 			for k := range c.Runs {
 				r := &c.Runs[k]
 				at := index[r.Segment]
@@ -65,6 +65,14 @@ func (s *searcher) overlaps(zero int) bool {
 		return s.problem.engine().Overlap[zero]
 	}
 	return c.Node.Host.Cores > c.Node.Devices
+}
+
+// interferes is by how much compute is slower while collectives run beside it: on a CPU they have cores of their own.
+func (s *searcher) interferes() float64 {
+	if s.problem.Cluster.IsCPU() {
+		return 0
+	}
+	return s.problem.engine().Interfere
 }
 
 // layersOf are a run in times.

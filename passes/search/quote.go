@@ -79,8 +79,7 @@ func (p *point) key(s *searcher) priceKey {
 // memory is what a rank of the fullest stage needs.
 func (p *point) memory(s *searcher) (costmodel.Memory, int) {
 	s.keep(&s.kept, p.family, p.again, p.n, p.each())
-	s.needs = s.stateNeeds(s.needs[:0], p.family, p.of)
-	a, stage := s.fullest(p.family, &s.kept, s.needs)
+	a, stage := s.fullest(p.family, &s.kept, s.row(p.family, p.of).needs)
 	return s.memoryOf(&a, &p.family.plan), stage
 }
 
@@ -126,7 +125,7 @@ func (s *searcher) hardFlops(p *point) float64 {
 	layers, every := p.again.numbers(p.n)
 	sum := 0.0
 	for i := range fr.kinds {
-		for _, r := range fr.kinds[i].parts(layers, every, p.again.split, s.ends) {
+		for _, r := range fr.kinds[i].parts(layers, every, p.again.split) {
 			seg := b.base.prog.Model.Segments[r.segment]
 			if r.Remat {
 				seg = seg.Remat
@@ -149,10 +148,10 @@ type part struct {
 }
 
 // parts are a kind's runs, those that are recomputed by themselves.
-func (c *chunkKind) parts(layers, every int, split bool, ends func(int) bool) (out []part) {
+func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 	for _, r := range c.runs {
 		again := 0
-		if !ends(r.segment) {
+		if !r.end {
 			again = min(layers, r.count)
 			layers -= again
 		}
@@ -173,14 +172,14 @@ func (c *chunkKind) parts(layers, every int, split bool, ends func(int) bool) (o
 // stepOf is a plan's step in times.
 func (s *searcher) stepOf(p *point) *costmodel.Step {
 	f, plan, e := p.family, p.plan(), s.problem.engine()
-	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.stateOf(p.family, p.of)
-	costs, prices := s.costsOf(f, b, p.order), &bucketPrices{s: s, state: st, plan: plan, order: p.order}
+	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.row(p.family, p.of).state
+	costs, prices := s.costsOf(f, p.again, p.each(), p.order).layers, &bucketPrices{s: s, state: st, plan: plan, order: p.order}
 	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.of.zero, 1)], Ahead: e.Ahead, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
 	kinds := make([][]costmodel.Layers, len(fr.kinds))
 	layers, every := p.again.numbers(p.n)
 	for i := range fr.kinds {
-		for _, r := range fr.kinds[i].parts(layers, every, p.again.split, s.ends) {
+		for _, r := range fr.kinds[i].parts(layers, every, p.again.split) {
 			l := layersOf(&r.Run, r.segment, &costs[r.segment])
 			l.Fetch, l.Scatter = prices.moved(r.segment)
 			kinds[i] = append(kinds[i], l)
@@ -192,7 +191,7 @@ func (s *searcher) stepOf(p *point) *costmodel.Step {
 		to := &step.Stages[i]
 		for _, c := range of.chunks {
 			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits, Apart: len(of.chunks) > 1,
-				Waits: e.Blocking, Slows: e.Interfere, Host: s.device.PassOverhead()}
+				Waits: e.Blocking, Slows: s.interferes(), Host: s.device.PassOverhead()}
 			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
 				chunk.Output = message
 			}
@@ -340,7 +339,7 @@ type quote struct {
 
 func (s *searcher) quote(p *point) quote {
 	s.keep(&s.kept, p.family, p.again, p.n, p.each())
-	s.needs = s.stateNeeds(s.needs[:0], p.family, p.of)
-	costs := s.costsOf(p.family, s.blocksOf(p.family, p.again, p.each()), p.order)
-	return quote{s.closed(p.family, p.of, p.again, p.n, p.order, costs), s.most(p.family, &s.kept, s.needs)}
+	r := s.row(p.family, p.of)
+	costs := s.costsOf(p.family, p.again, p.each(), p.order).sums
+	return quote{s.closed(p.family, p.of, p.again, p.n, p.order, costs), s.most(p.family, &s.kept, r.needs)}
 }

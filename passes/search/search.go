@@ -89,7 +89,7 @@ type searcher struct {
 	cpu, secondMoment bool
 
 	layerCosts map[costKey][]layerCost
-	blockCosts map[blockCost][]layerCost
+	blockCosts map[blockCost]*layerTable
 	layerMoves map[moveKey][]moved
 	messages   map[[2]int]costmodel.Seconds
 	own        map[worksKey]arithmetic // of works, those of the device
@@ -114,7 +114,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.gemm())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
-		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost][]layerCost{},
+		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
 		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)

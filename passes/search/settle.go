@@ -14,7 +14,14 @@ type settling struct {
 	after  costmodel.Seconds // reductions that begin when the passes have ended
 	beside costmodel.Seconds // those that may begin in the stage's last pass, in all
 	last   costmodel.Seconds // of these, that of the layer whose gradients come last
+	hidden costmodel.Seconds // where reductions run beside passes, all of them: what is not exposed slows compute
 	update costmodel.Seconds // the norm, and the longer of updates and gathers
+}
+
+// atLeast is what follows the passes where of the reductions so much is exposed or more: the rest has slowed compute. It
+// grows with both.
+func (e *settling) atLeast(exposed, slows costmodel.Seconds) costmodel.Seconds {
+	return exposed + slows*max(0, e.hidden-max(0, exposed))
 }
 
 // settleKey is what settlings depend on.
@@ -60,6 +67,9 @@ func (s *searcher) settle(f *family, of sharding, o *order, fr *frame, st *state
 		}
 		out.beside = s.reduction(f, of, o, first)
 		out.last = s.reduction(f, of, o, st.shared[stage.walk[len(stage.walk)-1].segment])
+	}
+	if of.zero < 2 && s.overlap[of.zero] {
+		out.hidden = all
 	}
 	out.update = s.updated(f, of, o, elems, shared)
 	return out
@@ -136,8 +146,9 @@ func sharedElems(p *ir.Program, classes []classState) []int {
 // turn is the last of a frame's stages that are alike, of which none begins later, with how many chunks of each kind come
 // before it as the first ones of their stages.
 type turn struct {
-	stage  int
-	before []share
+	stage, first int     // the stage, and the kind of its first chunk
+	kinds        []share // of its chunks
+	before       []share
 }
 
 // turns are found when all stages are complete.
@@ -153,7 +164,7 @@ func (fr *frame) takeTurns() {
 			like = len(fr.turns)
 			fr.turns = append(fr.turns, turn{})
 		}
-		fr.turns[like] = turn{stage: i, before: slices.Clone(before)}
+		fr.turns[like] = turn{stage: i, first: st.first, kinds: st.kinds, before: slices.Clone(before)}
 		before = add(before, st.first, 1)
 	}
 }

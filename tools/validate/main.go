@@ -2,6 +2,7 @@
 //
 //	go run ./validate           write docs/validation.md, its plots, and costmodel/errorbars.go
 //	go run ./validate fit       move the constants and print them; nothing is written
+//	go run ./validate sum       print the report's figures; nothing is written
 //
 // It runs in the folder tools. The tables are in validate/rows, each row with its source. Those of heldOut are in no fit:
 // neither of constants nor of error bars.
@@ -37,8 +38,13 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(args) > 0 && args[0] == "fit" {
+	switch {
+	case len(args) > 0 && args[0] == "fit":
 		return fit(t, 3, os.Stdout)
+	case len(args) > 0 && args[0] == "sum":
+		s := studyOf(t)
+		fmt.Println(s.targets(), bySource(s.fitted), bySource(s.held), memoryBySource(s.report))
+		return nil
 	}
 	return report(t, "..")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -26,8 +27,8 @@ func report(t *tables, root string) error {
 	return nil
 }
 
-// reported are the files of the report by their names: all rows priced and summed up.
-func reported(t *tables, root string) (map[string][]byte, error) {
+// studyOf is all rows, priced.
+func studyOf(t *tables) *study {
 	r := validate.Run(t.rows)
 	s := &study{report: r}
 	for i := range r.Rows {
@@ -41,6 +42,12 @@ func reported(t *tables, root string) (map[string][]byte, error) {
 			s.fitted = append(s.fitted, p)
 		}
 	}
+	return s
+}
+
+// reported are the files of the report by their names.
+func reported(t *tables, root string) (map[string][]byte, error) {
+	s := studyOf(t)
 	page := filepath.Join(root, "docs", "validation.md")
 	old, err := os.ReadFile(page)
 	if err != nil {
@@ -134,6 +141,26 @@ func bySource(rows []*validate.Priced) string {
 	for _, n := range names {
 		s := of[n]
 		line(&b, n, fmt.Sprint(s.N), percent(s.MedianAPE), percent(s.MeanAPE), signed(s.Bias), percent(s.PairOrder), percent(s.Regret))
+	}
+	return b.String()
+}
+
+// memoryBySource is each source's error of memory.
+func memoryBySource(r *validate.Report) string {
+	errs := map[string][]float64{}
+	for i := range r.Rows {
+		if p := &r.Rows[i]; p.MemoryError != nil {
+			errs[p.Source] = append(errs[p.Source], *p.MemoryError)
+		}
+	}
+	var b bytes.Buffer
+	head(&b, "source", "rows", "memory, median", "bias")
+	for _, name := range slices.Sorted(maps.Keys(errs)) {
+		abs, bias := []float64{}, 0.0
+		for _, e := range errs[name] {
+			abs, bias = append(abs, math.Abs(e)), bias+e/float64(len(errs[name]))
+		}
+		line(&b, name, fmt.Sprint(len(abs)), percent(validate.Quantile(abs, 0.5)), signed(bias))
 	}
 	return b.String()
 }

@@ -1,0 +1,222 @@
+package search
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// enumeration goes through combinations of the keys' values.
+type enumeration struct {
+	s      *searcher
+	p      *Problem
+	set    *setting
+	out    *space
+	worst  ir.Plan // of those that are not legal, the first that breaks the fewest rules
+	fewest int
+	staged bool // pins ask for a pipeline: else nobody wonders about one
+}
+
+// degrees goes through tp, pp and dp. What no pin asks for and no rule allows is left out at once.
+func (e *enumeration) degrees() {
+	devices := e.set.devices
+	for _, pp := range e.p.ints("pp", divisors(devices)) {
+		if _, pinned := e.p.Pins["pp"]; !pinned && pp > e.set.mostChunks() {
+			continue
+		}
+		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
+			plan := e.set.plain(1, e.p.Precision)
+			plan.TP, plan.PP = tp, pp
+			e.set.splitExperts(&plan)
+			if _, pinned := e.p.Pins["tp"]; !pinned && !obeys(&plan, "tp", e.set) {
+				continue
+			}
+			e.contexts(plan)
+		}
+	}
+}
+
+// ownPositions is how many positions a rank keeps at least of a sequence where no pin says that it be split over cp: in
+// shorter parts nothing is won that dp, tp and recomputation do not give cheaper, and there are many such plans.
+const ownPositions = 8192
+
+// contexts goes through cp, its kinds and dp.
+func (e *enumeration) contexts(plan ir.Plan) {
+	rest := max(1, e.set.devices/max(1, plan.TP*plan.PP))
+	_, asked := e.p.Pins["cp"]
+	kinds, askedKind := e.p.Pins["cp_kind"]
+	asked = asked || askedKind && !slices.Contains(kinds, "none")
+	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
+		if plan.CP > 1 && (!asked && e.set.Seq/plan.CP < ownPositions || e.p.engine() != costmodel.PlancEngine) {
+			continue
+		}
+		of := []string{"none"}
+		if plan.CP > 1 {
+			of = []string{"gather", "heads"}
+		}
+		if askedKind {
+			of = kinds
+		}
+		for _, plan.CPKind = range of {
+			if !asked && !obeys(&plan, "cp", e.set) {
+				continue
+			}
+			plan.AxisOrder = usualOrder(&plan)
+			for _, plan.DP = range e.p.ints("dp", []int{max(1, rest/max(1, plan.CP))}) {
+				for _, plan.SP = range e.p.bools("sp") {
+					e.chunks(plan)
+				}
+			}
+		}
+	}
+}
+
+// obeys tells whether a plan breaks none of the rules of the degrees that are about a key.
+func obeys(plan *ir.Plan, key string, set *setting) bool {
+	for _, rules := range [][]rule{degreeRules, contextRules} {
+		for i := range rules {
+			if r := &rules[i]; r.key == key && !r.ok(plan, set) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// chunks goes through vpp and the schedules.
+func (e *enumeration) chunks(plan ir.Plan) {
+	most := 1
+	if plan.PP > 1 {
+		most = max(2, e.set.mostChunks()/plan.PP) // 2 may be too many, which is then what to say of zb-v
+	}
+	all := make([]int, most)
+	for i := range all {
+		all[i] = i + 1
+	}
+	_, pinned := e.p.Pins["vpp"]
+	for _, plan.VPP = range e.p.ints("vpp", all) {
+		for _, plan.Schedule = range e.p.schedules(&plan) {
+			if pinned || stageRules[2].ok(&plan, nil) {
+				e.micros(plan)
+			}
+		}
+	}
+}
+
+// schedules are all that the search knows, in its order.
+var schedules = []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v"}
+
+// schedules are those that go with a number of chunks, or those that pins ask for.
+func (p *Problem) schedules(plan *ir.Plan) []string {
+	if vs, pinned := p.Pins["schedule"]; pinned {
+		return vs
+	}
+	var out []string
+	for _, name := range schedules {
+		plan.Schedule = name
+		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// micros goes through the micro-batches.
+func (e *enumeration) micros(plan ir.Plan) {
+	share := e.p.GlobalBatch
+	if plan.DP > 0 && share%plan.DP == 0 {
+		share /= plan.DP
+	}
+	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
+		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
+		split := e.split(&plan)
+		plan.StageLayers = joinCounts(split)
+		e.visit(plan, split)
+	}
+}
+
+// making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of them,
+// all that divide the share, so that there is a plan to say so of.
+func (e *enumeration) making(share int) []int {
+	all := divisors(share)
+	var out []int
+	for _, n := range all {
+		if e.p.Pins.allows("micro_batches", strconv.Itoa(share/n)) {
+			out = append(out, n)
+		}
+	}
+	if len(out) == 0 {
+		return all
+	}
+	return out
+}
+
+// split is a plan's stage_layers: what pins ask for, or what balance finds.
+func (e *enumeration) split(plan *ir.Plan) []int {
+	if vs, pinned := e.p.Pins["stage_layers"]; pinned {
+		plan.StageLayers = vs[0]
+		return counts(plan)
+	}
+	n := plan.PP * plan.VPP
+	if n == 1 {
+		return []int{e.set.Layers}
+	}
+	if n > e.set.mostChunks() || n < 1 || !obeys(plan, "dp", e.set) || !obeys(plan, "tp", e.set) || !obeys(plan, "sp", e.set) || !obeys(plan, "cp", e.set) || !obeys(plan, "cp_kind", e.set) || plan.Schedule == "zb-v" && plan.VPP != 2 {
+		return even(e.set.Layers, max(0, n)) // illegal anyhow
+	}
+	return e.s.balance(plan, e.s.costs(plan, baseKey(*plan), e.s.base(*plan).profile, plan.MicroBatch))
+}
+
+// even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the first, which
+// may have the head and the embedding, get none.
+func even(blocks, chunks int) []int {
+	out := make([]int, chunks)
+	if blocks < chunks && blocks >= chunks-2 {
+		for c := range out {
+			if c > 0 && c < chunks-1 || c == 0 && blocks == chunks-1 {
+				out[c] = 1
+			}
+		}
+		return out
+	}
+	for c := range out {
+		out[c] = blocks*(c+1)/chunks - blocks*c/chunks
+	}
+	return out
+}
+
+// visit adds a family, or notes why it is none.
+func (e *enumeration) visit(plan ir.Plan, split []int) {
+	broken := 0
+	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP) < 1 {
+		broken = len(rules)
+	}
+	for i := range rules {
+		if broken < e.fewest && !rules[i].ok(&plan, e.set) {
+			broken++
+		}
+	}
+	if broken == 0 {
+		if f := e.family(plan, split); f.size > 0 {
+			e.out.families = append(e.out.families, f)
+			e.out.size += f.size
+			return
+		}
+	}
+	broken++ // a legal plan that pins of other keys forbid is nearer than any that breaks a rule
+	if broken < e.fewest && (plan.PP == 1 || e.staged) {
+		e.worst, e.fewest = plan, broken
+	}
+}
+
+func (e *enumeration) family(plan ir.Plan, split []int) *family {
+	f := &family{plan: plan, counts: split, first: e.out.size, splits: plan.Splits(), problem: e.p}
+	if len(e.p.unfollowed(plan)) > 0 {
+		return f
+	}
+	f.names = e.s.orders(e.p, &plan)
+	f.size = len(e.s.shardings(e.p, &plan)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(f.names)
+	return f
+}

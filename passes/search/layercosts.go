@@ -1,0 +1,92 @@
+package search
+
+import "slices"
+
+// layerTable is what layers of each segment cost, in full and, side by side, in sums.
+type layerTable struct {
+	layers []layerCost
+	sums   []costSums
+}
+
+// floorTable is sums of which some are at most what layers cost: as if some of them may be recomputed in a way.
+type floorTable struct {
+	variant, place int
+	perhaps        string
+	sums           []costSums
+}
+
+// costsOf are those of layers.
+func (s *searcher) costsOf(f *family, a *again, each bool, o *order) *layerTable {
+	at := &f.costs[a.variant(each)]
+	for len(*at) <= o.place {
+		*at = append(*at, nil)
+	}
+	if (*at)[o.place] == nil {
+		(*at)[o.place] = s.newCosts(f, s.blocksOf(f, a, each), o)
+	}
+	return (*at)[o.place]
+}
+
+// anyKind stands for all choices of what is recomputed.
+const anyKind = "any"
+
+// floorCosts are what layers cost at least, whether they are recomputed or not. In one piece a backward pass that makes
+// forward values again takes no less than one that does not; in two it may, since their second part gathers once more
+// what the first has gathered, and recomputed layers have no second part.
+func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []costSums {
+	plain := s.costsOf(f, a, each, o).sums
+	if !f.splits || a.kind == "none" || a.groups {
+		return plain
+	}
+	k := floorTable{variant: a.variant(each), place: o.place, perhaps: a.kind}
+	for i := range f.perhaps {
+		if t := &f.perhaps[i]; t.variant == k.variant && t.place == k.place && t.perhaps == k.perhaps {
+			return t.sums
+		}
+	}
+	out := slices.Clone(plain)
+	kinds := []string{a.kind}
+	if a.kind == anyKind {
+		kinds = []string{"selective", "full"}
+	}
+	for _, kind := range kinds {
+		costs := s.costsOf(f, &again{kind: kind, split: a.split, least: 1, most: 1}, each, o).sums
+		for i := range out {
+			if costs[i].rematForward > 0 {
+				out[i].perhaps(&costs[i])
+			}
+		}
+	}
+	k.sums = out
+	f.perhaps = append(f.perhaps, k)
+	return out
+}
+
+// perhaps makes the costs no more than those of the recomputed layer: each pass, and all together.
+func (c *costSums) perhaps(of *costSums) {
+	all := min(c.forward+c.backward+c.weights, of.rematForward+of.rematBackward)
+	c.forward, c.backward = min(c.forward, of.rematForward), min(c.backward, of.rematBackward)
+	c.weights = max(0, all-c.forward-c.backward)
+}
+
+func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
+	k := blockCost{b, [2]int{o.tp, o.cp}}
+	if c := s.blockCosts[k]; c != nil {
+		return c
+	}
+	plan := f.plan
+	plan.AxisOrder = o.name
+	t := &layerTable{layers: s.costs(&plan, b.base.key, b.base.profile, b.micro)}
+	for i := range t.layers {
+		t.sums = append(t.sums, t.layers[i].sums)
+	}
+	s.blockCosts[k] = t
+	return t
+}
+
+// blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
+// cp.
+type blockCost struct {
+	blocks  *blocks
+	strides [2]int
+}

@@ -1,0 +1,57 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not about.
+// Its text begins with the key that a pin would be of.
+type restriction struct {
+	text  string
+	holds func(p *Problem, d *Dims) bool // whether it leaves anything out
+}
+
+// restrictions are all of them, in the order in which they are named.
+var restrictions = []restriction{
+	{"stage_layers: all but the split whose slowest stage is fastest, memory aside", func(p *Problem, d *Dims) bool {
+		return p.free("stage_layers") && p.above("pp", d.mostChunks())
+	}},
+	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
+		return p.free("recompute_every") && p.Pins.allows("recompute", "full") && d.Layers > 2
+	}},
+	{"recompute_split: true", func(p *Problem, d *Dims) bool {
+		again := p.Pins.allows("recompute", "full") || p.Pins.allows("recompute", "selective")
+		return p.free("recompute_split") && again && p.above("tp", d.Heads()) && p.Pins.allows("sp", "false")
+	}},
+	{fmt.Sprintf("cp: where a rank has fewer than %d positions", ownPositions), func(p *Problem, d *Dims) bool {
+		return p.freeContext(d) && d.Seq/p.Cluster.Devices() < ownPositions
+	}},
+}
+
+// free tells whether no pin is about a key.
+func (p *Problem) free(key string) bool { return p.Pins[key] == nil }
+
+// freeContext tells whether the search may choose cp.
+func (p *Problem) freeContext(d *Dims) bool {
+	return p.free("cp") && p.free("cp_kind") && p.engine() == costmodel.PlancEngine && d.KVHeads > 0 && p.Cluster.Devices() > 1
+}
+
+// above tells whether pins allow a degree above 1 and up to most.
+func (p *Problem) above(key string, most int) bool {
+	return slices.ContainsFunc(p.ints(key, divisors(p.Cluster.Devices())), func(n int) bool { return n > 1 && n <= most })
+}
+
+// Restricted names the legal plans that a search of the problem does not look at: what its counts leave out. They can be
+// asked for by pins.
+func Restricted(p *Problem) []string {
+	d, out := DimsOf(p.Model), []string{}
+	for i := range restrictions {
+		if r := &restrictions[i]; r.holds(p, &d) {
+			out = append(out, r.text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package search
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// What a search leaves out, word for word.
+func TestRestricted(t *testing.T) {
+	small := gpt2Config(12, 768, 12, 50257, 1024)
+	const (
+		split  = "stage_layers: all but the split whose slowest stage is fastest, memory aside"
+		groups = "recompute_every: above 1 with only some blocks recomputed"
+		parts  = "recompute_split: true"
+		short  = "cp: where a rank has fewer than 8192 positions"
+	)
+	for _, x := range []struct {
+		devices int
+		seq     int
+		engine  string
+		pins    Pins
+		want    []string
+	}{
+		{8, 1024, "planc", nil, []string{split, groups, parts, short}},
+		{8, 1024, "planc", Pins{"pp": {"1"}}, []string{groups, parts, short}},
+		{8, 1024, "planc", Pins{"recompute": {"none"}}, []string{split, short}},
+		{8, 1024, "planc", Pins{"stage_layers": {"6,6"}, "recompute_every": {"1"}, "recompute_split": {"false"}, "cp": {"1"}}, nil},
+		{8, 1024, "planc", Pins{"tp": {"1"}, "cp_kind": {"none"}}, []string{split, groups}},
+		{8, 1024, "planc", Pins{"sp": {"true"}, "recompute": {"selective"}}, []string{split, short}},
+		{8, 65536, "planc", nil, []string{split, groups, parts}},
+		{8, 1024, "megatron", nil, []string{split, groups, parts}},
+		{1, 1024, "planc", nil, []string{groups}},
+	} {
+		p := problem(cluster(t, "dgx-h100", 1, x.devices), small, x.seq, 64, mixed)
+		p.Pins, p.Engine = x.pins, costmodel.EngineOf(x.engine)
+		if got := Restricted(p); !slices.Equal(got, x.want) {
+			t.Errorf("%d devices, seq %d, %s, %s: %q, want %q", x.devices, x.seq, x.engine, x.pins, got, x.want)
+		}
+	}
+}
+
+// lacking says which key of a legal plan keeps it out of a space; "" if it is in it.
+func (s *searcher) lacking(sp *space, plan *ir.Plan) string {
+	key := func(p *ir.Plan) string {
+		return fmt.Sprint(p.TP, p.PP, p.CP, p.CPKind, p.SP, p.VPP, p.Schedule, p.MicroBatch, p.EP, p.ETP)
+	}
+	of := ""
+	for _, f := range sp.families {
+		switch {
+		case key(&f.plan) != key(plan):
+			of = max(of, "cp")
+		case f.plan.StageLayers != plan.StageLayers:
+			of = "stage_layers"
+		case !slices.ContainsFunc(s.shardings(sp.problem, plan), func(x sharding) bool { return x.zero == plan.Zero && x.group == plan.ZeroGroup }):
+			return "zero_group"
+		case !slices.Contains(f.names, plan.AxisOrder):
+			return "axis_order"
+		case plan.RecomputeSplit:
+			return "recompute_split"
+		default:
+			if slices.ContainsFunc(sp.problem.recomputes(plan, plan.LargestChunk()), func(a again) bool { return a.has(plan) }) {
+				return ""
+			}
+			return "recompute_every"
+		}
+	}
+	return of
+}
+
+// has tells whether a plan recomputes as the choice does.
+func (a *again) has(p *ir.Plan) bool {
+	if a.kind != p.Recompute || a.groups != (p.RecomputeEvery > 1) || a.split != p.RecomputeSplit {
+		return false
+	}
+	return a.kind == "none" || a.groups && p.RecomputeLayers == a.most || !a.groups && p.RecomputeLayers >= a.least && p.RecomputeLayers <= a.most
+}
+
+// No legal plan is left out but by a restriction that is named.
+func TestWhatIsLeftOutIsNamed(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 4))
+	seen := map[string]int{}
+	for range 40 {
+		p := randomProblem(t, r)
+		p.Pins = nil
+		s, err := newSearcher(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sp, err := s.space(p)
+		if err != nil {
+			continue
+		}
+		named := strings.Join(Restricted(p), "; ")
+		for range 4000 {
+			plan := drawPlan(r, s)
+			if len(Legal(plan, s.dims, p.Cluster, p.GlobalBatch)) > 0 {
+				continue
+			}
+			key := s.lacking(sp, &plan)
+			seen[key]++
+			if key != "" && !strings.Contains(named, key) {
+				t.Errorf("%v is not tried for its %s; what is named: %s", plan.Text(), key, named)
+			}
+		}
+	}
+	t.Log(seen)
+	for _, key := range []string{"", "cp", "stage_layers", "recompute_split", "recompute_every"} {
+		if seen[key] == 0 {
+			t.Errorf("no plan was drawn that is out for its %q", key)
+		}
+	}
+}
+
+// drawPlan draws values of a plan's keys, mostly illegal ones.
+func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
+	p := s.dims.plain(1, s.problem.Precision)
+	rest := s.problem.Cluster.Devices()
+	for _, to := range []*int{&p.TP, &p.PP, &p.CP} {
+		of := divisors(rest)
+		*to = of[r.IntN(len(of))]
+		rest /= *to
+	}
+	p.DP, p.SP = rest, r.IntN(2) == 0
+	s.dims.splitExperts(&p)
+	if p.CP > 1 {
+		p.CPKind = contextKinds[1+r.IntN(len(contextKinds)-1)]
+	}
+	if p.PP > 1 {
+		p.VPP, p.Schedule = 1+r.IntN(2), schedules[r.IntN(len(schedules))]
+	}
+	share := divisors(max(1, s.problem.GlobalBatch/p.DP))
+	p.MicroBatch = share[r.IntN(len(share))]
+	p.MicroBatches = s.problem.GlobalBatch / (p.DP * p.MicroBatch)
+	p.StageLayers = joinCounts(even(s.dims.Layers, p.PP*p.VPP))
+	if p.Zero = r.IntN(4); p.Zero > 0 {
+		of := divisors(p.Replicas())
+		p.ZeroGroup = of[r.IntN(len(of))]
+	}
+	orders := axisOrders(&p, s.problem.Cluster.Nodes)
+	p.AxisOrder = orders[r.IntN(len(orders))]
+	drawRecompute(r, &p)
+	return p
+}

@@ -1,0 +1,48 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// ints are the values that a key may have: the pinned ones, ascending, or all.
+func (p *Problem) ints(key string, all []int) []int {
+	texts, pinned := p.Pins[key]
+	if !pinned {
+		return all
+	}
+	var vs []int
+	for _, t := range texts {
+		if v, err := strconv.Atoi(t); err == nil {
+			vs = append(vs, v)
+		}
+	}
+	slices.Sort(vs)
+	return slices.Compact(vs)
+}
+
+func (p *Problem) bools(key string) []bool {
+	var vs []bool
+	for _, v := range []bool{false, true} {
+		if p.Pins.allows(key, strconv.FormatBool(v)) {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// divisors of n, ascending.
+func divisors(n int) []int {
+	var ds []int
+	for i := 1; i <= n/i; i++ {
+		if n%i == 0 {
+			ds = append(ds, i)
+			if i != n/i {
+				ds = append(ds, n/i)
+			}
+		}
+	}
+	slices.SortFunc(ds, cmp.Compare[int])
+	return ds
+}
