@@ -111,6 +111,11 @@ func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, erro
 		}
 		r.buckets = append(r.buckets, b)
 	}
+	if p.Elem == F64 {
+		r.kinds, r.room = jobsOf[float64](p.types()), make([]float64, 4*blockElems)
+	} else {
+		r.kinds, r.room = jobsOf[float32](p.types()), make([]float32, 4*blockElems)
+	}
 	r.jobs = make(chan job, kinds*len(r.Stage.Buckets))
 	var err error
 	r.exec, err = newExecutor(r)
