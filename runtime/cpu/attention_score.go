@@ -21,6 +21,14 @@ func (s *AttentionShape) slope(h, g int) float64 {
 
 // capScores is x = cap*tanh(x/cap); slope is what of it the derivative is, where it is asked for.
 func capScores[F Float](x, slope []F, cap F) {
+	if k, row := loops32(x); k != nil {
+		k.Softcap(row, row, float32(cap), 1/float32(cap))
+		for j := range min(len(x), len(slope)) {
+			t := x[j] / cap
+			slope[j] = 1 - F(t*t)
+		}
+		return
+	}
 	for j, s := range x {
 		t := Tanh(s / cap)
 		x[j] = F(cap * t)

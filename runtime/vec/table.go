@@ -35,6 +35,24 @@ type Kernels struct {
 	// SiluGrad is
 	//	for i := range y { y[i] = dy[i] * silu'(a[i]) }
 	SiluGrad func(y, dy, a []float32)
+	// GeluErf is
+	//	for i := range y { y[i] = a[i] * erfc(-a[i]/sqrt(2))/2 }
+	GeluErf func(y, a []float32)
+	// GeluErfGrad is
+	//	for i := range y { y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2 }
+	GeluErfGrad func(y, dy, a []float32)
+	// Sigmoid is
+	//	for i := range y { y[i] = 1 / (1 + e^-a[i]) }
+	Sigmoid func(y, a []float32)
+	// SigmoidGrad is
+	//	for i := range y { y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i]) }
+	SigmoidGrad func(y, dy, a []float32)
+	// Softcap is
+	//	for i := range y { y[i] = cap * tanh(a[i]*inverse) }
+	Softcap func(y, a []float32, cap, inverse float32)
+	// SoftcapGrad is
+	//	for i := range y { y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2) }
+	SoftcapGrad func(y, dy, a []float32, inverse float32)
 	// Relu is
 	//	for i := range y { y[i] = max(a[i], 0) }
 	Relu func(y, a []float32)

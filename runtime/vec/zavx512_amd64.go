@@ -79,6 +79,48 @@ func siluGradAVX512(y []float32, dy []float32, a []float32)
 //go:noescape
 func reluGradAVX512(y []float32, dy []float32, a []float32)
 
+// geluErfAVX512 is
+//
+//	for i := range y { y[i] = a[i] * erfc(-a[i]/sqrt(2))/2 }
+//
+//go:noescape
+func geluErfAVX512(y []float32, a []float32)
+
+// geluErfGradAVX512 is
+//
+//	for i := range y { y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2 }
+//
+//go:noescape
+func geluErfGradAVX512(y []float32, dy []float32, a []float32)
+
+// sigmoidAVX512 is
+//
+//	for i := range y { y[i] = 1 / (1 + e^-a[i]) }
+//
+//go:noescape
+func sigmoidAVX512(y []float32, a []float32)
+
+// sigmoidGradAVX512 is
+//
+//	for i := range y { y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i]) }
+//
+//go:noescape
+func sigmoidGradAVX512(y []float32, dy []float32, a []float32)
+
+// softcapAVX512 is
+//
+//	for i := range y { y[i] = cap * tanh(a[i]*inverse) }
+//
+//go:noescape
+func softcapAVX512(y []float32, a []float32, cap float32, inverse float32)
+
+// softcapGradAVX512 is
+//
+//	for i := range y { y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2) }
+//
+//go:noescape
+func softcapGradAVX512(y []float32, dy []float32, a []float32, inverse float32)
+
 // sumAVX512 is
 //
 //	for i := range x { s += x[i] }
