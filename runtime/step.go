@@ -28,6 +28,7 @@ func (r *run) advance() (*Step, error) {
 	if r.scaler.on() {
 		s.LossScale = scale
 	}
+	s.AuxLoss, s.Experts = r.auxLoss(), r.expertLoads()
 	r.adapts = r.scaler.adapts()
 	r.scaler.update(s.Skipped)
 	r.done.step = id
@@ -55,6 +56,7 @@ func (r *run) stepOn(k *Rank) {
 	k.Training, k.StepID, k.Seed, k.Hyper = true, t.id, r.s.Train.Seed, t.hyper
 	k.Norm, k.Clip, k.Skip, k.Scale = math.NaN(), 1, false, t.scale
 	k.clearLoss()
+	k.experts.clear()
 	k.step()
 }
 
@@ -114,7 +116,7 @@ func (r *run) record(s *Step, tokens float64) error {
 		}
 	}
 	speed := tokens / s.Seconds
-	if err := r.metrics.step(s, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates); err != nil {
+	if err := r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates); err != nil {
 		return err
 	}
 	if s.Skipped {
