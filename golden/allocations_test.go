@@ -23,12 +23,16 @@ var allocPlans = []struct{ model, plan string }{
 
 // A steady step of a whole program allocates nothing, whatever the plan: neither its kernels nor what ranks send each other,
 // the optimizer, the batch or the log. A step is steady between two runs of the collector, which empties pools that steps
-// fill again: so the quietest step judges.
+// fill again: so the quietest step judges. Where there are experts, a Step has their loads, lists that its reader may keep: two of the
+// layers, two of each.
 func TestStepsAllocateNothing(t *testing.T) {
-	files, table := map[string][]byte{"main.go": allocMain}, ""
+	files, table, handed := map[string][]byte{"main.go": allocMain}, "", map[string]int{}
 	for _, c := range allocCases(t) {
 		src, _ := c.source(t)
 		files[c.id+"/train.go"] = src
+		if c.model.Experts > 0 {
+			handed[c.id] = 2 + 2*c.model.Layers
+		}
 		table += fmt.Sprintf("\t{%q, %d, %s.Run},\n", c.id, c.model.Vocab, c.id)
 	}
 	imports := ""
@@ -46,8 +50,8 @@ func TestStepsAllocateNothing(t *testing.T) {
 		}
 		what := strings.TrimSpace(allocPlans[i].model + " " + allocPlans[i].plan)
 		t.Logf("%s: %d objects in the quietest step, %d in half of them", what, got.Least, got.Typical)
-		if got.Least != 0 {
-			t.Errorf("%s: every step allocates, at least %d objects", what, got.Least)
+		if got.Least > handed[got.ID] {
+			t.Errorf("%s: every step allocates, at least %d objects; it may hand out %d", what, got.Least, handed[got.ID])
 		}
 	}
 }
