@@ -62,6 +62,7 @@ func partitionSegment(p *ir.Program, s *ir.Segment, split bool, find func(f *ir.
 		if f == s.Forward && split {
 			pt.splitInput()
 		}
+		countRounds(p, f)
 	}
 	return nil
 }
@@ -139,7 +140,6 @@ func (pt *partitioner) run() error {
 		}
 	}
 	pt.f.Nodes = pt.nodes
-	countRounds(pt.prog, pt.f)
 	return nil
 }
 
