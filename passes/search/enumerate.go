@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -49,7 +48,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	kinds, askedKind := e.p.Pins["cp_kind"]
 	asked = asked || askedKind && !slices.Contains(kinds, "none")
 	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
-		if plan.CP > 1 && (!asked && e.set.Seq/plan.CP < ownPositions || e.p.engine() != costmodel.PlancEngine) {
+		if plan.CP > 1 && !asked && e.set.Seq/plan.CP < ownPositions {
 			continue
 		}
 		of := []string{"none"}

@@ -161,9 +161,6 @@ func (p *Problem) check() error {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
 	}
-	if pin, ok := p.Pins["cp"]; ok && p.engine() != costmodel.PlancEngine && !slices.Contains(pin, "1") {
-		return fmt.Errorf("plan.cp %s: context parallelism is priced for engine planc, not for %s", strings.Join(pin, ", "), p.engine().Name)
-	}
 	if DimsOf(p.Model).ExpertFFN > 0 && p.engine() != costmodel.PlancEngine {
 		return fmt.Errorf("a model with experts is priced for engine planc, not for %s", p.engine().Name)
 	}

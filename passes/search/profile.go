@@ -83,8 +83,9 @@ type opLine struct{ at, slope costmodel.Op }
 
 // commLine is a collective in line, its bytes as a line over the micro-batch.
 type commLine struct {
-	what  ir.Collective
-	slope float64
+	what   ir.Collective
+	slope  float64
+	beside bool // of other engines: runs beside attention, but for the first of its members' turns
 	flight
 }
 
@@ -249,20 +250,24 @@ func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 		return s.flying(p, k, m, own)
 	}
 	c := costmodel.Cost{Compute: own.time}
-	more, kernels := float64(k-1), own.kernels
+	more, kernels, beside := float64(k-1), own.kernels, costmodel.Seconds(0)
 	for i := range p.comms {
 		l := &p.comms[i]
 		bytes := float64(l.what.Bytes) + float64(more*l.slope)
 		place := s.problem.Cluster.Place(m, l.what.Axes)
 		t := s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(bytes))
-		c.Comm += t
-		if slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext) {
+		switch {
+		case l.beside:
+			beside += t
+			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(place.Ranks())))
+		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
 			c.Context += t
+		default:
+			c.Comm += t
 		}
 		kernels += math.Log2(float64(place.Ranks())) // hosts wait for the slowest of them
 	}
-	c.Comm *= costmodel.Seconds(s.exposedTP)
-	c.Context *= costmodel.Seconds(s.exposedTP)
+	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }
@@ -275,9 +280,10 @@ type worksKey struct {
 
 // arithmetic is a function's own work, without collectives.
 type arithmetic struct {
-	time    costmodel.Seconds
-	kernels float64
-	each    []costmodel.Seconds // of each op, where some collectives are under way beside them
+	time      costmodel.Seconds
+	attention costmodel.Seconds // of it
+	kernels   float64
+	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
 // arithmetic is the function's at k times the micro-batch of the profile.
@@ -295,7 +301,10 @@ func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
 		t := s.device.Time(&o)
-		if own.time += t; p.flights {
+		if own.time += t; o.Kind >= costmodel.Attention {
+			own.attention += t
+		}
+		if p.flights {
 			own.each = append(own.each, t)
 		}
 		own.kernels += o.Kernel

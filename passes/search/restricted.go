@@ -3,8 +3,6 @@ package search
 import (
 	"fmt"
 	"slices"
-
-	"github.com/planc-dev/planc/costmodel"
 )
 
 // restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not about.
@@ -36,7 +34,7 @@ func (p *Problem) free(key string) bool { return p.Pins[key] == nil }
 
 // freeContext tells whether the search may choose cp.
 func (p *Problem) freeContext(d *Dims) bool {
-	return p.free("cp") && p.free("cp_kind") && p.engine() == costmodel.PlancEngine && d.KVHeads > 0 && p.Cluster.Devices() > 1
+	return p.free("cp") && p.free("cp_kind") && d.KVHeads > 0 && p.Cluster.Devices() > 1
 }
 
 // above tells whether pins allow a degree above 1 and up to most.
