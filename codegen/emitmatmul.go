@@ -46,14 +46,18 @@ func emitMatMul(e *emitter, n *ir.Node) {
 	if !inOrder(inside(n, n.Outs[0].Type, p.groups).Dims, p.m, p.n) {
 		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
 	}
+	half := ""
+	if n.Products16() {
+		half = "BF16"
+	}
 	rows, cols, terms := e.count(p.m), e.count(p.n), e.count(p.k)
 	switch from := e.from[n]; {
 	case len(p.groups) > 0:
-		e.kernel("MatMulEach", n.Outs[0], p.a, p.b, e.count(p.groups), rows, cols, terms, ta, tb, e.acc(n))
+		e.kernel("MatMulEach"+half, n.Outs[0], p.a, p.b, e.count(p.groups), rows, cols, terms, ta, tb, e.acc(n))
 	case from != nil:
 		e.kernel("MatMulOn", n.Outs[0], from, p.a, p.b, rows, cols, terms, ta, tb)
 	default:
-		e.kernel("MatMul", n.Outs[0], p.a, p.b, rows, cols, terms, ta, tb, e.acc(n))
+		e.kernel("MatMul"+half, n.Outs[0], p.a, p.b, rows, cols, terms, ta, tb, e.acc(n))
 	}
 }
 

@@ -31,7 +31,7 @@ func (g *gemm[F]) share(n int) bool {
 // multiplyShare does share i of the product.
 func multiplyShare[F Float](g *gemm[F], i int) {
 	s := borrowGemm(g.e)
-	s.c, s.a, s.b, s.from, s.m, s.n, s.k, s.acc = g.c, g.a, g.b, g.from, g.m, g.n, g.k, g.acc
+	s.c, s.a, s.b, s.from, s.m, s.n, s.k, s.acc, s.lone = g.c, g.a, g.b, g.from, g.m, g.n, g.k, g.acc, g.lone
 	if g.byRows {
 		lo, hi := shareOf(g.m, g.e.rows, i, g.shares)
 		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
@@ -48,6 +48,7 @@ func multiplyShare[F Float](g *gemm[F], i int) {
 		}
 	}
 	s.multiply(false)
+	s.lone = false
 	s.giveBack()
 }
 
@@ -59,9 +60,13 @@ func shareOf(n, w, i, shares int) (lo, hi int) {
 
 // from is the matrix from row i on.
 func (x mat[F]) from(i int) mat[F] {
-	if x.t {
+	switch {
+	case !x.t:
+		return x.rows(i)
+	case x.h != nil:
+		x.h = x.h[i:]
+	default:
 		x.d = x.d[i:]
-		return x
 	}
-	return x.rows(i)
+	return x
 }

@@ -20,9 +20,11 @@ type strip struct {
 	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
 	at      uintptr   // the assembly's: where this panel of a begins
 	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
+	late    int       // the assembly's: steps of k left when c was asked for
+	step    uintptr   // from each such address to the following one
 	from    uintptr   // where lies what is added if acc is 1: c itself, or other rows, or one; the assembly counts it up
 	fs      uintptr   // from from row to row
-	words   int       // of an element, for which mask is
+	words   int       // of an element, as mask has it
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.

@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/planc-dev/planc/runtime/num"
+
 // Float is an element type.
 type Float interface{ ~float32 | ~float64 }
 
@@ -11,6 +13,11 @@ type Kernels[F Float] struct {
 	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of
 	// b [n,k] if tb. The bits of an element depend on its row of op(a) and its column of op(b) alone.
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
+	// MatMulBF16 is
+	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
+	// as MatMul, of bfloat16 and with sums in F. Where the machine multiplies bfloat16 by itself (AVX512-BF16), numbers
+	// below 2^-126 count as zero; elsewhere blocks of the operands are widened.
+	MatMulBF16 func(c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool)
 
 	// MatMulOn is
 	//	for i, j := range [m, n] { c[i,j] = from[i,j] + sum_k op(a)[i,k] * op(b)[k,j] }
@@ -192,9 +199,8 @@ func Table[F Float]() *Kernels[F] {
 // portable is the table of this package's own kernels.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul:   matMul[F],
-		MatMulOn: matMulOn[F],
-		SumRows:  sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
+		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulOn: matMulOn[F],
+		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
 		Embed: embed[F], EmbedGrad: embedGrad[F],

@@ -14,45 +14,39 @@ TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-8
 	MOVQ CX, 160(AX)
 
 panels:
-	CMPQ       64(AX), $0x06
-	JL         tail
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
-	VXORPS     Y6, Y6, Y6
-	VXORPS     Y7, Y7, Y7
-	VXORPS     Y8, Y8, Y8
-	VXORPS     Y9, Y9, Y9
-	VXORPS     Y10, Y10, Y10
-	VXORPS     Y11, Y11, Y11
-	VXORPS     Y12, Y12, Y12
-	VXORPS     Y13, Y13, Y13
-	VXORPS     Y14, Y14, Y14
-	VXORPS     Y15, Y15, Y15
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	MOVQ       160(AX), R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       16(AX), CX
-	MOVQ       72(AX), R10
-	SUBQ       $0x04, R10
-	JL         few_6
-	MOVQ       168(AX), R13
-	MOVQ       R8, R11
-	ADDQ       56(AX), R11
-	IMUL3Q     $-6, BX, R12
-	LEAQ       (R12)(SI*4), R12
+	CMPQ   64(AX), $0x06
+	JL     tail
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	VXORPS Y15, Y15, Y15
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
+	SUBQ   $0x04, R10
+	JL     few_6
+	MOVQ   $0x00000000, 176(AX)
+	CMPQ   R10, $0x40
+	JL     now_6
+	MOVQ   $0x00000040, 176(AX)
+	SUBQ   $0x40, R10
+
+now_6:
+	MOVQ   168(AX), R13
+	MOVQ   R8, R11
+	ADDQ   56(AX), R11
+	IMUL3Q $-6, BX, R12
+	LEAQ   (R12)(SI*4), R12
 
 fours_6:
 	PREFETCHT1   (R11)
@@ -156,11 +150,29 @@ fours_6:
 	ADDQ         SI, R9
 	ADDQ         DI, CX
 	PREFETCHT1   (R13)
-	ADDQ         $0x40, R13
+	ADDQ         184(AX), R13
 	ADDQ         R12, R11
 	SUBQ         $0x04, R10
 	JGE          fours_6
 	MOVQ         R13, 168(AX)
+	MOVQ         24(AX), R14
+	MOVQ         DX, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	MOVQ         168(AX), R13
+	ADDQ         176(AX), R10
+	MOVQ         $0x00000000, 176(AX)
+	TESTQ        R10, R10
+	JGE          fours_6
 
 few_6:
 	ADDQ $0x04, R10
@@ -196,8 +208,8 @@ k_6:
 end_6:
 	CMPQ       80(AX), $0x00
 	JE         added_6
-	MOVQ       176(AX), CX
-	MOVQ       184(AX), R8
+	MOVQ       192(AX), CX
+	MOVQ       200(AX), R8
 	VMOVUPS    96(AX), Y0
 	VMOVUPS    128(AX), Y1
 	VMASKMOVPS (CX), Y0, Y2
@@ -230,7 +242,7 @@ end_6:
 	VMASKMOVPS 32(CX), Y1, Y3
 	VADDPS     Y3, Y15, Y15
 	ADDQ       R8, CX
-	MOVQ       CX, 176(AX)
+	MOVQ       CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x10
@@ -318,8 +330,8 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -327,7 +339,7 @@ k_1:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y5, Y5
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x10
@@ -374,8 +386,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -388,7 +400,7 @@ k_2:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y7, Y7
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x10
@@ -446,8 +458,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -465,7 +477,7 @@ k_3:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y9, Y9
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x10
@@ -537,8 +549,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -561,7 +573,7 @@ k_4:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y11, Y11
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x10
@@ -644,8 +656,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -673,7 +685,7 @@ k_5:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y13, Y13
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x10
@@ -732,45 +744,39 @@ TEXT ·gemmF64AVX2(SB), NOSPLIT, $0-8
 	MOVQ CX, 160(AX)
 
 panels:
-	CMPQ       64(AX), $0x06
-	JL         tail
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
-	VXORPS     Y6, Y6, Y6
-	VXORPS     Y7, Y7, Y7
-	VXORPS     Y8, Y8, Y8
-	VXORPS     Y9, Y9, Y9
-	VXORPS     Y10, Y10, Y10
-	VXORPS     Y11, Y11, Y11
-	VXORPS     Y12, Y12, Y12
-	VXORPS     Y13, Y13, Y13
-	VXORPS     Y14, Y14, Y14
-	VXORPS     Y15, Y15, Y15
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	MOVQ       160(AX), R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       16(AX), CX
-	MOVQ       72(AX), R10
-	SUBQ       $0x04, R10
-	JL         few_6
-	MOVQ       168(AX), R13
-	MOVQ       R8, R11
-	ADDQ       56(AX), R11
-	IMUL3Q     $-6, BX, R12
-	LEAQ       (R12)(SI*4), R12
+	CMPQ   64(AX), $0x06
+	JL     tail
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	VXORPS Y15, Y15, Y15
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
+	SUBQ   $0x04, R10
+	JL     few_6
+	MOVQ   $0x00000000, 176(AX)
+	CMPQ   R10, $0x40
+	JL     now_6
+	MOVQ   $0x00000040, 176(AX)
+	SUBQ   $0x40, R10
+
+now_6:
+	MOVQ   168(AX), R13
+	MOVQ   R8, R11
+	ADDQ   56(AX), R11
+	IMUL3Q $-6, BX, R12
+	LEAQ   (R12)(SI*4), R12
 
 fours_6:
 	PREFETCHT1   (R11)
@@ -874,11 +880,29 @@ fours_6:
 	ADDQ         SI, R9
 	ADDQ         DI, CX
 	PREFETCHT1   (R13)
-	ADDQ         $0x40, R13
+	ADDQ         184(AX), R13
 	ADDQ         R12, R11
 	SUBQ         $0x04, R10
 	JGE          fours_6
 	MOVQ         R13, 168(AX)
+	MOVQ         24(AX), R14
+	MOVQ         DX, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	MOVQ         168(AX), R13
+	ADDQ         176(AX), R10
+	MOVQ         $0x00000000, 176(AX)
+	TESTQ        R10, R10
+	JGE          fours_6
 
 few_6:
 	ADDQ $0x04, R10
@@ -914,8 +938,8 @@ k_6:
 end_6:
 	CMPQ       80(AX), $0x00
 	JE         added_6
-	MOVQ       176(AX), CX
-	MOVQ       184(AX), R8
+	MOVQ       192(AX), CX
+	MOVQ       200(AX), R8
 	VMOVUPS    96(AX), Y0
 	VMOVUPS    128(AX), Y1
 	VMASKMOVPD (CX), Y0, Y2
@@ -948,7 +972,7 @@ end_6:
 	VMASKMOVPD 32(CX), Y1, Y3
 	VADDPD     Y3, Y15, Y15
 	ADDQ       R8, CX
-	MOVQ       CX, 176(AX)
+	MOVQ       CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x08
@@ -1036,8 +1060,8 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1045,7 +1069,7 @@ k_1:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y5, Y5
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x08
@@ -1092,8 +1116,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1106,7 +1130,7 @@ k_2:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y7, Y7
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x08
@@ -1164,8 +1188,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1183,7 +1207,7 @@ k_3:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y9, Y9
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x08
@@ -1255,8 +1279,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1279,7 +1303,7 @@ k_4:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y11, Y11
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x08
@@ -1362,8 +1386,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1391,7 +1415,7 @@ k_5:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y13, Y13
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x08

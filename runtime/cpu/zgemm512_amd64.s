@@ -4,7 +4,7 @@
 
 // func gemmF32AVX512(s *byte)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-8
+TEXT ·gemmF32AVX512(SB), NOSPLIT, $8-8
 	MOVQ  s+0(FP), AX
 	MOVQ  (AX), DX
 	MOVQ  32(AX), BX
@@ -20,85 +20,55 @@ TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-8
 	KMOVW CX, K2
 
 panels:
-	CMPQ       64(AX), $0x0c
-	JL         tail
-	VPXORQ     Z8, Z8, Z8
-	VPXORQ     Z9, Z9, Z9
-	VPXORQ     Z10, Z10, Z10
-	VPXORQ     Z11, Z11, Z11
-	VPXORQ     Z12, Z12, Z12
-	VPXORQ     Z13, Z13, Z13
-	VPXORQ     Z14, Z14, Z14
-	VPXORQ     Z15, Z15, Z15
-	VPXORQ     Z16, Z16, Z16
-	VPXORQ     Z17, Z17, Z17
-	VPXORQ     Z18, Z18, Z18
-	VPXORQ     Z19, Z19, Z19
-	VPXORQ     Z20, Z20, Z20
-	VPXORQ     Z21, Z21, Z21
-	VPXORQ     Z22, Z22, Z22
-	VPXORQ     Z23, Z23, Z23
-	VPXORQ     Z24, Z24, Z24
-	VPXORQ     Z25, Z25, Z25
-	VPXORQ     Z26, Z26, Z26
-	VPXORQ     Z27, Z27, Z27
-	VPXORQ     Z28, Z28, Z28
-	VPXORQ     Z29, Z29, Z29
-	VPXORQ     Z30, Z30, Z30
-	VPXORQ     Z31, Z31, Z31
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	MOVQ       160(AX), R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	LEAQ       (R10)(BX*2), R11
-	ADDQ       BX, R11
-	MOVQ       16(AX), CX
-	MOVQ       72(AX), R12
-	SUBQ       $0x04, R12
-	JL         few_12
-	MOVQ       168(AX), R15
-	MOVQ       R8, R13
-	ADDQ       56(AX), R13
-	IMUL3Q     $-12, BX, R14
-	LEAQ       (R14)(SI*4), R14
+	CMPQ   64(AX), $0x0c
+	JL     tail
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	LEAQ   (R10)(BX*2), R11
+	ADDQ   BX, R11
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R12
+	SUBQ   $0x04, R12
+	JL     few_12
+	MOVQ   $0x00000000, 176(AX)
+	CMPQ   R12, $0x40
+	JL     now_12
+	MOVQ   $0x00000040, 176(AX)
+	SUBQ   $0x40, R12
+
+now_12:
+	MOVQ   168(AX), R15
+	MOVQ   R8, R13
+	ADDQ   56(AX), R13
+	IMUL3Q $-12, BX, R14
+	LEAQ   (R14)(SI*4), R14
 
 fours_12:
 	PREFETCHT1   (R13)
@@ -294,11 +264,53 @@ fours_12:
 	ADDQ         SI, R11
 	ADDQ         DI, CX
 	PREFETCHT1   (R15)
-	ADDQ         $0x40, R15
+	ADDQ         184(AX), R15
 	ADDQ         R14, R13
 	SUBQ         $0x04, R12
 	JGE          fours_12
 	MOVQ         R15, 168(AX)
+	MOVQ         24(AX), BP
+	MOVQ         DX, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	MOVQ         168(AX), R15
+	ADDQ         176(AX), R12
+	MOVQ         $0x00000000, 176(AX)
+	TESTQ        R12, R12
+	JGE          fours_12
 
 few_12:
 	ADDQ $0x04, R12
@@ -354,8 +366,8 @@ k_12:
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
-	MOVQ      176(AX), CX
-	MOVQ      184(AX), R8
+	MOVQ      192(AX), CX
+	MOVQ      200(AX), R8
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z8, Z8
 	VMOVUPS.Z 64(CX), K2, Z3
@@ -416,7 +428,7 @@ end_12:
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z31, Z31
 	ADDQ      R8, CX
-	MOVQ      CX, 176(AX)
+	MOVQ      CX, 192(AX)
 
 added_12:
 	CMPQ    88(AX), $0x20
@@ -550,14 +562,14 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z9, Z9
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x20
@@ -602,8 +614,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -614,7 +626,7 @@ k_2:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z11, Z11
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x20
@@ -670,8 +682,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -687,7 +699,7 @@ k_3:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z13, Z13
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x20
@@ -757,8 +769,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -779,7 +791,7 @@ k_4:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z15, Z15
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x20
@@ -860,8 +872,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -887,7 +899,7 @@ k_5:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z17, Z17
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x20
@@ -979,8 +991,8 @@ k_6:
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1011,7 +1023,7 @@ k_6:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z19, Z19
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x20
@@ -1117,8 +1129,8 @@ k_7:
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1154,7 +1166,7 @@ k_7:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z21, Z21
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_7:
 	CMPQ    88(AX), $0x20
@@ -1271,8 +1283,8 @@ k_8:
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1313,7 +1325,7 @@ k_8:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z23, Z23
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_8:
 	CMPQ    88(AX), $0x20
@@ -1441,8 +1453,8 @@ k_9:
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1488,7 +1500,7 @@ k_9:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z25, Z25
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_9:
 	CMPQ    88(AX), $0x20
@@ -1630,8 +1642,8 @@ k_10:
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1682,7 +1694,7 @@ k_10:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z27, Z27
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_10:
 	CMPQ    88(AX), $0x20
@@ -1835,8 +1847,8 @@ k_11:
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1892,7 +1904,7 @@ k_11:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z29, Z29
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_11:
 	CMPQ    88(AX), $0x20
@@ -1975,7 +1987,7 @@ stored_11:
 
 // func gemmF64AVX512(s *byte)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·gemmF64AVX512(SB), NOSPLIT, $0-8
+TEXT ·gemmF64AVX512(SB), NOSPLIT, $8-8
 	MOVQ  s+0(FP), AX
 	MOVQ  (AX), DX
 	MOVQ  32(AX), BX
@@ -1991,85 +2003,55 @@ TEXT ·gemmF64AVX512(SB), NOSPLIT, $0-8
 	KMOVW CX, K2
 
 panels:
-	CMPQ       64(AX), $0x0c
-	JL         tail
-	VPXORQ     Z8, Z8, Z8
-	VPXORQ     Z9, Z9, Z9
-	VPXORQ     Z10, Z10, Z10
-	VPXORQ     Z11, Z11, Z11
-	VPXORQ     Z12, Z12, Z12
-	VPXORQ     Z13, Z13, Z13
-	VPXORQ     Z14, Z14, Z14
-	VPXORQ     Z15, Z15, Z15
-	VPXORQ     Z16, Z16, Z16
-	VPXORQ     Z17, Z17, Z17
-	VPXORQ     Z18, Z18, Z18
-	VPXORQ     Z19, Z19, Z19
-	VPXORQ     Z20, Z20, Z20
-	VPXORQ     Z21, Z21, Z21
-	VPXORQ     Z22, Z22, Z22
-	VPXORQ     Z23, Z23, Z23
-	VPXORQ     Z24, Z24, Z24
-	VPXORQ     Z25, Z25, Z25
-	VPXORQ     Z26, Z26, Z26
-	VPXORQ     Z27, Z27, Z27
-	VPXORQ     Z28, Z28, Z28
-	VPXORQ     Z29, Z29, Z29
-	VPXORQ     Z30, Z30, Z30
-	VPXORQ     Z31, Z31, Z31
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
-	MOVQ       160(AX), R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	LEAQ       (R10)(BX*2), R11
-	ADDQ       BX, R11
-	MOVQ       16(AX), CX
-	MOVQ       72(AX), R12
-	SUBQ       $0x04, R12
-	JL         few_12
-	MOVQ       168(AX), R15
-	MOVQ       R8, R13
-	ADDQ       56(AX), R13
-	IMUL3Q     $-12, BX, R14
-	LEAQ       (R14)(SI*4), R14
+	CMPQ   64(AX), $0x0c
+	JL     tail
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	LEAQ   (R9)(BX*2), R10
+	ADDQ   BX, R10
+	LEAQ   (R10)(BX*2), R11
+	ADDQ   BX, R11
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R12
+	SUBQ   $0x04, R12
+	JL     few_12
+	MOVQ   $0x00000000, 176(AX)
+	CMPQ   R12, $0x40
+	JL     now_12
+	MOVQ   $0x00000040, 176(AX)
+	SUBQ   $0x40, R12
+
+now_12:
+	MOVQ   168(AX), R15
+	MOVQ   R8, R13
+	ADDQ   56(AX), R13
+	IMUL3Q $-12, BX, R14
+	LEAQ   (R14)(SI*4), R14
 
 fours_12:
 	PREFETCHT1   (R13)
@@ -2265,11 +2247,53 @@ fours_12:
 	ADDQ         SI, R11
 	ADDQ         DI, CX
 	PREFETCHT1   (R15)
-	ADDQ         $0x40, R15
+	ADDQ         184(AX), R15
 	ADDQ         R14, R13
 	SUBQ         $0x04, R12
 	JGE          fours_12
 	MOVQ         R15, 168(AX)
+	MOVQ         24(AX), BP
+	MOVQ         DX, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         BP, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	MOVQ         168(AX), R15
+	ADDQ         176(AX), R12
+	MOVQ         $0x00000000, 176(AX)
+	TESTQ        R12, R12
+	JGE          fours_12
 
 few_12:
 	ADDQ $0x04, R12
@@ -2325,8 +2349,8 @@ k_12:
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
-	MOVQ      176(AX), CX
-	MOVQ      184(AX), R8
+	MOVQ      192(AX), CX
+	MOVQ      200(AX), R8
 	VMOVUPD.Z (CX), K1, Z2
 	VADDPD    Z2, Z8, Z8
 	VMOVUPD.Z 64(CX), K2, Z3
@@ -2387,7 +2411,7 @@ end_12:
 	VMOVUPD.Z 64(CX), K2, Z3
 	VADDPD    Z3, Z31, Z31
 	ADDQ      R8, CX
-	MOVQ      CX, 176(AX)
+	MOVQ      CX, 192(AX)
 
 added_12:
 	CMPQ    88(AX), $0x10
@@ -2521,14 +2545,14 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z9, Z9
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x10
@@ -2573,8 +2597,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2585,7 +2609,7 @@ k_2:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z11, Z11
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x10
@@ -2641,8 +2665,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2658,7 +2682,7 @@ k_3:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z13, Z13
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x10
@@ -2728,8 +2752,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2750,7 +2774,7 @@ k_4:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z15, Z15
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x10
@@ -2831,8 +2855,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2858,7 +2882,7 @@ k_5:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z17, Z17
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x10
@@ -2950,8 +2974,8 @@ k_6:
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2982,7 +3006,7 @@ k_6:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z19, Z19
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x10
@@ -3088,8 +3112,8 @@ k_7:
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3125,7 +3149,7 @@ k_7:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z21, Z21
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_7:
 	CMPQ    88(AX), $0x10
@@ -3242,8 +3266,8 @@ k_8:
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3284,7 +3308,7 @@ k_8:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z23, Z23
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_8:
 	CMPQ    88(AX), $0x10
@@ -3412,8 +3436,8 @@ k_9:
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3459,7 +3483,7 @@ k_9:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z25, Z25
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_9:
 	CMPQ    88(AX), $0x10
@@ -3601,8 +3625,8 @@ k_10:
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3653,7 +3677,7 @@ k_10:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z27, Z27
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_10:
 	CMPQ    88(AX), $0x10
@@ -3806,8 +3830,8 @@ k_11:
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11
-	MOVQ         176(AX), CX
-	MOVQ         184(AX), BX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3863,7 +3887,7 @@ k_11:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z29, Z29
 	ADDQ         BX, CX
-	MOVQ         CX, 176(AX)
+	MOVQ         CX, 192(AX)
 
 added_11:
 	CMPQ    88(AX), $0x10
