@@ -150,7 +150,7 @@ func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) 
 func lines(f, grown costmodel.Function) funcProfile {
 	p := funcProfile{}
 	for i := range f.Ops {
-		p.add(f.Ops[i])
+		p.add(f.Ops[i], false)
 		p.ops[i].slope = f.Ops[i].Slope(&grown.Ops[i])
 		if f.Ops[i].Kind != costmodel.Vector {
 			p.more += p.ops[i].slope.Flops
