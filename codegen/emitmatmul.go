@@ -2,7 +2,9 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -46,18 +48,30 @@ func emitMatMul(e *emitter, n *ir.Node) {
 	if !inOrder(inside(n, n.Outs[0].Type, p.groups).Dims, p.m, p.n) {
 		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
 	}
-	half := ""
-	if n.Products16() {
-		half = "BF16"
+	each := 0
+	if len(p.groups) > 0 {
+		each = e.count(p.groups)
 	}
-	rows, cols, terms := e.count(p.m), e.count(p.n), e.count(p.k)
+	e.product(n, p.a, p.b, each, e.count(p.m), e.count(p.n), e.count(p.k), ta, tb)
+}
+
+// product writes the call: of one product, or of each of so many groups if there are any, of operands in bf16 as they are stored, with sums
+// that are rounded as they come or added to what is there.
+func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms int, ta, tb bool) {
+	args := []any{n.Outs[0], a, b, rows, cols, terms, ta, tb}
+	name := "MatMul"
+	if groups > 0 {
+		name, args = "MatMulEach", slices.Insert(args, 3, any(groups))
+	}
 	switch from := e.from[n]; {
-	case len(p.groups) > 0:
-		e.kernel("MatMulEach"+half, n.Outs[0], p.a, p.b, e.count(p.groups), rows, cols, terms, ta, tb, e.acc(n))
 	case from != nil:
-		e.kernel("MatMulOn", n.Outs[0], from, p.a, p.b, rows, cols, terms, ta, tb)
+		e.kernel("MatMulOn", n.Outs[0], from, a, b, rows, cols, terms, ta, tb)
+	case n.Products16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):
+		e.call(jen.Id("kern").Dot(name+"RoundBF16"), args...)
+	case n.Products16():
+		e.kernel(name+"BF16", append(args, e.acc(n))...)
 	default:
-		e.kernel("MatMul"+half, n.Outs[0], p.a, p.b, rows, cols, terms, ta, tb, e.acc(n))
+		e.kernel(name, append(args, e.acc(n))...)
 	}
 }
 

@@ -4,7 +4,7 @@ package ir
 // f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go.
 func (n *Node) Widened() []*Value {
 	row := n.Op.Info()
-	if row.element || row.view || row.comm || row.gathers || row.effect {
+	if row.element || row.view || row.copies || row.comm || row.gathers || row.effect {
 		return nil
 	}
 	var out []*Value

@@ -112,9 +112,9 @@ func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, erro
 		r.buckets = append(r.buckets, b)
 	}
 	if p.Elem == F64 {
-		r.kinds, r.room = jobsOf[float64](p.types()), make([]float64, 4*blockElems)
+		r.kinds = jobsOf[float64](p.types())
 	} else {
-		r.kinds, r.room = jobsOf[float32](p.types()), make([]float32, 4*blockElems)
+		r.kinds = jobsOf[float32](p.types())
 	}
 	r.jobs = make(chan job, kinds*len(r.Stage.Buckets))
 	var err error
@@ -168,18 +168,10 @@ func (c *crew) head() *Rank {
 	panic("runtime: no rank has the last chunk")
 }
 
-// alignedBytes are n zero bytes at an address that arenaAlign divides; many begin a large page, in which the system is asked
-// to put them.
+// alignedBytes are n zero bytes at an address that arenaAlign divides, in large pages where there are enough of them for some.
 func alignedBytes(n int) []byte {
-	align := arenaAlign
-	if n >= 2*largePage {
-		align = largePage
-	}
-	b := make([]byte, n+align-1)
-	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & uintptr(align-1))
-	b = b[at : at+n : at+n]
-	if align == largePage {
-		wantLargePages(b)
-	}
-	return b
+	b := make([]byte, n+arenaAlign-1)
+	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))
+	adviseHuge(b)
+	return b[at : at+n : at+n]
 }

@@ -329,42 +329,56 @@ func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc boo
 
 // multiplyPart does the products of the rows' part i and the columns' part j.
 func (g *gemm[F]) multiplyPart(i, j int) {
-	size := sizeOf[F]()
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
 	s.k, s.acc = g.kb, 0
-	from := g.c
-	if g.p0 == 0 && g.from.d != nil {
-		from = g.from
-	}
 	if g.acc || g.p0 > 0 || g.from.d != nil {
 		s.acc = 1
 	}
-	s.fs, s.cs = uintptr(from.ld)*size, uintptr(g.c.ld)*size
 	g.locateA(s, r0)
-	for q := j * bPanels / g.colParts; q < (j+1)*bPanels/g.colParts; q++ {
-		col := q * e.cols
-		s.setCols(min(e.cols, g.nb-col), int(size/4))
-		if g.directB && s.cols == e.cols {
-			s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+col]), uintptr(g.b.ld)*size
-		} else {
-			s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
+	first, end := j*bPanels/g.colParts, (j+1)*bPanels/g.colParts
+	if g.c.h != nil {
+		g.multiplyRounded(s, r0, r1, first, end)
+	} else {
+		from := g.c
+		if g.p0 == 0 && g.from.d != nil {
+			from = g.from
 		}
-		s.c = unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+col])
-		s.from = uintptr(unsafe.Pointer(&from.d[(g.i0+r0)*from.ld+g.j0+col]))
-		if s.m = r1 - r0; g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
-			g.multiplyAhead(s)
-			continue
+		s.cs, s.fs = uintptr(g.c.ld)*sizeOf[F](), uintptr(from.ld)*sizeOf[F]()
+		for q := first; q < end; q++ {
+			col := g.j0 + q*e.cols
+			s.from = uintptr(unsafe.Pointer(&from.d[(g.i0+r0)*from.ld+col]))
+			g.multiplyPanel(s, q, r1-r0, unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+col]))
 		}
-		s.next, s.step = uintptr(s.b)+uintptr(g.kb)*s.bp, 64
-		if g.thin {
-			s.next, s.step = uintptr(s.b), 0
-		}
-		e.multiply((*byte)(unsafe.Pointer(s)))
 	}
 	s.c, s.a, s.b = nil, nil, nil
 	strips.put(s)
+}
+
+// multiplyPanel does the products of so many rows and the columns of panel q, which go to c.
+func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
+	size, e, col := sizeOf[F](), g.e, q*g.e.cols
+	s.setCols(min(e.cols, g.nb-col), int(size/4))
+	if g.directB && s.cols == e.cols {
+		s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+col]), uintptr(g.b.ld)*size
+	} else {
+		s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
+	}
+	if s.c, s.m = c, rows; g.c.h != nil { // sums that are rounded lie where they were before
+		s.from, s.fs = uintptr(c), s.cs
+	}
+	if g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
+		a := s.a
+		g.multiplyAhead(s)
+		s.a = a
+		return
+	}
+	s.next, s.step = uintptr(s.b)+uintptr(g.kb)*s.bp, 64
+	if g.thin {
+		s.next, s.step = uintptr(s.b), 0
+	}
+	e.multiply((*byte)(unsafe.Pointer(s)))
 }
 
 // multiplyAhead multiplies a thin product's panel while it asks for what the next panel of b will be packed from: a line

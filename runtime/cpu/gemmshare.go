@@ -40,11 +40,9 @@ func multiplyShare[F Float](g *gemm[F], i int) {
 		}
 	} else {
 		lo, hi := shareOf(g.n, g.e.cols, i, g.shares)
-		s.b.t = !s.b.t
-		s.n, s.c.d, s.b = hi-lo, s.c.d[lo:], s.b.from(lo)
-		s.b.t = !s.b.t
+		s.n, s.c, s.b = hi-lo, s.c.to(lo), s.b.to(lo)
 		if s.from.d != nil {
-			s.from.d = s.from.d[lo:]
+			s.from = s.from.to(lo)
 		}
 	}
 	s.multiply(false)
@@ -68,5 +66,13 @@ func (x mat[F]) from(i int) mat[F] {
 	default:
 		x.d = x.d[i:]
 	}
+	return x
+}
+
+// to is the matrix from column j on.
+func (x mat[F]) to(j int) mat[F] {
+	x.t = !x.t
+	x = x.from(j)
+	x.t = !x.t
 	return x
 }

@@ -49,9 +49,33 @@ func (p *product16) check(t *testing.T) {
 	Table[float32]().MatMulBF16(c, p.a, p.b, p.m, p.n, p.k, p.ta, p.tb, p.acc)
 	near(t, what, c, p.want, 1e-6*math.Sqrt(float64(p.k))*math.Sqrt(float64(p.k)+10))
 	intact(t, what, c, all)
+	p.checkRounded(t, what)
 	exact := wide(p.before)
 	Table[float64]().MatMulBF16(exact, p.a, p.b, p.m, p.n, p.k, p.ta, p.tb, p.acc)
 	near(t, what+" in float64", exact, p.want, 1e-12)
+}
+
+// checkRounded compares MatMulRoundBF16 with rounding what MatMulBF16 makes.
+func (p *product16) checkRounded(t *testing.T, what string) {
+	t.Helper()
+	sums := make([]float32, p.m*p.n)
+	Table[float32]().MatMulBF16(sums, p.a, p.b, p.m, p.n, p.k, p.ta, p.tb, false)
+	const guard = 5
+	all := make([]num.BF16, p.m*p.n+2*guard)
+	for i := range all {
+		all[i] = num.ToBF16(7.5)
+	}
+	c := all[guard : guard+p.m*p.n]
+	Table[float32]().MatMulRoundBF16(c, p.a, p.b, p.m, p.n, p.k, p.ta, p.tb)
+	for i, v := range all {
+		want := num.ToBF16(7.5)
+		if at := i - guard; at >= 0 && at < len(sums) {
+			want = num.ToBF16(sums[at])
+		}
+		if v != want {
+			t.Fatalf("%s: element %d is rounded to %v, want %v", what, i-guard, v.Wide(), want.Wide())
+		}
+	}
 }
 
 // Products of bfloat16 of all transpositions, on one thread and on two, against the loop in float64: odd sizes, edges of
@@ -63,7 +87,7 @@ func TestMatMulBF16(t *testing.T) {
 	for range 40 {
 		cases = append(cases, newProduct16(size(), size(), size(), r.Intn(8)))
 	}
-	for _, z := range [][3]int{{1, 1100, 5}, {300, 40, 2}, {130, 33, 401}, {49, 129, 1}, {61, 70, 2051}, {5, 7, 0}} {
+	for _, z := range [][3]int{{1, 1100, 5}, {300, 40, 2}, {130, 33, 401}, {49, 129, 1}, {61, 70, 2051}, {515, 5, 2050}, {5, 7, 0}} {
 		for bits := range 8 {
 			cases = append(cases, newProduct16(z[0], z[1], z[2], bits))
 		}
