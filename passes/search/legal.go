@@ -122,7 +122,9 @@ func recomputeRules() []rule {
 // placeRules are the order of the axes.
 var placeRules = []rule{
 	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in this order. Where cp is above 1 it comes before dp, usually just before it",
-		func(p *ir.Plan, s *setting) bool { return slices.Contains(axisOrders(p, s.nodes), p.AxisOrder) },
+		func(p *ir.Plan, s *setting) bool {
+			return p.AxisOrder == usualOrder(p) || slices.Contains(axisOrders(p, s.nodes), p.AxisOrder)
+		},
 		func(p *ir.Plan, s *setting) string {
 			return fmt.Sprintf("axis_order %s is none of %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
 		}},
@@ -255,14 +257,15 @@ func axisOrders(p *ir.Plan, nodes int) []string {
 
 // usualOrder is the order of a plan's axes where nothing speaks for another.
 func usualOrder(p *ir.Plan) string {
-	order := "tp,"
-	if p.CP > 1 {
-		order += "cp,"
+	switch {
+	case p.CP > 1 && p.PP > 1:
+		return "tp,cp,dp,pp"
+	case p.CP > 1:
+		return "tp,cp,dp"
+	case p.PP > 1:
+		return "tp,dp,pp"
 	}
-	if order += "dp"; p.PP > 1 {
-		order += ",pp"
-	}
-	return order
+	return "tp,dp"
 }
 
 // permutations of 0 to n-1, the identity first.
