@@ -8,40 +8,51 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
+// product is a contraction as one GEMM, or as one for each of groups: m rows of a, n columns of b, sums over k.
+type product struct {
+	a, b            *ir.Value
+	groups, m, n, k []ir.Extent
+}
+
+// productOf finds which dims of an op are what.
+func productOf(n *ir.Node) product {
+	out := n.Outs[0].Type
+	p := product{a: n.Args[0], b: n.Args[1]}
+	if len(out.Dims) > 0 && !p.a.Type.Has(out.Dims[0].Dim) {
+		p.a, p.b = p.b, p.a // the product commutes; the operand with the result's first dims is the left one
+	}
+	for _, d := range out.Dims {
+		switch {
+		case p.a.Type.Has(d.Dim) && p.b.Type.Has(d.Dim):
+			p.groups = append(p.groups, d)
+		case p.a.Type.Has(d.Dim):
+			p.m = append(p.m, d)
+		default:
+			p.n = append(p.n, d)
+		}
+	}
+	for _, d := range p.a.Type.Dims {
+		if p.b.Type.Has(d.Dim) && !out.Has(d.Dim) {
+			p.k = append(p.k, d)
+		}
+	}
+	return p
+}
+
 // emitMatMul finds how the named dims lie in memory: each operand has the dims that it shares with the result
 // and those that are summed, each kind together and in one order, so that the product is one GEMM with or without transposes.
 func emitMatMul(e *emitter, n *ir.Node) {
-	out := n.Outs[0].Type
-	a, b := n.Args[0], n.Args[1]
-	if len(out.Dims) > 0 && !a.Type.Has(out.Dims[0].Dim) {
-		a, b = b, a // the product commutes; the operand with the result's first dims is the left one
-	}
-	var groups, m, k, nn []ir.Extent
-	for _, d := range out.Dims {
-		switch {
-		case a.Type.Has(d.Dim) && b.Type.Has(d.Dim):
-			groups = append(groups, d)
-		case a.Type.Has(d.Dim):
-			m = append(m, d)
-		default:
-			nn = append(nn, d)
-		}
-	}
-	for _, d := range a.Type.Dims {
-		if b.Type.Has(d.Dim) && !out.Has(d.Dim) {
-			k = append(k, d)
-		}
-	}
-	ta := transposed(n, inside(n, a.Type, groups), m, k)
-	tb := transposed(n, inside(n, b.Type, groups), k, nn)
-	if !inOrder(inside(n, out, groups).Dims, m, nn) {
+	p := productOf(n)
+	ta := transposed(n, inside(n, p.a.Type, p.groups), p.m, p.k)
+	tb := transposed(n, inside(n, p.b.Type, p.groups), p.k, p.n)
+	if !inOrder(inside(n, n.Outs[0].Type, p.groups).Dims, p.m, p.n) {
 		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
 	}
 	each := 0
-	if len(groups) > 0 {
-		each = e.count(groups)
+	if len(p.groups) > 0 {
+		each = e.count(p.groups)
 	}
-	e.product(n, a, b, each, e.count(m), e.count(nn), e.count(k), ta, tb)
+	e.product(n, p.a, p.b, each, e.count(p.m), e.count(p.n), e.count(p.k), ta, tb)
 }
 
 // product writes the call: of one product, or of each of so many groups if there are any, of operands in bf16 as they are stored, with sums
@@ -52,7 +63,9 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 	if groups > 0 {
 		name, args = "MatMulEach", slices.Insert(args, 3, any(groups))
 	}
-	switch {
+	switch from := e.from[n]; {
+	case from != nil:
+		e.kernel("MatMulOn", n.Outs[0], from, a, b, rows, cols, terms, ta, tb)
 	case n.Products16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):
 		e.call(jen.Id("kern").Dot(name+"RoundBF16"), args...)
 	case n.Products16():

@@ -18,6 +18,9 @@ type emitter struct {
 	now   *ir.Node           // which is being written
 	known map[*ir.Value]bool // declared already
 
+	from map[*ir.Node]*ir.Value // what a product begins from
+	with map[*ir.Node]*ir.Node  // the addition that it takes in
+
 	wheres map[string]string // names of the rank's parts of zigzag dims, by dim and split
 }
 
@@ -47,7 +50,7 @@ func (g *generator) function(id int, s *ir.Segment, f *ir.Func) jen.Code {
 		for _, v := range f.Inputs {
 			e.input(v)
 		}
-		e.nodes(f.Nodes)
+		e.nodes(e.epilogue(f.Nodes))
 	})
 	doc := fmt.Sprintf("%s is %s, of which the model has %d.", name, f.Name, s.Count)
 	return jen.Comment(doc).Line().Func().Id(name).
@@ -149,6 +152,9 @@ func (e *emitter) node(n *ir.Node) {
 	}
 	e.now = n
 	e.body.Comment(opLine(n))
+	if add := e.with[n]; add != nil {
+		e.body.Comment("\t" + opLine(add))
+	}
 	e.results(n)
 	emit(e, n)
 }

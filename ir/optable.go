@@ -153,7 +153,7 @@ var ops = [NumOps]opInfo{
 		attrs: []string{"offset", "most"}, doc: "min(global index along its dim + offset, most)"},
 	OpEmbed: {name: "embed", ints: 2, text: "v n*, m* -> m* n*", linear: []uint16{1}, grad: true, gathers: true,
 		doc: "rows of the table by index"},
-	OpEmbedGrad: {name: "embed_grad", ints: 2, text: "m* n*, m* -> v n*", linear: []uint16{1}, flops: 1, scatters: true,
+	OpEmbedGrad: {name: "embed_grad", ints: 2, text: "m* n*, m* -> v n*", linear: []uint16{1}, work: operandFlops, scatters: true,
 		doc: "adds dy's rows into the table's gradient by index"},
 
 	// attention

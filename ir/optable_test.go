@@ -133,6 +133,7 @@ func TestWork(t *testing.T) {
   o, l = attention q, k, k {scale=1 causal} : f32[batch=4@dp,seq=8,head=2@tp,head_dim=4], f32[batch=4@dp,seq=8,head=2@tp]
   g = all_gather y {dim=ffn axes=tp} : f32[batch=4@dp,seq=8,ffn=10]
   accumulate x {into=x}
+  d = embed_grad z, i : f32[vocab=10,hidden=6]
   return`)
 	want := []struct{ flops, bytes float64 }{
 		{2 * 2 * 8 * 6 * 5, 4 * (2*8*6 + 6*5 + 2*8*5)},
@@ -141,6 +142,7 @@ func TestWork(t *testing.T) {
 		{2 * 2 * 1 * (8 * 9 / 2) * (4 + 0), 4 * (4*2*8*4 + 2*8)},
 		{0, 0},
 		{2 * 8 * 6, 4 * 3 * 2 * 8 * 6},
+		{2 * 8 * 6, 4 * (3*2*8*6 + 2*8)}, // of the table only the rows that are added to
 	}
 	for i, n := range f.Nodes {
 		if n.Op == OpAttention { // its rule wants v_dim apart from head_dim; here only the count matters

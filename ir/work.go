@@ -79,6 +79,16 @@ func (n *Node) Bytes(m Mesh) float64 {
 	return float64(b)
 }
 
+// operandFlops counts one for each element of the first operand: what is added by an index meets no other element of the dim
+// that it points into.
+func operandFlops(n *Node, local map[Dim]float64) float64 {
+	f := 1.0
+	for _, e := range n.Args[0].Type.Dims {
+		f *= local[e.Dim]
+	}
+	return f
+}
+
 // attentionFlops counts two contractions over the pairs of positions that the mask leaves, times factor.
 // The backward pass does five.
 func attentionFlops(factor float64) func(*Node, map[Dim]float64) float64 {

@@ -31,7 +31,6 @@ type span struct {
 type job struct {
 	bucket int
 	kind   int
-	run    func(*Rank, int) error
 }
 
 const (
@@ -46,23 +45,30 @@ const (
 // Reduce, and over both ends of the pipeline where both have it; then, where the bucket is sharded, summed and scattered over Shard, so that this rank's 1/n of
 // the bucket is right, in place; then that is summed over the atoms of Sum that Shard lacks. WaitReduce ends it. Buckets are
 // reduced in the order in which they are started, which must be the same on all ranks.
-func StartReduce[F Float](r *Rank, bucket int) { r.start(bucket, reducing, reduceBucket[F]) }
+func StartReduce(r *Rank, bucket int) { r.start(bucket, reducing) }
 
 // WaitReduce returns when the bucket's reduction is done. No gradient of the bucket may be touched before.
 func WaitReduce(r *Rank, bucket int) { r.wait(bucket, reducing) }
 
 // StartGather begins to gather a bucket's updated parameters from the ranks of Shard, as StartReduce does.
-func StartGather[F Float](r *Rank, bucket int) { r.start(bucket, gathering, gatherBucket[F]) }
+func StartGather(r *Rank, bucket int) { r.start(bucket, gathering) }
 
 // WaitGather returns when the bucket's parameters are whole.
 func WaitGather(r *Rank, bucket int) { r.wait(bucket, gathering) }
 
-func reduceBucket[F Float](r *Rank, i int) error {
-	return byType[F](r.Program.types().Grads, reduceStored[num.BF16], reduceStored[num.F16], reduceStored[F])(r, i)
+// jobsOf is what a job of each kind does, by how the program stores what it works on. A rank asks once: a function of a type
+// parameter is made anew wherever it is named.
+func jobsOf[F Float](t Types) [kinds]func(*Rank, int) error {
+	return [kinds]func(*Rank, int) error{
+		reducing:   byType(t.Grads, reduceStored[num.BF16], reduceStored[num.F16], reduceStored[F]),
+		scattering: byType(t.Grads, scatterStored[num.BF16], scatterStored[num.F16], scatterStored[F]),
+		gathering:  byType(t.Params, gatherStored[num.BF16], gatherStored[num.F16], gatherStored[F]),
+		fetching:   byType(t.Params, fetchStored[num.BF16], fetchStored[num.F16], fetchStored[F]),
+	}
 }
 
-// byType is the function for numbers of type e, full where they are F.
-func byType[F Float](e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) error {
+// byType is the function for numbers of type e, full where they are the kernels'.
+func byType(e Elem, bf16, f16, full func(*Rank, int) error) func(*Rank, int) error {
 	switch e {
 	case BF16:
 		return bf16
@@ -125,12 +131,8 @@ func roundAs[S num.Stored](p *Program, x []S) {
 	}
 }
 
-// scatterBucket sums a micro-batch's gradients of the bucket, whole at byte offset at, over Shard, and adds this rank's
+// scatterStored sums a micro-batch's gradients of the bucket, whole at byte offset at, over Shard, and adds this rank's
 // part to what it has.
-func scatterBucket[F Float](r *Rank, i int) error {
-	return byType[F](r.Program.types().Grads, scatterStored[num.BF16], scatterStored[num.F16], scatterStored[F])(r, i)
-}
-
 func scatterStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	whole := View[S](r, b.scatterAt, spec.Elems)
@@ -146,11 +148,7 @@ func scatterStored[S num.Stored](r *Rank, i int) error {
 	return nil
 }
 
-// gatherBucket makes the bucket whole in the region of parameters.
-func gatherBucket[F Float](r *Rank, i int) error {
-	return byType[F](r.Program.types().Params, gatherStored[num.BF16], gatherStored[num.F16], gatherStored[F])(r, i)
-}
-
+// gatherStored makes the bucket whole in the region of parameters.
 func gatherStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	if b.shard == nil {
@@ -161,11 +159,7 @@ func gatherStored[S num.Stored](r *Rank, i int) error {
 	return comm.AllGather(b.shard, whole, mine, 1, len(mine), len(whole))
 }
 
-// fetchBucket makes the bucket whole at byte offset fetchAt.
-func fetchBucket[F Float](r *Rank, i int) error {
-	return byType[F](r.Program.types().Params, fetchStored[num.BF16], fetchStored[num.F16], fetchStored[F])(r, i)
-}
-
+// fetchStored makes the bucket whole at byte offset fetchAt.
 func fetchStored[S num.Stored](r *Rank, i int) error {
 	b, spec := &r.buckets[i], &r.Stage.Buckets[i]
 	whole, mine := View[S](r, b.fetchAt, spec.Elems), View[S](r, r.paramAt(i, b.lo), b.hi-b.lo)
@@ -196,7 +190,7 @@ func (r *Rank) paramAt(i, elem int) int {
 	return r.Stage.Arena.Params.Offset + (b.Params+elem-first)*r.Program.types().Params.Size()
 }
 
-func (r *Rank) start(i, kind int, run func(*Rank, int) error) {
+func (r *Rank) start(i, kind int) {
 	b := &r.buckets[i]
 	if b.pending[kind] {
 		panic(fmt.Sprintf("runtime: bucket %d was started twice", i))
@@ -206,7 +200,7 @@ func (r *Rank) start(i, kind int, run func(*Rank, int) error) {
 		return
 	}
 	select {
-	case r.jobs <- job{i, kind, run}:
+	case r.jobs <- job{i, kind}:
 	case <-r.world.Done():
 		check(r.world.Err())
 	}
@@ -247,7 +241,7 @@ func (r *Rank) serve() {
 		}
 	}()
 	for j := range r.jobs {
-		if err := j.run(r, j.bucket); err != nil {
+		if err := r.kinds[j.kind](r, j.bucket); err != nil {
 			r.world.Fail(err)
 			return
 		}

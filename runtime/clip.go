@@ -72,7 +72,7 @@ func gradSquares[F Float](r *Rank, at, n int) (sum float64) {
 	if native[F](e) {
 		return cpu.Table[F]().SumSquares(View[F](r, at, n))
 	}
-	b := make([]F, blockElems)
+	b := blocks[F](r)[:blockElems]
 	for done := 0; done < n; done += blockElems {
 		sum += cpu.Table[F]().SumSquares(take(r, e, at+done*e.Size(), min(n-done, blockElems), b))
 	}

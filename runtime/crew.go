@@ -111,6 +111,11 @@ func newRank(p *Program, mesh comm.Mesh, world *comm.World, id int) (*Rank, erro
 		}
 		r.buckets = append(r.buckets, b)
 	}
+	if p.Elem == F64 {
+		r.kinds = jobsOf[float64](p.types())
+	} else {
+		r.kinds = jobsOf[float32](p.types())
+	}
 	r.jobs = make(chan job, kinds*len(r.Stage.Buckets))
 	var err error
 	r.exec, err = newExecutor(r)
@@ -163,7 +168,7 @@ func (c *crew) head() *Rank {
 	panic("runtime: no rank has the last chunk")
 }
 
-// alignedBytes are n zero bytes at an address that arenaAlign divides.
+// alignedBytes are n zero bytes at an address that arenaAlign divides, in large pages where there are enough of them for some.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+arenaAlign-1)
 	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))

@@ -30,6 +30,10 @@ type run struct {
 	report  *report
 	unlock  func() // of the checkpoints' folder; nil until it is locked
 
+	task   task        // of the step under way
+	onRank func(*Rank) // does it
+	last   Step
+
 	total   int   // last step
 	end     int64 // first sample that is not trained on
 	done    progress
@@ -347,9 +351,23 @@ func median(times []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
+// typical is the median of the last steps' times, of which there are keptTypical at most.
+func (r *run) typical() float64 {
+	var last [keptTypical]float64
+	sorted := last[:copy(last[:], r.times[max(0, len(r.times)-keptTypical):])]
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(sorted)
+	return sorted[len(sorted)/2]
+}
+
+// keptTypical is how many steps tell how long the next ones take.
+const keptTypical = 20
+
 // left is the time that the remaining steps will take, if the last one is all that is known.
 func (r *run) left(last float64) time.Duration {
-	m := median(r.times[max(0, len(r.times)-20):])
+	m := r.typical()
 	if math.IsNaN(m) {
 		m = last
 	}

@@ -217,7 +217,7 @@ func whole[F Float](r *Rank, l *layer) {
 		for _, p := range b.Pieces {
 			if p.Segment == l.segment && p.Layer == l.index {
 				if r.exec.waiting[i]--; r.exec.waiting[i] == 0 && !b.last() {
-					StartReduce[F](r, i)
+					StartReduce(r, i)
 				}
 			}
 		}
@@ -234,7 +234,7 @@ func finish[F Float](r *Rank) {
 	buckets := r.Stage.Buckets
 	for i := range buckets {
 		if buckets[i].last() {
-			StartReduce[F](r, i)
+			StartReduce(r, i)
 		}
 	}
 	for i := range buckets {
@@ -248,7 +248,7 @@ func finish[F Float](r *Rank) {
 		Optimize[F](r, i)
 		if buckets[i].Shard >= 0 && !buckets[i].Fetch {
 			r.taintOthers(i)
-			StartGather[F](r, i)
+			StartGather(r, i)
 		}
 	}
 	for i := range buckets {

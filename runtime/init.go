@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"math"
+	goruntime "runtime"
+	"sync"
 
 	"github.com/planc-dev/planc/runtime/rng"
 )
@@ -10,18 +12,32 @@ import (
 const initKey = 0x696e6974 // "init"
 
 // initParams fills the rank's parameters from (seed, name, layer, index in the logical tensor): the same
-// values on any plan. Padding stays zero.
+// values on any plan and any number of threads. Padding stays zero.
 func initParams[F Float](r *Rank, seed uint64) {
-	for _, t := range tensors(r.Program, r.Coord) {
-		var b [blockElems]F
-		for lo := 0; lo < t.local; lo += blockElems { // none where another stage has it
-			out := b[:min(t.local-lo, blockElems)]
-			initTensor(out, &t, lo, seed)
-			for _, k := range r.Program.weightKinds() {
-				put(r, &k, &t, lo, out)
+	ts := tensors(r.Program, r.Coord)
+	type block struct{ tensor, lo int }
+	blocks := make(chan block, len(ts))
+	var drawing sync.WaitGroup
+	for range max(1, goruntime.GOMAXPROCS(0)/r.Program.mesh().Size()) {
+		drawing.Go(func() {
+			var b [blockElems]F
+			for at := range blocks {
+				t := &ts[at.tensor]
+				out := b[:min(t.local-at.lo, blockElems)]
+				initTensor(out, t, at.lo, seed)
+				for _, k := range r.Program.weightKinds() {
+					put(r, &k, t, at.lo, out)
+				}
 			}
+		})
+	}
+	for i := range ts {
+		for lo := 0; lo < ts[i].local; lo += blockElems { // none where another stage has it
+			blocks <- block{i, lo}
 		}
 	}
+	close(blocks)
+	drawing.Wait()
 }
 
 // put stores local elements of a tensor from first on, as far as the rank has them.

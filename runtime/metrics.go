@@ -89,8 +89,11 @@ func (m *metrics) number(name string, x float64) {
 		m.line = append(m.line, "null"...)
 		return
 	}
-	b, _ := json.Marshal(x)
-	m.line = append(m.line, b...)
+	form := byte('f')
+	if a := math.Abs(x); a != 0 && (a < 1e-6 || a >= 1e21) { // as package json writes numbers
+		form = 'e'
+	}
+	m.line = strconv.AppendFloat(m.line, x, form, -1, 64)
 }
 
 func (m *metrics) text(name, s string) {

@@ -13,10 +13,10 @@ func Optimize[F Float](r *Rank, bucket int) {
 		return
 	}
 	b, spec := &r.buckets[bucket], &r.Stage.Buckets[bucket]
-	u := &updater[F]{r: r, types: r.Program.types()}
+	u := updater[F]{r: r, types: r.Program.types()}
 	whole := native[F](u.types.Params) && native[F](u.types.Grads) && native[F](u.types.Moments)
 	if !whole {
-		u.room = make([]F, 4*blockElems)
+		u.room = blocks[F](r)
 	}
 	for _, s := range b.spans {
 		if s.load != nil {

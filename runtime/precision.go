@@ -71,6 +71,16 @@ func write[F Float](r *Rank, e Elem, at int, src []F) {
 // blockElems is how many numbers are widened at a time, so that they stay in the first cache.
 const blockElems = 2048
 
+// blocks are the rank's room for four blocks of numbers, made when they are first wanted.
+func blocks[F Float](r *Rank) []F {
+	b, ok := r.room.([]F)
+	if !ok {
+		b = make([]F, 4*blockElems)
+		r.room = b
+	}
+	return b
+}
+
 // take is n numbers as F: where they are, or widened into b.
 func take[F Float](r *Rank, e Elem, at, n int, b []F) []F {
 	if native[F](e) {

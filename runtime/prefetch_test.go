@@ -93,7 +93,7 @@ func (u *towerRun) serve() {
 	for j := range u.rank.jobs {
 		name := map[int]string{fetching: "gather", scattering: "scatter", reducing: "reduce"}[j.kind]
 		u.jobs = append(u.jobs, fmt.Sprint(name, " ", u.rank.Stage.Buckets[j.bucket].Pieces[0].Layer))
-		if err := j.run(u.rank, j.bucket); err != nil {
+		if err := u.rank.kinds[j.kind](u.rank, j.bucket); err != nil {
 			u.t.Error(err)
 		}
 		u.rank.buckets[j.bucket].done[j.kind] <- struct{}{}

@@ -32,9 +32,11 @@ type Rank struct {
 
 	poison    bool
 	exec      *executor
-	groups    []*comm.Group // of Program.Groups, on the rank's own line
-	buckets   []bucket      // of Program.Buckets
-	jobs      chan job      // for the communication line; nil where no bucket needs it
+	groups    []*comm.Group                 // of Program.Groups, on the rank's own line
+	buckets   []bucket                      // of Program.Buckets
+	jobs      chan job                      // for the communication line; nil where no bucket needs it
+	kinds     [kinds]func(*Rank, int) error // what a job of each kind does to a bucket
+	room      any                           // []F for a few blocks of what is kept in other types; see blocks
 	world     *comm.World
 	pair      [2]float64 // for reductions of a few numbers
 	scratch   []float32  // the arena's Scratch; see Wide

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// advance runs one optimizer step on all ranks and records it.
+// advance runs one optimizer step on all ranks and records it. The Step is good until the next.
 func (r *run) advance() (*Step, error) {
 	begin := time.Now()
 	b, err := r.rows.take()
@@ -16,19 +16,15 @@ func (r *run) advance() (*Step, error) {
 	}
 	id := r.done.step + 1
 	hyper, scale := r.hyper(id), r.scaler.scale
-	err = r.crew.do(func(k *Rank) {
-		k.load(b, r.p.Batch.MicroBatches)
-		k.Training, k.StepID, k.Seed, k.Hyper = true, id, r.s.Train.Seed, hyper
-		k.Norm, k.Clip, k.Skip, k.Scale = math.NaN(), 1, false, scale
-		k.clearLoss()
-		k.experts.clear()
-		k.step()
-	})
-	if err != nil {
+	r.task = task{b, id, hyper, scale}
+	if r.onRank == nil {
+		r.onRank = r.stepOn
+	}
+	if err = r.crew.do(r.onRank); err != nil {
 		return nil, err
 	}
-	first := r.crew.ranks[0]
-	s := &Step{Step: id, Loss: r.lossSum() / first.Tokens, LR: hyper.LR, GradNorm: first.Norm, Skipped: first.Skip}
+	first, s := r.crew.ranks[0], &r.last
+	*s = Step{Step: id, Loss: r.lossSum() / first.Tokens, LR: hyper.LR, GradNorm: first.Norm, Skipped: first.Skip}
 	if r.scaler.on() {
 		s.LossScale = scale
 	}
@@ -43,6 +39,25 @@ func (r *run) advance() (*Step, error) {
 	}
 	s.Tokens, s.Seconds = r.done.tokens, time.Since(begin).Seconds()
 	return s, r.record(s, first.Tokens)
+}
+
+// task is what the ranks need to know of a step.
+type task struct {
+	batch *batch
+	id    int
+	hyper Hyper
+	scale float64 // of the loss
+}
+
+// stepOn runs the task on a rank.
+func (r *run) stepOn(k *Rank) {
+	t := &r.task
+	k.load(t.batch, r.p.Batch.MicroBatches)
+	k.Training, k.StepID, k.Seed, k.Hyper = true, t.id, r.s.Train.Seed, t.hyper
+	k.Norm, k.Clip, k.Skip, k.Scale = math.NaN(), 1, false, t.scale
+	k.clearLoss()
+	k.experts.clear()
+	k.step()
 }
 
 // hyper are the rates of a step.

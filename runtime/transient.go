@@ -190,7 +190,7 @@ func startFetch[F Float](r *Rank, l *layer, into int) {
 	t.users[into] = l
 	for _, b := range l.fetch {
 		r.buckets[b.bucket].fetchAt = t.buffer(into) + b.at
-		r.start(b.bucket, fetching, fetchBucket[F])
+		r.start(b.bucket, fetching)
 	}
 }
 
@@ -223,7 +223,7 @@ func endScatter[F Float](r *Rank, l *layer) {
 			r.wait(b.bucket, scattering)
 		}
 		k.scatterAt = t.buffer(t.turn) + b.at
-		r.start(b.bucket, scattering, scatterBucket[F])
+		r.start(b.bucket, scattering)
 	}
 	t.users[t.turn] = l
 	t.turn = 1 - t.turn

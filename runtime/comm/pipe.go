@@ -13,6 +13,7 @@ type Pipe struct {
 	from, to int
 	messages chan []byte
 	taken    chan struct{}
+	late     *time.Timer // of the receiver
 }
 
 // Pipe is the pipe of that name between two ranks, the same for both. At most capacity messages wait in it.
@@ -25,7 +26,8 @@ func (w *World) Pipe(name string, from, to, capacity int) *Pipe {
 	}
 	p := w.pipes[key]
 	if p == nil {
-		p = &Pipe{world: w, name: name, from: from, to: to, messages: make(chan []byte, capacity), taken: make(chan struct{}, capacity)}
+		p = &Pipe{world: w, name: name, from: from, to: to, messages: make(chan []byte, capacity), taken: make(chan struct{}, capacity), late: time.NewTimer(time.Hour)}
+		p.late.Stop()
 		w.pipes[key] = p
 	}
 	return p
@@ -74,14 +76,14 @@ func (p *Pipe) note(rank int, op string, bytes int) {
 }
 
 func (p *Pipe) await(data *[]byte) error {
-	late := time.NewTimer(p.world.timeout)
-	defer late.Stop()
+	p.late.Reset(p.world.timeout)
+	defer p.late.Stop()
 	select {
 	case *data = <-p.messages:
 		return nil
 	case <-p.world.done:
 		return &Lost{Rank: p.to, Group: p.name, Op: "receive", Cause: p.world.Err()}
-	case <-late.C:
+	case <-p.late.C:
 		err := &Timeout{Rank: p.to, Group: p.name, Op: "receive", After: p.world.timeout, Absent: []int{p.from}}
 		p.world.Fail(err)
 		return err

@@ -168,47 +168,48 @@ func place[F Float](s *AttentionShape, b, hg int, o, lse, q, k, v []F) head[F] {
 // blocks so far, o = o*exp(old max - max) + exp(scores - max)·v; at last o /= sum.
 func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 	rows, step := i1-i0, hd.Heads*hd.Group
-	o := hd.o.rows(i0)
+	o, q, p := hd.o.rows(i0), hd.q.rows(i0), mat[F]{d: w.p[:], ld: kBlock}
 	for i := range rows {
 		w.max[i], w.sum[i] = math.Inf(-1), 0
-		if !hd.More {
-			clear(o.d[i*o.ld:][:hd.VDim])
-		} else if l := float64(hd.lse[(i0+i)*step]); !math.IsInf(l, -1) {
-			w.max[i], w.sum[i] = l, 1 // of exp(score - lse)
+		if hd.More {
+			if l := float64(hd.lse[(i0+i)*step]); !math.IsInf(l, -1) {
+				w.max[i], w.sum[i] = l, 1 // of exp(score - lse)
+			}
 		}
 	}
-	p, q := mat[F]{d: w.p[:], ld: kBlock}, w.scaled(hd, i0, rows)
 	lo, hi := hd.span(i0, i1)
+	if lo == hi && !hd.More {
+		clearRows(o, rows, hd.VDim)
+	}
 	for j0, n := lo, 0; j0 < hi; j0 += n {
 		n = hd.values().run(j0, min(kBlock, hi-j0))
 		kt := hd.k.rows(j0)
 		kt.t = true
 		w.gemm(p, q, kt, rows, n, hd.Dim, false)
 		for i := range rows {
-			if f := w.weigh(hd, i0, i, j0, n); f != 1 {
-				scaleTo(o.d[i*o.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim], F(f))
-			}
+			w.factor[i] = F(w.weigh(hd, i0, i, j0, n))
 		}
-		w.gemm(o, p, hd.v.rows(j0), rows, hd.VDim, n, true)
+		before := hd.More || j0 > lo
+		if before {
+			scaleRows(o, w.factor[:rows], hd.VDim)
+		}
+		w.gemm(o, p, hd.v.rows(j0), rows, hd.VDim, n, before)
 	}
 	for i := range rows {
-		l := math.Inf(-1)
+		l, f := math.Inf(-1), 1.0
 		if sum := w.sum[i]; sum > 0 || sum != sum {
-			l = w.max[i] + rng.Log(sum)
-			scaleTo(o.d[i*o.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim], F(1/sum))
+			l, f = w.max[i]+rng.Log(sum), 1/sum
 		}
-		hd.lse[(i0+i)*step] = F(l)
+		hd.lse[(i0+i)*step], w.factor[i] = F(l), F(f)
 	}
+	scaleRows(o, w.factor[:rows], hd.VDim)
 }
 
-// scaled are rows of the head's queries from i0 on, times the scale.
-func (w *scratch[F]) scaled(hd *head[F], i0, rows int) mat[F] {
-	w.q = room(w.q, qBlock*hd.Dim)
-	q, scale := hd.q.rows(i0), F(hd.Scale)
+// clearRows zeroes rows of n elements.
+func clearRows[F Float](x mat[F], rows, n int) {
 	for i := range rows {
-		scaleTo(w.q[i*hd.Dim:][:hd.Dim], q.d[i*q.ld:][:hd.Dim], scale)
+		clear(x.d[i*x.ld:][:n])
 	}
-	return mat[F]{d: w.q, ld: hd.Dim}
 }
 
 // scaleTo is y = x*f. y may be x.
@@ -233,24 +234,21 @@ func (hd *head[F]) seen(x []F, i0, i, j0, n int) ([]F, int) {
 	return row[lo:hi], lo
 }
 
-// weigh turns row i of w.p from scores of n keys into exp(score - max), times z; it updates the
+// weigh turns row i of w.p from products of n keys into exp(score - max), times z; it updates the
 // row's max and sum and returns the factor exp(old max - max) of what was computed with the old max.
 func (w *scratch[F]) weigh(hd *head[F], i0, i, j0, n int) float64 {
 	row, first := hd.seen(w.p[:], i0, i, j0, n)
 	if len(row) == 0 {
 		return 1
 	}
-	if hd.Softcap > 0 {
-		capScores(row, nil, F(hd.Softcap))
-	}
-	hd.bias(row, i0+i, j0+first)
-	top := max(w.max[i], float64(highest(row)))
+	scale := hd.scores(row, nil, i0+i, j0+first)
+	top := max(w.max[i], float64(scale*highest(row)))
 	if math.IsInf(top, -1) {
 		clear(row)
 		return 1
 	}
 	f := exp[F](w.max[i] - top)
-	w.max[i], w.sum[i] = top, float64(w.sum[i]*f)+weights(row, top)
+	w.max[i], w.sum[i] = top, float64(w.sum[i]*f)+weights(row, scale, top)
 	if hd.Dropout > 0 {
 		hd.drop(row, i0+i, j0+first)
 	}

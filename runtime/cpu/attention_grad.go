@@ -38,33 +38,32 @@ func (w *scratch[F]) attendGrad(hd *head[F], i0, i1 int) {
 	q, dq, o, do := hd.q.rows(i0), hd.dq.rows(i0), hd.o.rows(i0), hd.do.rows(i0)
 	for i := range rows {
 		w.max[i] = float64(hd.lse[(i0+i)*step])
-		w.sum[i] = w.along(do.d[i*do.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim])
-		if !hd.More {
-			clear(dq.d[i*dq.ld:][:hd.Dim])
-		}
+		w.sum[i] = inner(do.d[i*do.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim])
 	}
 	p, dp := mat[F]{d: w.p[:], ld: kBlock}, mat[F]{d: w.dp[:], ld: kBlock}
 	pt, dst := p, dp
 	pt.t, dst.t = true, true
 	lo, hi := hd.span(i0, i1)
-	scaled := w.scaled(hd, i0, rows)
+	if lo == hi && !hd.More {
+		clearRows(dq, rows, hd.Dim)
+	}
 	for j0, n := lo, 0; j0 < hi; j0 += n {
 		n = hd.values().run(j0, min(kBlock, hi-j0))
 		k, v := hd.k.rows(j0), hd.v.rows(j0)
 		kt, vt := k, v
 		kt.t, vt.t = true, true
-		w.gemm(p, scaled, kt, rows, n, hd.Dim, false)
+		w.gemm(p, q, kt, rows, n, hd.Dim, false)
 		w.gemm(dp, do, vt, rows, n, hd.VDim, false)
 		for i := range rows {
 			w.weighGrad(hd, i0, i, j0, n)
 		}
 		w.gemm(hd.dv.rows(j0), pt, do, n, hd.VDim, rows, true)
-		w.gemm(dq, dp, k, rows, hd.Dim, n, true)
+		w.gemm(dq, dp, k, rows, hd.Dim, n, hd.More || j0 > lo)
 		w.gemm(hd.dk.rows(j0), dst, q, n, hd.Dim, rows, true)
 	}
 }
 
-// weighGrad turns row i of w.p from scores into weights times z, and row i of w.dp from the gradient of
+// weighGrad turns row i of w.p from products into weights times z, and row i of w.dp from the gradient of
 // those into that of the scores.
 func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0, n int) {
 	p, first := hd.seen(w.p[:], i0, i, j0, n)
@@ -76,14 +75,11 @@ func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0, n int) {
 		return
 	}
 	dp = dp[:len(p)]
-	if hd.Softcap > 0 {
-		capScores(p, w.slope[:], F(hd.Softcap))
-	}
-	hd.bias(p, i0+i, j0+first)
+	each := hd.scores(p, w.slope[:], i0+i, j0+first)
 	if hd.Dropout == 0 {
-		gradScores(p, dp, lse, d, scale)
+		gradScores(p, dp, lse, each, d, scale)
 	} else {
-		hd.gradDropped(p, dp, lse, d, i0+i, j0+first)
+		hd.gradDropped(p, dp, lse, each, d, i0+i, j0+first)
 	}
 	if hd.Softcap > 0 {
 		for j, f := range w.slope[:len(dp)] {
@@ -93,11 +89,11 @@ func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0, n int) {
 }
 
 // gradDropped is gradScores with dropped weights, of query i and the keys from j on.
-func (hd *head[F]) gradDropped(p, dp []F, lse float64, d F, i, j int) {
+func (hd *head[F]) gradDropped(p, dp []F, lse float64, each, d F, i, j int) {
 	keep, scale := F(1/(1-hd.Dropout)), F(hd.Scale)
 	base := hd.weight(hd.b, hd.h, hd.g, i, j)
 	for j, x := range p {
-		e, z := F(exp[F](float64(x)-lse)), keep
+		e, z := F(exp[F](float64(each*x)-lse)), keep
 		if !Keep(hd.Key, base+uint64(j), hd.Dropout) {
 			z = 0
 		}

@@ -31,14 +31,13 @@ func highest[F Float](x []F) F {
 
 // weights is
 //
-//	for j := range x { x[j] = exp(x[j]-top); sum += x[j] }
-func weights[F Float](x []F, top float64) (sum float64) {
+//	for j := range x { x[j] = exp(scale*x[j]-top); sum += x[j] }
+func weights[F Float](x []F, scale F, top float64) (sum float64) {
 	if k, row := loops32(x); k != nil {
-		k.ExpScale(row, row, float32(top), 1)
-		return k.Sum(row)
+		return k.ExpSum(row, row, float32(scale), float32(top))
 	}
 	for j, s := range x {
-		e := exp[F](float64(s) - top)
+		e := exp[F](float64(F(scale*s)) - top)
 		sum += e
 		x[j] = F(e)
 	}
@@ -47,28 +46,37 @@ func weights[F Float](x []F, top float64) (sum float64) {
 
 // gradScores is
 //
-//	for j := range p { p[j] = exp(p[j]-lse); dp[j] = p[j] * (dp[j]-d) * scale }
-func gradScores[F Float](p, dp []F, lse float64, d, scale F) {
+//	for j := range p { p[j] = exp(each*p[j]-lse); dp[j] = p[j] * (dp[j]-d) * scale }
+func gradScores[F Float](p, dp []F, lse float64, each, d, scale F) {
 	if k, row := loops32(p); k != nil {
-		k.ExpScale(row, row, float32(lse), 1)
-		grad := any(dp).([]float32)
-		k.Norm(grad, grad, row, float32(d), float32(scale), 0)
+		k.ExpGrad(row, any(dp).([]float32), float32(each), float32(lse), float32(d), float32(scale))
 		return
 	}
 	for j, x := range p {
-		e := F(exp[F](float64(x) - lse))
+		e := F(exp[F](float64(F(each*x)) - lse))
 		p[j] = e
 		dp[j] = F(F(e*(dp[j]-d)) * scale)
 	}
 }
 
-// along is the sum of x*y. It writes over w.dp.
-func (w *scratch[F]) along(x, y []F) float64 {
-	k, row := loops32(x)
-	if k == nil || len(x) > len(w.dp) {
-		return dot(x, y)
+// inner is the sum of x*y.
+func inner[F Float](x, y []F) float64 {
+	if k, row := loops32(x); k != nil {
+		return k.Dot(row, any(y).([]float32))
 	}
-	products := any(w.dp[:len(x)]).([]float32)
-	k.Mul(products, row, any(y).([]float32))
-	return k.Sum(products)
+	return dot(x, y)
+}
+
+// scaleRows is
+//
+//	for i, j := range [len(factors), cols] { x[i,j] *= factors[i] }
+func scaleRows[F Float](x mat[F], factors []F, cols int) {
+	if k, f := loops32(factors); k != nil {
+		k.ScaleRows(any(x.d).([]float32), f, cols, x.ld)
+		return
+	}
+	for i, f := range factors {
+		row := x.d[i*x.ld:][:cols]
+		scaleTo(row, row, f)
+	}
 }

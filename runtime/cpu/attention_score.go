@@ -21,6 +21,14 @@ func (s *AttentionShape) slope(h, g int) float64 {
 
 // capScores is x = cap*tanh(x/cap); slope is what of it the derivative is, where it is asked for.
 func capScores[F Float](x, slope []F, cap F) {
+	if k, row := loops32(x); k != nil {
+		k.Softcap(row, row, float32(cap), 1/float32(cap))
+		for j := range min(len(x), len(slope)) {
+			t := x[j] / cap
+			slope[j] = 1 - F(t*t)
+		}
+		return
+	}
 	for j, s := range x {
 		t := Tanh(s / cap)
 		x[j] = F(cap * t)
@@ -28,6 +36,20 @@ func capScores[F Float](x, slope []F, cap F) {
 			slope[j] = 1 - F(t*t)
 		}
 	}
+}
+
+// scores turns products of query i with the keys from j on into scores, but for a factor, which it returns: the scale, where
+// nothing else is done to them. slope is as in capScores.
+func (hd *head[F]) scores(x, slope []F, i, j int) F {
+	if hd.Softcap == 0 && hd.slope == 0 {
+		return F(hd.Scale)
+	}
+	scaleTo(x, x, F(hd.Scale))
+	if hd.Softcap > 0 {
+		capScores(x, slope, F(hd.Softcap))
+	}
+	hd.bias(x, i, j)
+	return 1
 }
 
 // bias adds Alibi's to the scores of query i and the keys from j on.

@@ -90,8 +90,11 @@ func useElements(k *vec.Kernels) {
 	for do, f := range map[Do]loop{
 		DoAdd: two(k.Add), DoSub: two(k.Sub), DoMul: two(k.Mul),
 		DoScale: func(y, a, _ []float32, c float32) { k.Scale(y, a, c) },
-		DoGelu:  one(k.Gelu), DoSilu: one(k.Silu), DoRelu: one(k.Relu),
-		DoGeluGrad: two(k.GeluGrad), DoSiluGrad: two(k.SiluGrad), DoReluGrad: two(k.ReluGrad),
+		DoGelu:  one(k.Gelu), DoGeluErf: one(k.GeluErf), DoSilu: one(k.Silu), DoSigmoid: one(k.Sigmoid), DoRelu: one(k.Relu),
+		DoGeluGrad: two(k.GeluGrad), DoGeluErfGrad: two(k.GeluErfGrad), DoSiluGrad: two(k.SiluGrad), DoSigmoidGrad: two(k.SigmoidGrad),
+		DoReluGrad:    two(k.ReluGrad),
+		DoSoftcap:     func(y, a, _ []float32, c float32) { k.Softcap(y, a, c, 1/c) },
+		DoSoftcapGrad: func(y, a, b []float32, c float32) { k.SoftcapGrad(y, a, b, 1/c) },
 	} {
 		elements32[do] = f
 	}

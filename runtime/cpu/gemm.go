@@ -60,9 +60,10 @@ const (
 type gemm[F Float] struct {
 	e       *engine[F]
 	c, a, b mat[F]
-	m, n, k int // k in terms
-	acc     bool
-	lone    bool // the product is of one term, of which the second number is not there
+	from    mat[F] // what the product is added to, if there are elements; ld 0: one row
+	m, n, k int    // k in terms
+	acc     bool   // it is added to c
+	lone    bool   // the product is of one term, of which the second number is not there
 
 	shares         int // the job: so many products of a share of the columns, or of the rows; 0: another job
 	byRows         bool
@@ -135,11 +136,20 @@ func (g *gemm[F]) rowsAtOnce(threads bool) int {
 
 // nothing is the product of no terms.
 func (g *gemm[F]) nothing() {
-	if g.acc {
-		return
+	switch {
+	case g.from.d != nil:
+		g.c.copyFrom(g.from, g.m, g.n)
+	case !g.acc:
+		for i := range g.m {
+			clear(g.c.d[i*g.c.ld:][:g.n])
+		}
 	}
-	for i := range g.m {
-		clear(g.c.d[i*g.c.ld:][:g.n])
+}
+
+// copyFrom copies m rows of n elements.
+func (x mat[F]) copyFrom(from mat[F], m, n int) {
+	for i := range m {
+		copy(x.d[i*x.ld:][:n], from.d[i*from.ld:])
 	}
 }
 
@@ -277,12 +287,29 @@ func borrowGemm[F Float](e *engine[F]) *gemm[F] {
 }
 
 func (g *gemm[F]) giveBack() {
-	g.c, g.a, g.b = mat[F]{}, mat[F]{}, mat[F]{}
+	g.c, g.a, g.b, g.from = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}
 	gemmsOf[F]().put(g)
 }
 
 // matMulFast is MatMul by the engine in use.
 func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
+	productFast(c, a, b, mat[F]{}, m, n, k, ta, tb, acc)
+}
+
+// matMulOnFast is MatMulOn by the engine in use.
+func matMulOnFast[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
+	productFast(c, a, b, rowsOf(from, m, n), m, n, k, ta, tb, false)
+}
+
+// rowsOf are m rows of n elements, or one row that is there m times.
+func rowsOf[F Float](x []F, m, n int) mat[F] {
+	if len(x) == n && m > 1 {
+		return mat[F]{d: x}
+	}
+	return mat[F]{d: x[:m*n], ld: n}
+}
+
+func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc bool) {
 	if m == 0 || n == 0 {
 		return
 	}
@@ -295,7 +322,7 @@ func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 	}
 	g := borrowGemm(engineOf[F]())
 	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{d: a[:m*k], ld: lda, t: ta}, mat[F]{d: b[:n*k], ld: ldb, t: tb}
-	g.m, g.n, g.k, g.acc = m, n, k, acc
+	g.m, g.n, g.k, g.acc, g.from = m, n, k, acc, from
 	g.multiply(true)
 	g.giveBack()
 }
@@ -306,17 +333,23 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
 	s.k, s.acc = g.kb, 0
-	if g.acc || g.p0 > 0 {
+	if g.acc || g.p0 > 0 || g.from.d != nil {
 		s.acc = 1
 	}
 	g.locateA(s, r0)
-	from, to := j*bPanels/g.colParts, (j+1)*bPanels/g.colParts
+	first, end := j*bPanels/g.colParts, (j+1)*bPanels/g.colParts
 	if g.c.h != nil {
-		g.multiplyRounded(s, r0, r1, from, to)
+		g.multiplyRounded(s, r0, r1, first, end)
 	} else {
-		s.cs = uintptr(g.c.ld) * sizeOf[F]()
-		for q := from; q < to; q++ {
-			g.multiplyPanel(s, q, r1-r0, unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+g.j0+q*e.cols]))
+		from := g.c
+		if g.p0 == 0 && g.from.d != nil {
+			from = g.from
+		}
+		s.cs, s.fs = uintptr(g.c.ld)*sizeOf[F](), uintptr(from.ld)*sizeOf[F]()
+		for q := first; q < end; q++ {
+			col := g.j0 + q*e.cols
+			s.from = uintptr(unsafe.Pointer(&from.d[(g.i0+r0)*from.ld+col]))
+			g.multiplyPanel(s, q, r1-r0, unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+col]))
 		}
 	}
 	s.c, s.a, s.b = nil, nil, nil
@@ -332,7 +365,9 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 	} else {
 		s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
 	}
-	s.c, s.m = c, rows
+	if s.c, s.m = c, rows; g.c.h != nil { // sums that are rounded lie where they were before
+		s.from, s.fs = uintptr(c), s.cs
+	}
 	if g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
 		a := s.a
 		g.multiplyAhead(s)

@@ -31,6 +31,13 @@ func matMul[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 	w.giveBack()
 }
 
+func matMulOn[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
+	if m*n > 0 {
+		mat[F]{d: c, ld: n}.copyFrom(rowsOf(from, m, n), m, n)
+		matMul(c, a, b, m, n, k, ta, tb, true)
+	}
+}
+
 // gemm is matMul on matrices that may lie inside larger ones, by the engine in use if there is one. It has no threads
 // but the caller's.
 func (w *scratch[F]) gemm(c, a, b mat[F], m, n, k int, acc bool) {

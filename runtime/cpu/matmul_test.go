@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"testing"
 )
 
@@ -23,6 +24,35 @@ func testMatMul[F Float](t *testing.T, tol float64) {
 					naiveMatMul(want, a, b, m, n, k, ta, tb)
 					near(t, name("matmul ", z, ta, tb, acc), got, want, tol)
 				}
+			}
+		}
+	}
+}
+
+func TestMatMulOn(t *testing.T) { both(t, testMatMulOn[float32], testMatMulOn[float64]) }
+
+// A product that is added to other rows, or to one row, on one thread and on two: the sizes have several blocks of terms, of
+// rows and of columns, and none.
+func testMatMulOn[F Float](t *testing.T, tol float64) {
+	defer Threads(1, 1)
+	for _, z := range [][3]int{{1, 1, 1}, {5, 1, 13}, {3, 4, 0}, {0, 3, 4}, {67, 193, 31}, {31, 197, 1100}, {300, 70, 40}, {130, 600, 64}} {
+		m, n, k := z[0], z[1], z[2]
+		a, b, rows, row := draw[F](1, m*k), draw[F](2, k*n), draw[F](3, m*n), draw[F](4, n)
+		for i := range 8 {
+			ta, tb, one := i&1 > 0, i&2 > 0, i&4 > 0
+			from, want := rows, start(rows, true)
+			if one {
+				from = row
+				for i := range want {
+					want[i] = float64(row[i%n])
+				}
+			}
+			naiveMatMul(want, a, b, m, n, k, ta, tb)
+			for threads := 1; threads < 3; threads++ {
+				Threads(1, threads)
+				got := make([]F, m*n)
+				Table[F]().MatMulOn(got, from, a, b, m, n, k, ta, tb)
+				near(t, name("matmul on ", z, ta, tb, one, threads), got, want, tol*math.Sqrt(float64(k+1))) // of sums that are √k
 			}
 		}
 	}

@@ -12,8 +12,8 @@ type scratch[F Float] struct {
 
 	// Attention's, for a block of queries and keys.
 	p, dp    [qBlock * kBlock]F
-	q        []F             // the queries of a block times the scale, grown to what is needed
 	max, sum [qBlock]float64 // of the rows of p so far; in the gradient, lse and do·o
+	factor   [qBlock]F       // of the rows of what was computed before
 	slope    [kBlock]F       // of the softcap, at a row's scores
 }
 

@@ -4,7 +4,7 @@ import "unsafe"
 
 // A strip is what a product in assembly works on: m rows of at most two vectors of columns,
 //
-//	for r, j := range [m, cols] { c[r,j] = (c[r,j] if acc) + sum_p a[r,p]*b[p,j] }
+//	for r, j := range [m, cols] { c[r,j] = (from[r,j] if acc) + sum_p a[r,p]*b[p,j] }
 //
 // with one fused multiply-add for each p, in order, whatever m and cols are. The generators in tools/avo know its
 // offsets. Strides are in bytes. b has two whole vectors a row, though only cols columns of them are used.
@@ -22,6 +22,8 @@ type strip struct {
 	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
 	late    int       // the assembly's: steps of k left when c was asked for
 	step    uintptr   // from each such address to the following one
+	from    uintptr   // where lies what is added if acc is 1: c itself, or other rows, or one; the assembly counts it up
+	fs      uintptr   // from from row to row
 	words   int       // of an element, as mask has it
 }
 

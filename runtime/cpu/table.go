@@ -23,6 +23,11 @@ type Kernels[F Float] struct {
 	// with the sums of MatMulBF16.
 	MatMulRoundBF16 func(c, a, b []num.BF16, m, n, k int, ta, tb bool)
 
+	// MatMulOn is
+	//	for i, j := range [m, n] { c[i,j] = from[i,j] + sum_k op(a)[i,k] * op(b)[k,j] }
+	// with op as in MatMul. from has m rows of n elements, or one row for all. It does not overlap c.
+	MatMulOn func(c, from, a, b []F, m, n, k int, ta, tb bool)
+
 	// SumRows is
 	//	for j := range cols { out[j] = sum_i x[i,j] (+ out[j] if acc) }
 	SumRows func(out, x []F, rows, cols int, acc bool)
@@ -205,7 +210,7 @@ func Table[F Float]() *Kernels[F] {
 // portable is the table of this package's own kernels.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F],
+		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F], MatMulOn: matMulOn[F],
 		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],

@@ -486,8 +486,8 @@ k_12:
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
+	MOVQ      192(AX), CX
+	MOVQ      200(AX), R8
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z8, Z8
 	VMOVUPS.Z 64(CX), K2, Z3
@@ -548,6 +548,7 @@ end_12:
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z31, Z31
 	ADDQ      R8, CX
+	MOVQ      CX, 192(AX)
 
 added_12:
 	CMPQ    88(AX), $0x20
@@ -683,13 +684,14 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z9, Z9
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x20
@@ -738,8 +740,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -750,6 +752,7 @@ k_2:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z11, Z11
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x20
@@ -811,8 +814,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -828,6 +831,7 @@ k_3:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z13, Z13
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x20
@@ -905,8 +909,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -927,6 +931,7 @@ k_4:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z15, Z15
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x20
@@ -1017,8 +1022,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1044,6 +1049,7 @@ k_5:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z17, Z17
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x20
@@ -1147,8 +1153,8 @@ k_6:
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1179,6 +1185,7 @@ k_6:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z19, Z19
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x20
@@ -1298,8 +1305,8 @@ k_7:
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1335,6 +1342,7 @@ k_7:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z21, Z21
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_7:
 	CMPQ    88(AX), $0x20
@@ -1467,8 +1475,8 @@ k_8:
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1509,6 +1517,7 @@ k_8:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z23, Z23
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_8:
 	CMPQ    88(AX), $0x20
@@ -1654,8 +1663,8 @@ k_9:
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1701,6 +1710,7 @@ k_9:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z25, Z25
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_9:
 	CMPQ    88(AX), $0x20
@@ -1862,8 +1872,8 @@ k_10:
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1914,6 +1924,7 @@ k_10:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z27, Z27
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_10:
 	CMPQ    88(AX), $0x20
@@ -2088,8 +2099,8 @@ k_11:
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -2145,6 +2156,7 @@ k_11:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z29, Z29
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_11:
 	CMPQ    88(AX), $0x20

@@ -208,8 +208,8 @@ k_6:
 end_6:
 	CMPQ       80(AX), $0x00
 	JE         added_6
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
+	MOVQ       192(AX), CX
+	MOVQ       200(AX), R8
 	VMOVUPS    96(AX), Y0
 	VMOVUPS    128(AX), Y1
 	VMASKMOVPS (CX), Y0, Y2
@@ -242,6 +242,7 @@ end_6:
 	VMASKMOVPS 32(CX), Y1, Y3
 	VADDPS     Y3, Y15, Y15
 	ADDQ       R8, CX
+	MOVQ       CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x10
@@ -329,8 +330,8 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -338,6 +339,7 @@ k_1:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y5, Y5
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x10
@@ -384,8 +386,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -398,6 +400,7 @@ k_2:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y7, Y7
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x10
@@ -455,8 +458,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -474,6 +477,7 @@ k_3:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y9, Y9
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x10
@@ -545,8 +549,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -569,6 +573,7 @@ k_4:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y11, Y11
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x10
@@ -651,8 +656,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPS   (CX), Y0, Y2
@@ -680,6 +685,7 @@ k_5:
 	VMASKMOVPS   32(CX), Y1, Y3
 	VADDPS       Y3, Y13, Y13
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x10
@@ -932,8 +938,8 @@ k_6:
 end_6:
 	CMPQ       80(AX), $0x00
 	JE         added_6
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
+	MOVQ       192(AX), CX
+	MOVQ       200(AX), R8
 	VMOVUPS    96(AX), Y0
 	VMOVUPS    128(AX), Y1
 	VMASKMOVPD (CX), Y0, Y2
@@ -966,6 +972,7 @@ end_6:
 	VMASKMOVPD 32(CX), Y1, Y3
 	VADDPD     Y3, Y15, Y15
 	ADDQ       R8, CX
+	MOVQ       CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x08
@@ -1053,8 +1060,8 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1062,6 +1069,7 @@ k_1:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y5, Y5
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x08
@@ -1108,8 +1116,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1122,6 +1130,7 @@ k_2:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y7, Y7
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x08
@@ -1179,8 +1188,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1198,6 +1207,7 @@ k_3:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y9, Y9
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x08
@@ -1269,8 +1279,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1293,6 +1303,7 @@ k_4:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y11, Y11
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x08
@@ -1375,8 +1386,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS      96(AX), Y0
 	VMOVUPS      128(AX), Y1
 	VMASKMOVPD   (CX), Y0, Y2
@@ -1404,6 +1415,7 @@ k_5:
 	VMASKMOVPD   32(CX), Y1, Y3
 	VADDPD       Y3, Y13, Y13
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x08

@@ -366,8 +366,8 @@ k_12:
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
+	MOVQ      192(AX), CX
+	MOVQ      200(AX), R8
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z8, Z8
 	VMOVUPS.Z 64(CX), K2, Z3
@@ -428,6 +428,7 @@ end_12:
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z31, Z31
 	ADDQ      R8, CX
+	MOVQ      CX, 192(AX)
 
 added_12:
 	CMPQ    88(AX), $0x20
@@ -561,13 +562,14 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z9, Z9
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x20
@@ -612,8 +614,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -624,6 +626,7 @@ k_2:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z11, Z11
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x20
@@ -679,8 +682,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -696,6 +699,7 @@ k_3:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z13, Z13
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x20
@@ -765,8 +769,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -787,6 +791,7 @@ k_4:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z15, Z15
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x20
@@ -867,8 +872,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -894,6 +899,7 @@ k_5:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z17, Z17
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x20
@@ -985,8 +991,8 @@ k_6:
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1017,6 +1023,7 @@ k_6:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z19, Z19
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x20
@@ -1122,8 +1129,8 @@ k_7:
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1159,6 +1166,7 @@ k_7:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z21, Z21
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_7:
 	CMPQ    88(AX), $0x20
@@ -1275,8 +1283,8 @@ k_8:
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1317,6 +1325,7 @@ k_8:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z23, Z23
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_8:
 	CMPQ    88(AX), $0x20
@@ -1444,8 +1453,8 @@ k_9:
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1491,6 +1500,7 @@ k_9:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z25, Z25
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_9:
 	CMPQ    88(AX), $0x20
@@ -1632,8 +1642,8 @@ k_10:
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1684,6 +1694,7 @@ k_10:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z27, Z27
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_10:
 	CMPQ    88(AX), $0x20
@@ -1836,8 +1847,8 @@ k_11:
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPS.Z    (CX), K1, Z2
 	VADDPS       Z2, Z8, Z8
 	VMOVUPS.Z    64(CX), K2, Z3
@@ -1893,6 +1904,7 @@ k_11:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VADDPS       Z3, Z29, Z29
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_11:
 	CMPQ    88(AX), $0x20
@@ -2337,8 +2349,8 @@ k_12:
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
-	MOVQ      24(AX), R8
-	MOVQ      DX, CX
+	MOVQ      192(AX), CX
+	MOVQ      200(AX), R8
 	VMOVUPD.Z (CX), K1, Z2
 	VADDPD    Z2, Z8, Z8
 	VMOVUPD.Z 64(CX), K2, Z3
@@ -2399,6 +2411,7 @@ end_12:
 	VMOVUPD.Z 64(CX), K2, Z3
 	VADDPD    Z3, Z31, Z31
 	ADDQ      R8, CX
+	MOVQ      CX, 192(AX)
 
 added_12:
 	CMPQ    88(AX), $0x10
@@ -2532,13 +2545,14 @@ k_1:
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z9, Z9
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_1:
 	CMPQ    88(AX), $0x10
@@ -2583,8 +2597,8 @@ k_2:
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2595,6 +2609,7 @@ k_2:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z11, Z11
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_2:
 	CMPQ    88(AX), $0x10
@@ -2650,8 +2665,8 @@ k_3:
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2667,6 +2682,7 @@ k_3:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z13, Z13
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_3:
 	CMPQ    88(AX), $0x10
@@ -2736,8 +2752,8 @@ k_4:
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2758,6 +2774,7 @@ k_4:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z15, Z15
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_4:
 	CMPQ    88(AX), $0x10
@@ -2838,8 +2855,8 @@ k_5:
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2865,6 +2882,7 @@ k_5:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z17, Z17
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_5:
 	CMPQ    88(AX), $0x10
@@ -2956,8 +2974,8 @@ k_6:
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -2988,6 +3006,7 @@ k_6:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z19, Z19
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_6:
 	CMPQ    88(AX), $0x10
@@ -3093,8 +3112,8 @@ k_7:
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3130,6 +3149,7 @@ k_7:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z21, Z21
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_7:
 	CMPQ    88(AX), $0x10
@@ -3246,8 +3266,8 @@ k_8:
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3288,6 +3308,7 @@ k_8:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z23, Z23
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_8:
 	CMPQ    88(AX), $0x10
@@ -3415,8 +3436,8 @@ k_9:
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3462,6 +3483,7 @@ k_9:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z25, Z25
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_9:
 	CMPQ    88(AX), $0x10
@@ -3603,8 +3625,8 @@ k_10:
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3655,6 +3677,7 @@ k_10:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z27, Z27
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_10:
 	CMPQ    88(AX), $0x10
@@ -3807,8 +3830,8 @@ k_11:
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11
-	MOVQ         24(AX), BX
-	MOVQ         DX, CX
+	MOVQ         192(AX), CX
+	MOVQ         200(AX), BX
 	VMOVUPD.Z    (CX), K1, Z2
 	VADDPD       Z2, Z8, Z8
 	VMOVUPD.Z    64(CX), K2, Z3
@@ -3864,6 +3887,7 @@ k_11:
 	VMOVUPD.Z    64(CX), K2, Z3
 	VADDPD       Z3, Z29, Z29
 	ADDQ         BX, CX
+	MOVQ         CX, 192(AX)
 
 added_11:
 	CMPQ    88(AX), $0x10

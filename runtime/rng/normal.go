@@ -28,13 +28,15 @@ func quantile(p float64) float64 {
 	return math.Copysign(z, q)
 }
 
-// poly is c[0] + c[1]x + ... by Horner's rule, each product rounded.
+// poly is c[0] + c[1]x + ... by Horner's rule, each product rounded. It is written out: parameters by the million begin here.
 func poly(c *[8]float64, x float64) float64 {
-	s := c[7]
-	for i := 6; i >= 0; i-- {
-		s = float64(s*x) + c[i]
-	}
-	return s
+	s := float64(c[7]*x) + c[6]
+	s = float64(s*x) + c[5]
+	s = float64(s*x) + c[4]
+	s = float64(s*x) + c[3]
+	s = float64(s*x) + c[2]
+	s = float64(s*x) + c[1]
+	return float64(s*x) + c[0]
 }
 
 var (

@@ -35,6 +35,24 @@ type Kernels struct {
 	// SiluGrad is
 	//	for i := range y { y[i] = dy[i] * silu'(a[i]) }
 	SiluGrad func(y, dy, a []float32)
+	// GeluErf is
+	//	for i := range y { y[i] = a[i] * erfc(-a[i]/sqrt(2))/2 }
+	GeluErf func(y, a []float32)
+	// GeluErfGrad is
+	//	for i := range y { y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2 }
+	GeluErfGrad func(y, dy, a []float32)
+	// Sigmoid is
+	//	for i := range y { y[i] = 1 / (1 + e^-a[i]) }
+	Sigmoid func(y, a []float32)
+	// SigmoidGrad is
+	//	for i := range y { y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i]) }
+	SigmoidGrad func(y, dy, a []float32)
+	// Softcap is
+	//	for i := range y { y[i] = cap * tanh(a[i]*inverse) }
+	Softcap func(y, a []float32, cap, inverse float32)
+	// SoftcapGrad is
+	//	for i := range y { y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2) }
+	SoftcapGrad func(y, dy, a []float32, inverse float32)
 	// Relu is
 	//	for i := range y { y[i] = max(a[i], 0) }
 	Relu func(y, a []float32)
@@ -50,6 +68,10 @@ type Kernels struct {
 	//	for i := range x { s += x[i]*x[i] }
 	// in float64.
 	SumSquares func(x []float32) (s float64)
+	// Dot is
+	//	for i := range x { s += x[i]*y[i] }
+	// in float64.
+	Dot func(x, y []float32) (s float64)
 	// SumRows is
 	//	for j := range out { out[j] += sum_{i < rows} x[i*stride+j] }
 	// with the sums in float64.
@@ -65,6 +87,17 @@ type Kernels struct {
 	// ExpScale is
 	//	for i := range y { y[i] = factor * e^(a[i]-shift) }
 	ExpScale func(y, a []float32, shift, factor float32)
+
+	// ExpSum is
+	//	for i := range y { y[i] = e^(scale*a[i]-shift); s += y[i] }
+	// with the sum in float64.
+	ExpSum func(y, a []float32, scale, shift float32) (s float64)
+	// ExpGrad is
+	//	for i := range p { p[i] = e^(scale*p[i]-shift); dp[i] = p[i] * (dp[i]-d) * factor }
+	ExpGrad func(p, dp []float32, scale, shift, d, factor float32)
+	// ScaleRows is
+	//	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
+	ScaleRows func(y, factors []float32, cols, stride int)
 
 	// Moments is
 	//	for i := range x { mean += x[i]/n; }; for i := range x { square += (x[i]-mean)^2/n }

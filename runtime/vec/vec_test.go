@@ -86,6 +86,8 @@ func near(got float32, want, ulps, floor float64) bool {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
+func phi(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
 func twoU(x float64) float64 { return 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x) }
 
 func geluSlope(x float64) float64 {
@@ -113,6 +115,16 @@ var elements = []struct {
 	{name: "silu", call: func(k *vec.Kernels, y, a, b []float32) { k.Silu(y, a) }, want: func(a, b float64) float64 { return a * sigmoid(a) }, ulps: 4, floor: 1e-37},
 	{name: "siluGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.SiluGrad(y, b, a) },
 		want: func(a, b float64) float64 { s := sigmoid(a); return b * (s + a*s*(1-s)) }, ulps: 4, floor: 1e-6, tame: true},
+	{name: "geluErf", call: func(k *vec.Kernels, y, a, b []float32) { k.GeluErf(y, a) }, want: func(a, b float64) float64 { return a * phi(a) }, ulps: 6, floor: 2e-7, tame: true},
+	{name: "geluErfGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.GeluErfGrad(y, b, a) },
+		want: func(a, b float64) float64 { return b * (phi(a) + a*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi)) }, ulps: 6, floor: 1e-6, tame: true},
+	{name: "sigmoid", call: func(k *vec.Kernels, y, a, b []float32) { k.Sigmoid(y, a) }, want: func(a, b float64) float64 { return sigmoid(a) }, ulps: 4, floor: 1e-37},
+	{name: "sigmoidGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.SigmoidGrad(y, b, a) },
+		want: func(a, b float64) float64 { s := sigmoid(a); return b * s * (1 - s) }, ulps: 4, floor: 1e-6, tame: true},
+	{name: "softcap", call: func(k *vec.Kernels, y, a, b []float32) { k.Softcap(y, a, 2.5, 0.4) },
+		want: func(a, b float64) float64 { return 2.5 * math.Tanh(a*float64(float32(0.4))) }, ulps: 4},
+	{name: "softcapGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.SoftcapGrad(y, b, a, 0.4) },
+		want: func(a, b float64) float64 { t := math.Tanh(a * float64(float32(0.4))); return b * (1 - t*t) }, ulps: 4, floor: 1e-6, tame: true},
 	{name: "relu", call: func(k *vec.Kernels, y, a, b []float32) { k.Relu(y, a) }, want: func(a, b float64) float64 { return math.Max(a, 0) }},
 	{name: "reluGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.ReluGrad(y, b, a) }, want: func(a, b float64) float64 {
 		if a > 0 {

@@ -1267,6 +1267,955 @@ each11done:
 	VZEROUPPER
 	RET
 
+// func geluErfAVX2(y []float32, a []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluErfAVX2(SB), NOSPLIT, $0-48
+	MOVQ y_len+8(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ a_base+24(FP), DX
+	XORQ BX, BX
+
+each12one:
+	CMPQ         AX, $+8
+	JLT          each12oneend
+	VMOVUPS      (DX)(BX*4), Y0
+	VANDPS       vectorConstants<>+1088(SB), Y0, Y1
+	VXORPS       Y1, Y0, Y1
+	VMULPS       vectorConstants<>+1152(SB), Y1, Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VFMADD231PS  vectorConstants<>+1216(SB), Y1, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+1280(SB), Y3
+	VFMADD213PS  vectorConstants<>+1344(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1408(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1600(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1664(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1728(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1856(SB), Y2, Y3
+	VFNMADD231PS Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMINPS       Y3, Y1, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMAXPS       Y3, Y1, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y4
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y3
+	VPSUBD       Y3, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VMULPS       vectorConstants<>+1216(SB), Y4, Y4
+	VMOVUPS      vectorConstants<>+640(SB), Y1
+	VSUBPS       Y4, Y1, Y1
+	VMOVUPS      vectorConstants<>+1920(SB), Y2
+	VCMPPS       $0x11, Y2, Y0, Y2
+	VBLENDVPS    Y2, Y4, Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (CX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each12one
+
+each12oneend:
+	TESTQ        AX, AX
+	JE           each12done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y0
+	VMASKMOVPS   (DX)(BX*4), Y0, Y1
+	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VXORPS       Y2, Y1, Y2
+	VMULPS       vectorConstants<>+1152(SB), Y2, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VFMADD231PS  vectorConstants<>+1216(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+640(SB), Y4
+	VDIVPS       Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+1280(SB), Y4
+	VFMADD213PS  vectorConstants<>+1344(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1600(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1664(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1728(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1856(SB), Y3, Y4
+	VFNMADD231PS Y2, Y2, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y4, Y2, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y5
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y4
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMULPS       vectorConstants<>+1216(SB), Y5, Y5
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VSUBPS       Y5, Y2, Y2
+	VMOVUPS      vectorConstants<>+1920(SB), Y3
+	VCMPPS       $0x11, Y3, Y1, Y3
+	VBLENDVPS    Y3, Y5, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(BX*4)
+
+each12done:
+	VZEROUPPER
+	RET
+
+// func geluErfGradAVX2(y []float32, dy []float32, a []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluErfGradAVX2(SB), NOSPLIT, $0-72
+	MOVQ y_len+8(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ dy_base+24(FP), DX
+	MOVQ a_base+48(FP), BX
+	XORQ SI, SI
+
+each13one:
+	CMPQ         AX, $+8
+	JLT          each13oneend
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VXORPS       Y2, Y1, Y2
+	VMULPS       vectorConstants<>+1152(SB), Y2, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VFMADD231PS  vectorConstants<>+1216(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+640(SB), Y4
+	VDIVPS       Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+1280(SB), Y4
+	VFMADD213PS  vectorConstants<>+1344(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1600(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1664(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1728(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1856(SB), Y3, Y4
+	VFNMADD231PS Y2, Y2, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y4, Y2, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y5
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y4
+	VPSUBD       Y4, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMULPS       vectorConstants<>+1216(SB), Y5, Y5
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VSUBPS       Y5, Y2, Y2
+	VMOVUPS      vectorConstants<>+1920(SB), Y3
+	VCMPPS       $0x11, Y3, Y1, Y3
+	VBLENDVPS    Y3, Y5, Y2, Y2
+	VMULPS       vectorConstants<>+1984(SB), Y1, Y3
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y5, Y5
+	VMULPS       vectorConstants<>+2048(SB), Y5, Y5
+	VFMADD231PS  Y1, Y5, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(SI*4)
+	ADDQ         $+8, SI
+	SUBQ         $+8, AX
+	JMP          each13one
+
+each13oneend:
+	TESTQ        AX, AX
+	JE           each13done
+	LEAQ         vectorMasks<>+0(SB), DI
+	MOVQ         $+8, R8
+	SUBQ         AX, R8
+	VMOVUPS      (DI)(R8*4), Y0
+	VMASKMOVPS   (DX)(SI*4), Y0, Y1
+	VMASKMOVPS   (BX)(SI*4), Y0, Y2
+	VANDPS       vectorConstants<>+1088(SB), Y2, Y3
+	VXORPS       Y3, Y2, Y3
+	VMULPS       vectorConstants<>+1152(SB), Y3, Y3
+	VMOVUPS      vectorConstants<>+640(SB), Y4
+	VFMADD231PS  vectorConstants<>+1216(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+640(SB), Y5
+	VDIVPS       Y4, Y5, Y4
+	VMOVUPS      vectorConstants<>+1280(SB), Y5
+	VFMADD213PS  vectorConstants<>+1344(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1472(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1536(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1600(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1664(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1728(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1856(SB), Y4, Y5
+	VFNMADD231PS Y3, Y3, Y5
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y5, Y3, Y5
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y5, Y3, Y5
+	VMULPS       vectorConstants<>+128(SB), Y5, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y5
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y5
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y5, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y5, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y5, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y5, Y6
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y5
+	VPSUBD       Y5, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       vectorConstants<>+1216(SB), Y6, Y6
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VSUBPS       Y6, Y3, Y3
+	VMOVUPS      vectorConstants<>+1920(SB), Y4
+	VCMPPS       $0x11, Y4, Y2, Y4
+	VBLENDVPS    Y4, Y6, Y3, Y3
+	VMULPS       vectorConstants<>+1984(SB), Y2, Y4
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y6
+	VMULPS       Y4, Y4, Y7
+	VFMADD213PS  Y4, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y4
+	VPSUBD       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y6, Y6
+	VMULPS       vectorConstants<>+2048(SB), Y6, Y6
+	VFMADD231PS  Y2, Y6, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
+
+each13done:
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX2(y []float32, a []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
+	MOVQ y_len+8(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ a_base+24(FP), DX
+	XORQ BX, BX
+
+each14many:
+	CMPQ         AX, $+16
+	JLT          each14manyend
+	VMOVUPS      (DX)(BX*4), Y0
+	VPXOR        Y1, Y1, Y1
+	VSUBPS       Y0, Y1, Y0
+	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMULPS       vectorConstants<>+128(SB), Y0, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+320(SB), Y2
+	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VADDPS       vectorConstants<>+640(SB), Y2, Y2
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      vectorConstants<>+896(SB), Y0
+	VMINPS       Y2, Y0, Y2
+	VADDPS       vectorConstants<>+640(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+640(SB), Y1
+	VDIVPS       Y0, Y1, Y0
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y0, (CX)(BX*4)
+	VMOVUPS      32(DX)(BX*4), Y0
+	VPXOR        Y1, Y1, Y1
+	VSUBPS       Y0, Y1, Y0
+	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMULPS       vectorConstants<>+128(SB), Y0, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+320(SB), Y2
+	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VADDPS       vectorConstants<>+640(SB), Y2, Y2
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      vectorConstants<>+896(SB), Y0
+	VMINPS       Y2, Y0, Y2
+	VADDPS       vectorConstants<>+640(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+640(SB), Y1
+	VDIVPS       Y0, Y1, Y0
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y0, 32(CX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each14many
+
+each14manyend:
+each14one:
+	CMPQ         AX, $+8
+	JLT          each14oneend
+	VMOVUPS      (DX)(BX*4), Y0
+	VPXOR        Y1, Y1, Y1
+	VSUBPS       Y0, Y1, Y0
+	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMULPS       vectorConstants<>+128(SB), Y0, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
+	VMOVUPS      vectorConstants<>+320(SB), Y2
+	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
+	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VADDPS       vectorConstants<>+640(SB), Y2, Y2
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      vectorConstants<>+896(SB), Y0
+	VMINPS       Y2, Y0, Y2
+	VADDPS       vectorConstants<>+640(SB), Y2, Y0
+	VMOVUPS      vectorConstants<>+640(SB), Y1
+	VDIVPS       Y0, Y1, Y0
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y0, (CX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each14one
+
+each14oneend:
+	TESTQ        AX, AX
+	JE           each14done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y0
+	VMASKMOVPS   (DX)(BX*4), Y0, Y1
+	VPXOR        Y2, Y2, Y2
+	VSUBPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      vectorConstants<>+896(SB), Y1
+	VMINPS       Y3, Y1, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VDIVPS       Y1, Y2, Y1
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
+
+each14done:
+	VZEROUPPER
+	RET
+
+// func sigmoidGradAVX2(y []float32, dy []float32, a []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidGradAVX2(SB), NOSPLIT, $0-72
+	MOVQ y_len+8(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ dy_base+24(FP), DX
+	MOVQ a_base+48(FP), BX
+	XORQ SI, SI
+
+each15many:
+	CMPQ         AX, $+16
+	JLT          each15manyend
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VPXOR        Y2, Y2, Y2
+	VSUBPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      vectorConstants<>+896(SB), Y1
+	VMINPS       Y3, Y1, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VDIVPS       Y1, Y2, Y1
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y3, Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (CX)(SI*4)
+	VMOVUPS      32(DX)(SI*4), Y0
+	VMOVUPS      32(BX)(SI*4), Y1
+	VPXOR        Y2, Y2, Y2
+	VSUBPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      vectorConstants<>+896(SB), Y1
+	VMINPS       Y3, Y1, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VDIVPS       Y1, Y2, Y1
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y3, Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, 32(CX)(SI*4)
+	ADDQ         $+16, SI
+	SUBQ         $+16, AX
+	JMP          each15many
+
+each15manyend:
+each15one:
+	CMPQ         AX, $+8
+	JLT          each15oneend
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VPXOR        Y2, Y2, Y2
+	VSUBPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      vectorConstants<>+896(SB), Y1
+	VMINPS       Y3, Y1, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VDIVPS       Y1, Y2, Y1
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y3, Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (CX)(SI*4)
+	ADDQ         $+8, SI
+	SUBQ         $+8, AX
+	JMP          each15one
+
+each15oneend:
+	TESTQ        AX, AX
+	JE           each15done
+	LEAQ         vectorMasks<>+0(SB), DI
+	MOVQ         $+8, R8
+	SUBQ         AX, R8
+	VMOVUPS      (DI)(R8*4), Y0
+	VMASKMOVPS   (DX)(SI*4), Y0, Y1
+	VMASKMOVPS   (BX)(SI*4), Y0, Y2
+	VPXOR        Y3, Y3, Y3
+	VSUBPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(SI*4)
+
+each15done:
+	VZEROUPPER
+	RET
+
+// func softcapAVX2(y []float32, a []float32, cap float32, inverse float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softcapAVX2(SB), NOSPLIT, $0-56
+	MOVQ y_len+8(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ a_base+24(FP), DX
+	XORQ BX, BX
+
+each16one:
+	CMPQ         AX, $+8
+	JLT          each16oneend
+	VMOVUPS      (DX)(BX*4), Y0
+	VBROADCASTSS inverse+52(FP), Y1
+	VMULPS       Y1, Y0, Y0
+	VANDPS       vectorConstants<>+1088(SB), Y0, Y1
+	VXORPS       Y1, Y0, Y0
+	VMULPS       Y0, Y0, Y2
+	VMOVUPS      vectorConstants<>+2112(SB), Y3
+	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2240(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2304(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2368(SB), Y2, Y3
+	VMULPS       Y2, Y3, Y3
+	VFMADD213PS  Y0, Y0, Y3
+	VADDPS       Y0, Y0, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMAXPS       Y2, Y4, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y2
+	VPSUBD       Y2, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VMOVUPS      vectorConstants<>+2432(SB), Y2
+	VDIVPS       Y5, Y2, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VMOVUPS      vectorConstants<>+2496(SB), Y2
+	VCMPPS       $0x11, Y2, Y0, Y0
+	VBLENDVPS    Y0, Y3, Y5, Y0
+	VXORPS       Y1, Y0, Y0
+	VBROADCASTSS cap+48(FP), Y1
+	VMULPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (CX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each16one
+
+each16oneend:
+	TESTQ        AX, AX
+	JE           each16done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y0
+	VMASKMOVPS   (DX)(BX*4), Y0, Y1
+	VBROADCASTSS inverse+52(FP), Y2
+	VMULPS       Y2, Y1, Y1
+	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VXORPS       Y2, Y1, Y1
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+2112(SB), Y4
+	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2240(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2304(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2368(SB), Y3, Y4
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  Y1, Y1, Y4
+	VADDPS       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y5
+	VMINPS       Y3, Y5, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y5
+	VMAXPS       Y3, Y5, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y6
+	VMULPS       Y3, Y3, Y7
+	VFMADD213PS  Y3, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y3
+	VPSUBD       Y3, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y6, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VMOVUPS      vectorConstants<>+2432(SB), Y3
+	VDIVPS       Y6, Y3, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VMOVUPS      vectorConstants<>+2496(SB), Y3
+	VCMPPS       $0x11, Y3, Y1, Y1
+	VBLENDVPS    Y1, Y4, Y6, Y1
+	VXORPS       Y2, Y1, Y1
+	VBROADCASTSS cap+48(FP), Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
+
+each16done:
+	VZEROUPPER
+	RET
+
+// func softcapGradAVX2(y []float32, dy []float32, a []float32, inverse float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softcapGradAVX2(SB), NOSPLIT, $0-76
+	MOVQ y_len+8(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ dy_base+24(FP), DX
+	MOVQ a_base+48(FP), BX
+	XORQ SI, SI
+
+each17one:
+	CMPQ         AX, $+8
+	JLT          each17oneend
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VBROADCASTSS inverse+72(FP), Y2
+	VMULPS       Y2, Y1, Y1
+	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VXORPS       Y2, Y1, Y1
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+2112(SB), Y4
+	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2240(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2304(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2368(SB), Y3, Y4
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  Y1, Y1, Y4
+	VADDPS       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y5
+	VMINPS       Y3, Y5, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y5
+	VMAXPS       Y3, Y5, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y6
+	VMULPS       Y3, Y3, Y7
+	VFMADD213PS  Y3, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y3
+	VPSUBD       Y3, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y6, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VMOVUPS      vectorConstants<>+2432(SB), Y3
+	VDIVPS       Y6, Y3, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VMOVUPS      vectorConstants<>+2496(SB), Y3
+	VCMPPS       $0x11, Y3, Y1, Y1
+	VBLENDVPS    Y1, Y4, Y6, Y1
+	VXORPS       Y2, Y1, Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VFNMADD231PS Y1, Y1, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(SI*4)
+	ADDQ         $+8, SI
+	SUBQ         $+8, AX
+	JMP          each17one
+
+each17oneend:
+	TESTQ        AX, AX
+	JE           each17done
+	LEAQ         vectorMasks<>+0(SB), DI
+	MOVQ         $+8, R8
+	SUBQ         AX, R8
+	VMOVUPS      (DI)(R8*4), Y0
+	VMASKMOVPS   (DX)(SI*4), Y0, Y1
+	VMASKMOVPS   (BX)(SI*4), Y0, Y2
+	VBROADCASTSS inverse+72(FP), Y3
+	VMULPS       Y3, Y2, Y2
+	VANDPS       vectorConstants<>+1088(SB), Y2, Y3
+	VXORPS       Y3, Y2, Y2
+	VMULPS       Y2, Y2, Y4
+	VMOVUPS      vectorConstants<>+2112(SB), Y5
+	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2240(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2304(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2368(SB), Y4, Y5
+	VMULPS       Y4, Y5, Y5
+	VFMADD213PS  Y2, Y2, Y5
+	VADDPS       Y2, Y2, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VMOVUPS      vectorConstants<>+2432(SB), Y4
+	VDIVPS       Y7, Y4, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VMOVUPS      vectorConstants<>+2496(SB), Y4
+	VCMPPS       $0x11, Y4, Y2, Y2
+	VBLENDVPS    Y2, Y5, Y7, Y2
+	VXORPS       Y3, Y2, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VFNMADD231PS Y2, Y2, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
+
+each17done:
+	VZEROUPPER
+	RET
+
 // func sumAVX2(x []float32) (s float64)
 // Requires: AVX, AVX2, SSE2
 TEXT ·sumAVX2(SB), NOSPLIT, $0-32
@@ -1278,9 +2227,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-32
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each12many:
+each18many:
 	CMPQ         AX, $+16
-	JLT          each12manyend
+	JLT          each18manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -1295,12 +2244,12 @@ each12many:
 	VADDPD       Y4, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each12many
+	JMP          each18many
 
-each12manyend:
-each12one:
+each18manyend:
+each18one:
 	CMPQ         AX, $+8
-	JLT          each12oneend
+	JLT          each18oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -1309,11 +2258,11 @@ each12one:
 	VADDPD       Y4, Y1, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each12one
+	JMP          each18one
 
-each12oneend:
+each18oneend:
 	TESTQ        AX, AX
-	JE           each12done
+	JE           each18done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -1325,7 +2274,7 @@ each12oneend:
 	VADDPD       Y5, Y0, Y0
 	VADDPD       Y4, Y1, Y1
 
-each12done:
+each18done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -1348,9 +2297,9 @@ TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-32
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each13many:
+each19many:
 	CMPQ         AX, $+16
-	JLT          each13manyend
+	JLT          each19manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -1365,12 +2314,12 @@ each13many:
 	VFMADD231PD  Y4, Y4, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each13many
+	JMP          each19many
 
-each13manyend:
-each13one:
+each19manyend:
+each19one:
 	CMPQ         AX, $+8
-	JLT          each13oneend
+	JLT          each19oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -1379,11 +2328,11 @@ each13one:
 	VFMADD231PD  Y4, Y4, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each13one
+	JMP          each19one
 
-each13oneend:
+each19oneend:
 	TESTQ        AX, AX
-	JE           each13done
+	JE           each19done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -1395,7 +2344,7 @@ each13oneend:
 	VFMADD231PD  Y5, Y5, Y0
 	VFMADD231PD  Y4, Y4, Y1
 
-each13done:
+each19done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -1404,6 +2353,93 @@ each13done:
 	VPSHUFD      $0x4e, X0, X1
 	VADDPD       X1, X0, X0
 	MOVSD        X0, s+24(FP)
+	VZEROUPPER
+	RET
+
+// func dotAVX2(x []float32, y []float32) (s float64)
+// Requires: AVX, AVX2, FMA3, SSE2
+TEXT ·dotAVX2(SB), NOSPLIT, $0-56
+	MOVQ  x_len+8(FP), AX
+	MOVQ  x_base+0(FP), CX
+	MOVQ  y_base+24(FP), DX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	XORQ  BX, BX
+
+each20many:
+	CMPQ         AX, $+16
+	JLT          each20manyend
+	VMOVUPS      (CX)(BX*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      (DX)(BX*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y4, Y6, Y1
+	VMOVUPS      32(CX)(BX*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      32(DX)(BX*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y2
+	VFMADD231PD  Y4, Y6, Y3
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each20many
+
+each20manyend:
+each20one:
+	CMPQ         AX, $+8
+	JLT          each20oneend
+	VMOVUPS      (CX)(BX*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      (DX)(BX*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y4, Y6, Y1
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each20one
+
+each20oneend:
+	TESTQ        AX, AX
+	JE           each20done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y4
+	VMASKMOVPS   (CX)(BX*4), Y4, Y5
+	VCVTPS2PD    X5, Y6
+	VEXTRACTF128 $0x01, Y5, X5
+	VCVTPS2PD    X5, Y5
+	VMASKMOVPS   (DX)(BX*4), Y4, Y4
+	VCVTPS2PD    X4, Y7
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y6, Y7, Y0
+	VFMADD231PD  Y5, Y4, Y1
+
+each20done:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VADDPD       X1, X0, X0
+	MOVSD        X0, s+48(FP)
 	VZEROUPPER
 	RET
 
@@ -1418,9 +2454,9 @@ TEXT ·largestAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Y3
 	XORQ         DX, DX
 
-each14many:
+each21many:
 	CMPQ    AX, $+32
-	JLT     each14manyend
+	JLT     each21manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	VMOVUPS 32(CX)(DX*4), Y4
@@ -1431,21 +2467,21 @@ each14many:
 	VMAXPS  Y3, Y4, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, AX
-	JMP     each14many
+	JMP     each21many
 
-each14manyend:
-each14one:
+each21manyend:
+each21one:
 	CMPQ    AX, $+8
-	JLT     each14oneend
+	JLT     each21oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, AX
-	JMP     each14one
+	JMP     each21one
 
-each14oneend:
+each21oneend:
 	TESTQ        AX, AX
-	JE           each14done
+	JE           each21done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -1455,7 +2491,7 @@ each14oneend:
 	VBLENDVPS    Y4, Y5, Y6, Y5
 	VMAXPS       Y0, Y5, Y0
 
-each14done:
+each21done:
 	VMAXPS       Y2, Y0, Y0
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y1, Y0, Y0
@@ -1480,9 +2516,9 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-40
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each15many:
+each22many:
 	CMPQ         AX, $+16
-	JLT          each15manyend
+	JLT          each22manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -1551,12 +2587,12 @@ each15many:
 	VADDPD       Y5, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each15many
+	JMP          each22many
 
-each15manyend:
-each15one:
+each22manyend:
+each22one:
 	CMPQ         AX, $+8
-	JLT          each15oneend
+	JLT          each22oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -1592,11 +2628,11 @@ each15one:
 	VADDPD       Y5, Y1, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each15one
+	JMP          each22one
 
-each15oneend:
+each22oneend:
 	TESTQ        AX, AX
-	JE           each15done
+	JE           each22done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -1636,7 +2672,7 @@ each15oneend:
 	VADDPD       Y4, Y0, Y0
 	VADDPD       Y5, Y1, Y1
 
-each15done:
+each22done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -1656,9 +2692,9 @@ TEXT ·expScaleAVX2(SB), NOSPLIT, $0-56
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each16many:
+each23many:
 	CMPQ         AX, $+16
-	JLT          each16manyend
+	JLT          each23manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -1723,12 +2759,12 @@ each16many:
 	VMOVUPS      Y2, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each16many
+	JMP          each23many
 
-each16manyend:
-each16one:
+each23manyend:
+each23one:
 	CMPQ         AX, $+8
-	JLT          each16oneend
+	JLT          each23oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -1762,11 +2798,11 @@ each16one:
 	VMOVUPS      Y2, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each16one
+	JMP          each23one
 
-each16oneend:
+each23oneend:
 	TESTQ        AX, AX
-	JE           each16done
+	JE           each23done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -1803,7 +2839,7 @@ each16oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(BX*4)
 
-each16done:
+each23done:
 	VZEROUPPER
 	RET
 
@@ -1817,9 +2853,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ stride+56(FP), SI
 	XORQ DI, DI
 
-columns17many:
+columns24many:
 	CMPQ  AX, $+32
-	JLT   columns17manyend
+	JLT   columns24manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1831,9 +2867,9 @@ columns17many:
 	LEAQ  (DX)(DI*4), R8
 	MOVQ  BX, R9
 
-down18row:
+down25row:
 	TESTQ        R9, R9
-	JE           down18done
+	JE           down25done
 	VMOVUPS      (R8), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
@@ -1860,9 +2896,9 @@ down18row:
 	VADDPD       Y8, Y7, Y7
 	LEAQ         (R8)(SI*4), R8
 	DECQ         R9
-	JMP          down18row
+	JMP          down25row
 
-down18done:
+down25done:
 	VMOVUPS     (CX)(DI*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -1889,20 +2925,20 @@ down18done:
 	VMOVUPS     Y0, 96(CX)(DI*4)
 	ADDQ        $+32, DI
 	SUBQ        $+32, AX
-	JMP         columns17many
+	JMP         columns24many
 
-columns17manyend:
-columns17one:
+columns24manyend:
+columns24one:
 	CMPQ  AX, $+8
-	JLT   columns17oneend
+	JLT   columns24oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (DX)(DI*4), R8
 	MOVQ  BX, R9
 
-down19row:
+down26row:
 	TESTQ        R9, R9
-	JE           down19done
+	JE           down26done
 	VMOVUPS      (R8), Y2
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
@@ -1911,9 +2947,9 @@ down19row:
 	VADDPD       Y2, Y1, Y1
 	LEAQ         (R8)(SI*4), R8
 	DECQ         R9
-	JMP          down19row
+	JMP          down26row
 
-down19done:
+down26done:
 	VMOVUPS     (CX)(DI*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
@@ -1922,11 +2958,11 @@ down19done:
 	VMOVUPS     Y2, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         columns17one
+	JMP         columns24one
 
-columns17oneend:
+columns24oneend:
 	TESTQ   AX, AX
-	JE      columns17done
+	JE      columns24done
 	LEAQ    vectorMasks<>+0(SB), R8
 	MOVQ    $+8, R9
 	SUBQ    AX, R9
@@ -1936,9 +2972,9 @@ columns17oneend:
 	LEAQ    (DX)(DI*4), AX
 	MOVQ    BX, DX
 
-down20row:
+down27row:
 	TESTQ        DX, DX
-	JE           down20done
+	JE           down27done
 	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
 	VEXTRACTF128 $0x01, Y3, X3
@@ -1947,9 +2983,9 @@ down20row:
 	VADDPD       Y3, Y2, Y2
 	LEAQ         (AX)(SI*4), AX
 	DECQ         DX
-	JMP          down20row
+	JMP          down27row
 
-down20done:
+down27done:
 	VMASKMOVPS  (CX)(DI*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
@@ -1957,7 +2993,421 @@ down20done:
 	VADDPS      Y15, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(DI*4)
 
-columns17done:
+columns24done:
+	VZEROUPPER
+	RET
+
+// func expSumAVX2(y []float32, a []float32, scale float32, shift float32) (s float64)
+// Requires: AVX, AVX2, FMA3, SSE2
+TEXT ·expSumAVX2(SB), NOSPLIT, $0-64
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         a_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Y0
+	VBROADCASTSS shift+52(FP), Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	XORQ         BX, BX
+
+each28many:
+	CMPQ         AX, $+16
+	JLT          each28manyend
+	VMOVUPS      (DX)(BX*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (CX)(BX*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	VMOVUPS      32(DX)(BX*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, 32(CX)(BX*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y7, Y5, Y5
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each28many
+
+each28manyend:
+each28one:
+	CMPQ         AX, $+8
+	JLT          each28oneend
+	VMOVUPS      (DX)(BX*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (CX)(BX*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each28one
+
+each28oneend:
+	TESTQ        AX, AX
+	JE           each28done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y6
+	VMASKMOVPS   (DX)(BX*4), Y6, Y7
+	VFMSUB213PS  Y1, Y0, Y7
+	VMOVUPS      vectorConstants<>+0(SB), Y0
+	VMINPS       Y7, Y0, Y7
+	VMOVUPS      vectorConstants<>+64(SB), Y0
+	VMAXPS       Y7, Y0, Y7
+	VMULPS       vectorConstants<>+128(SB), Y7, Y0
+	VROUNDPS     $0x08, Y0, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y0, Y7
+	VFNMADD231PS vectorConstants<>+256(SB), Y0, Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y1
+	VFMADD213PS  vectorConstants<>+384(SB), Y7, Y1
+	VFMADD213PS  vectorConstants<>+448(SB), Y7, Y1
+	VFMADD213PS  vectorConstants<>+512(SB), Y7, Y1
+	VFMADD213PS  vectorConstants<>+576(SB), Y7, Y1
+	VMULPS       Y7, Y7, Y8
+	VFMADD213PS  Y7, Y8, Y1
+	VADDPS       vectorConstants<>+640(SB), Y1, Y1
+	VCVTPS2DQ    Y0, Y0
+	VPSRAD       $0x01, Y0, Y7
+	VPSUBD       Y7, Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y1, Y1
+	VANDPS       Y6, Y1, Y1
+	VMASKMOVPS   Y1, Y6, (CX)(BX*4)
+	VCVTPS2PD    X1, Y0
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
+	VADDPD       Y0, Y2, Y2
+	VADDPD       Y1, Y3, Y3
+
+each28done:
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y5, Y3, Y3
+	VADDPD       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPD       X0, X2, X2
+	VPSHUFD      $0x4e, X2, X0
+	VADDPD       X0, X2, X2
+	MOVSD        X2, s+56(FP)
+	VZEROUPPER
+	RET
+
+// func expGradAVX2(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expGradAVX2(SB), NOSPLIT, $0-64
+	MOVQ         p_len+8(FP), AX
+	MOVQ         p_base+0(FP), CX
+	MOVQ         dp_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Y0
+	VBROADCASTSS shift+52(FP), Y1
+	VBROADCASTSS d+56(FP), Y2
+	VBROADCASTSS factor+60(FP), Y3
+	XORQ         BX, BX
+
+each29many:
+	CMPQ         AX, $+16
+	JLT          each29manyend
+	VMOVUPS      (CX)(BX*4), Y4
+	VMOVUPS      (DX)(BX*4), Y5
+	VFMSUB213PS  Y1, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, (CX)(BX*4)
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y5, (DX)(BX*4)
+	VMOVUPS      32(CX)(BX*4), Y4
+	VMOVUPS      32(DX)(BX*4), Y5
+	VFMSUB213PS  Y1, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, 32(CX)(BX*4)
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y5, 32(DX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each29many
+
+each29manyend:
+each29one:
+	CMPQ         AX, $+8
+	JLT          each29oneend
+	VMOVUPS      (CX)(BX*4), Y4
+	VMOVUPS      (DX)(BX*4), Y5
+	VFMSUB213PS  Y1, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, (CX)(BX*4)
+	VSUBPS       Y2, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y5, (DX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, AX
+	JMP          each29one
+
+each29oneend:
+	TESTQ        AX, AX
+	JE           each29done
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y4
+	VMASKMOVPS   (CX)(BX*4), Y4, Y5
+	VMASKMOVPS   (DX)(BX*4), Y4, Y6
+	VFMSUB213PS  Y1, Y0, Y5
+	VMOVUPS      vectorConstants<>+0(SB), Y0
+	VMINPS       Y5, Y0, Y5
+	VMOVUPS      vectorConstants<>+64(SB), Y0
+	VMAXPS       Y5, Y0, Y5
+	VMULPS       vectorConstants<>+128(SB), Y5, Y0
+	VROUNDPS     $0x08, Y0, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y0, Y5
+	VFNMADD231PS vectorConstants<>+256(SB), Y0, Y5
+	VMOVUPS      vectorConstants<>+320(SB), Y1
+	VFMADD213PS  vectorConstants<>+384(SB), Y5, Y1
+	VFMADD213PS  vectorConstants<>+448(SB), Y5, Y1
+	VFMADD213PS  vectorConstants<>+512(SB), Y5, Y1
+	VFMADD213PS  vectorConstants<>+576(SB), Y5, Y1
+	VMULPS       Y5, Y5, Y7
+	VFMADD213PS  Y5, Y7, Y1
+	VADDPS       vectorConstants<>+640(SB), Y1, Y1
+	VCVTPS2DQ    Y0, Y0
+	VPSRAD       $0x01, Y0, Y5
+	VPSUBD       Y5, Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y1, Y1
+	VMASKMOVPS   Y1, Y4, (CX)(BX*4)
+	VSUBPS       Y2, Y6, Y6
+	VMULPS       Y1, Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VMASKMOVPS   Y6, Y4, (DX)(BX*4)
+
+each29done:
+	VZEROUPPER
+	RET
+
+// func scaleRowsAVX2(y []float32, factors []float32, cols int, stride int)
+// Requires: AVX
+TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-64
+	MOVQ factors_len+32(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ factors_base+24(FP), DX
+	MOVQ cols+48(FP), BX
+	MOVQ stride+56(FP), SI
+
+down30row:
+	TESTQ        AX, AX
+	JE           down30done
+	VBROADCASTSS (DX), Y0
+	XORQ         DI, DI
+	MOVQ         BX, R8
+
+each31many:
+	CMPQ    R8, $+16
+	JLT     each31manyend
+	VMOVUPS (CX)(DI*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(DI*4)
+	VMOVUPS 32(CX)(DI*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(CX)(DI*4)
+	ADDQ    $+16, DI
+	SUBQ    $+16, R8
+	JMP     each31many
+
+each31manyend:
+each31one:
+	CMPQ    R8, $+8
+	JLT     each31oneend
+	VMOVUPS (CX)(DI*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(DI*4)
+	ADDQ    $+8, DI
+	SUBQ    $+8, R8
+	JMP     each31one
+
+each31oneend:
+	TESTQ      R8, R8
+	JE         each31done
+	LEAQ       vectorMasks<>+0(SB), R9
+	MOVQ       $+8, R10
+	SUBQ       R8, R10
+	VMOVUPS    (R9)(R10*4), Y1
+	VMASKMOVPS (CX)(DI*4), Y1, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (CX)(DI*4)
+
+each31done:
+	ADDQ $0x04, DX
+	LEAQ (CX)(SI*4), CX
+	DECQ AX
+	JMP  down30row
+
+down30done:
 	VZEROUPPER
 	RET
 
@@ -1973,9 +3423,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-32
 	XORQ  DX, DX
 	MOVQ  AX, BX
 
-each21many:
+each32many:
 	CMPQ    BX, $+32
-	JLT     each21manyend
+	JLT     each32manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(CX)(DX*4), Y4
@@ -1986,21 +3436,21 @@ each21many:
 	VADDPS  Y4, Y3, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, BX
-	JMP     each21many
+	JMP     each32many
 
-each21manyend:
-each21one:
+each32manyend:
+each32one:
 	CMPQ    BX, $+8
-	JLT     each21oneend
+	JLT     each32oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VADDPS  Y4, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, BX
-	JMP     each21one
+	JMP     each32one
 
-each21oneend:
+each32oneend:
 	TESTQ      BX, BX
-	JE         each21done
+	JE         each32done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       BX, DI
@@ -2008,7 +3458,7 @@ each21oneend:
 	VMASKMOVPS (CX)(DX*4), Y4, Y4
 	VADDPS     Y4, Y0, Y0
 
-each21done:
+each32done:
 	VXORPS       X4, X4, X4
 	VCVTSI2SSQ   AX, X4, X4
 	VMOVSS       vectorConstants<>+640(SB), X5
@@ -2032,9 +3482,9 @@ each21done:
 	VPXOR        Y5, Y5, Y5
 	XORQ         DX, DX
 
-each22many:
+each33many:
 	CMPQ        AX, $+32
-	JLT         each22manyend
+	JLT         each33manyend
 	VMOVUPS     (CX)(DX*4), Y6
 	VSUBPS      Y0, Y6, Y6
 	VFMADD231PS Y6, Y6, Y1
@@ -2049,22 +3499,22 @@ each22many:
 	VFMADD231PS Y6, Y6, Y5
 	ADDQ        $+32, DX
 	SUBQ        $+32, AX
-	JMP         each22many
+	JMP         each33many
 
-each22manyend:
-each22one:
+each33manyend:
+each33one:
 	CMPQ        AX, $+8
-	JLT         each22oneend
+	JLT         each33oneend
 	VMOVUPS     (CX)(DX*4), Y6
 	VSUBPS      Y0, Y6, Y6
 	VFMADD231PS Y6, Y6, Y1
 	ADDQ        $+8, DX
 	SUBQ        $+8, AX
-	JMP         each22one
+	JMP         each33one
 
-each22oneend:
+each33oneend:
 	TESTQ       AX, AX
-	JE          each22done
+	JE          each33done
 	LEAQ        vectorMasks<>+0(SB), BX
 	MOVQ        $+8, SI
 	SUBQ        AX, SI
@@ -2074,7 +3524,7 @@ each22oneend:
 	VANDPS      Y6, Y7, Y7
 	VFMADD231PS Y7, Y7, Y1
 
-each22done:
+each33done:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -2101,9 +3551,9 @@ TEXT ·meanSquareAVX2(SB), NOSPLIT, $0-28
 	XORQ  DX, DX
 	MOVQ  AX, BX
 
-each23many:
+each34many:
 	CMPQ        BX, $+32
-	JLT         each23manyend
+	JLT         each34manyend
 	VMOVUPS     (CX)(DX*4), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(CX)(DX*4), Y4
@@ -2114,21 +3564,21 @@ each23many:
 	VFMADD231PS Y4, Y4, Y3
 	ADDQ        $+32, DX
 	SUBQ        $+32, BX
-	JMP         each23many
+	JMP         each34many
 
-each23manyend:
-each23one:
+each34manyend:
+each34one:
 	CMPQ        BX, $+8
-	JLT         each23oneend
+	JLT         each34oneend
 	VMOVUPS     (CX)(DX*4), Y4
 	VFMADD231PS Y4, Y4, Y0
 	ADDQ        $+8, DX
 	SUBQ        $+8, BX
-	JMP         each23one
+	JMP         each34one
 
-each23oneend:
+each34oneend:
 	TESTQ       BX, BX
-	JE          each23done
+	JE          each34done
 	LEAQ        vectorMasks<>+0(SB), SI
 	MOVQ        $+8, DI
 	SUBQ        BX, DI
@@ -2136,7 +3586,7 @@ each23oneend:
 	VMASKMOVPS  (CX)(DX*4), Y4, Y4
 	VFMADD231PS Y4, Y4, Y0
 
-each23done:
+each34done:
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0
@@ -2168,9 +3618,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-84
 	MOVQ         gain_base+48(FP), BX
 	XORQ         SI, SI
 
-each24many:
+each35many:
 	CMPQ    AX, $+32
-	JLT     each24manyend
+	JLT     each35manyend
 	VMOVUPS (DX)(SI*4), Y3
 	VMOVUPS (BX)(SI*4), Y4
 	VSUBPS  Y0, Y3, Y3
@@ -2201,12 +3651,12 @@ each24many:
 	VMOVUPS Y3, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
-	JMP     each24many
+	JMP     each35many
 
-each24manyend:
-each24one:
+each35manyend:
+each35one:
 	CMPQ    AX, $+8
-	JLT     each24oneend
+	JLT     each35oneend
 	VMOVUPS (DX)(SI*4), Y3
 	VMOVUPS (BX)(SI*4), Y4
 	VSUBPS  Y0, Y3, Y3
@@ -2216,11 +3666,11 @@ each24one:
 	VMOVUPS Y3, (CX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, AX
-	JMP     each24one
+	JMP     each35one
 
-each24oneend:
+each35oneend:
 	TESTQ      AX, AX
-	JE         each24done
+	JE         each35done
 	LEAQ       vectorMasks<>+0(SB), DI
 	MOVQ       $+8, R8
 	SUBQ       AX, R8
@@ -2233,7 +3683,7 @@ each24oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (CX)(SI*4)
 
-each24done:
+each35done:
 	VZEROUPPER
 	RET
 
@@ -2250,9 +3700,9 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-108
 	MOVQ         bias_base+72(FP), SI
 	XORQ         DI, DI
 
-each25many:
+each36many:
 	CMPQ        AX, $+32
-	JLT         each25manyend
+	JLT         each36manyend
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2287,12 +3737,12 @@ each25many:
 	VMOVUPS     Y3, 96(CX)(DI*4)
 	ADDQ        $+32, DI
 	SUBQ        $+32, AX
-	JMP         each25many
+	JMP         each36many
 
-each25manyend:
-each25one:
+each36manyend:
+each36one:
 	CMPQ        AX, $+8
-	JLT         each25oneend
+	JLT         each36oneend
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -2303,11 +3753,11 @@ each25one:
 	VMOVUPS     Y3, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each25one
+	JMP         each36one
 
-each25oneend:
+each36oneend:
 	TESTQ       AX, AX
-	JE          each25done
+	JE          each36done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -2321,7 +3771,7 @@ each25oneend:
 	VFMADD213PS Y0, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (CX)(DI*4)
 
-each25done:
+each36done:
 	VZEROUPPER
 	RET
 
@@ -2342,9 +3792,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-96
 	XORQ         SI, SI
 	MOVQ         AX, DI
 
-each26many:
+each37many:
 	CMPQ        DI, $+16
-	JLT         each26manyend
+	JLT         each37manyend
 	VMOVUPS     (BX)(SI*4), Y7
 	VMOVUPS     (DX)(SI*4), Y8
 	VADDPS      Y2, Y7, Y7
@@ -2363,12 +3813,12 @@ each26many:
 	VFMADD231PS Y8, Y7, Y6
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each26many
+	JMP         each37many
 
-each26manyend:
-each26one:
+each37manyend:
+each37one:
 	CMPQ        DI, $+8
-	JLT         each26oneend
+	JLT         each37oneend
 	VMOVUPS     (BX)(SI*4), Y7
 	VMOVUPS     (DX)(SI*4), Y8
 	VADDPS      Y2, Y7, Y7
@@ -2379,11 +3829,11 @@ each26one:
 	VFMADD231PS Y8, Y7, Y5
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each26one
+	JMP         each37one
 
-each26oneend:
+each37oneend:
 	TESTQ       DI, DI
-	JE          each26done
+	JE          each37done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -2397,7 +3847,7 @@ each26oneend:
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y8, Y5
 
-each26done:
+each37done:
 	VXORPS       X0, X0, X0
 	VCVTSI2SSQ   AX, X0, X0
 	VMOVSS       vectorConstants<>+640(SB), X2
@@ -2441,9 +3891,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-116
 	VMULPS       Y1, Y4, Y4
 	XORQ         DI, DI
 
-each27many:
+each38many:
 	CMPQ         AX, $+32
-	JLT          each27manyend
+	JLT          each38manyend
 	VMOVUPS      (SI)(DI*4), Y5
 	VMOVUPS      (BX)(DI*4), Y6
 	VADDPS       Y2, Y5, Y5
@@ -2482,12 +3932,12 @@ each27many:
 	VMOVUPS      Y5, 96(CX)(DI*4)
 	ADDQ         $+32, DI
 	SUBQ         $+32, AX
-	JMP          each27many
+	JMP          each38many
 
-each27manyend:
-each27one:
+each38manyend:
+each38one:
 	CMPQ         AX, $+8
-	JLT          each27oneend
+	JLT          each38oneend
 	VMOVUPS      (SI)(DI*4), Y5
 	VMOVUPS      (BX)(DI*4), Y6
 	VADDPS       Y2, Y5, Y5
@@ -2499,11 +3949,11 @@ each27one:
 	VMOVUPS      Y5, (CX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, AX
-	JMP          each27one
+	JMP          each38one
 
-each27oneend:
+each38oneend:
 	TESTQ        AX, AX
-	JE           each27done
+	JE           each38done
 	LEAQ         vectorMasks<>+0(SB), R8
 	MOVQ         $+8, R9
 	SUBQ         AX, R9
@@ -2518,7 +3968,7 @@ each27oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y5, (CX)(DI*4)
 
-each27done:
+each38done:
 	VZEROUPPER
 	RET
 
@@ -2535,9 +3985,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	MOVQ stride+120(FP), R9
 	XORQ R10, R10
 
-columns28many:
+columns39many:
 	CMPQ  AX, $+16
-	JLT   columns28manyend
+	JLT   columns39manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2547,9 +3997,9 @@ columns28many:
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
-down29row:
+down40row:
 	TESTQ        R14, R14
-	JE           down29done
+	JE           down40done
 	VBROADCASTSS (DI)(R13*4), Y4
 	VBROADCASTSS (R8)(R13*4), Y5
 	VMOVUPS      (R11), Y6
@@ -2576,9 +4026,9 @@ down29row:
 	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
-	JMP          down29row
+	JMP          down40row
 
-down29done:
+down40done:
 	VMOVUPS     (CX)(R10*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -2593,12 +4043,12 @@ down29done:
 	VMOVUPS     Y0, 32(CX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, AX
-	JMP         columns28many
+	JMP         columns39many
 
-columns28manyend:
-columns28one:
+columns39manyend:
+columns39one:
 	CMPQ  AX, $+8
-	JLT   columns28oneend
+	JLT   columns39oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R10*4), R11
@@ -2606,9 +4056,9 @@ columns28one:
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
-down30row:
+down41row:
 	TESTQ        R14, R14
-	JE           down30done
+	JE           down41done
 	VBROADCASTSS (DI)(R13*4), Y2
 	VBROADCASTSS (R8)(R13*4), Y3
 	VMOVUPS      (R11), Y4
@@ -2625,9 +4075,9 @@ down30row:
 	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
-	JMP          down30row
+	JMP          down41row
 
-down30done:
+down41done:
 	VMOVUPS     (CX)(R10*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -2636,11 +4086,11 @@ down30done:
 	VMOVUPS     Y2, (CX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, AX
-	JMP         columns28one
+	JMP         columns39one
 
-columns28oneend:
+columns39oneend:
 	TESTQ   AX, AX
-	JE      columns28done
+	JE      columns39done
 	LEAQ    vectorMasks<>+0(SB), R11
 	MOVQ    $+8, R12
 	SUBQ    AX, R12
@@ -2651,9 +4101,9 @@ columns28oneend:
 	LEAQ    (DX)(R10*4), DX
 	XORQ    BX, BX
 
-down31row:
+down42row:
 	TESTQ        SI, SI
-	JE           down31done
+	JE           down42done
 	VBROADCASTSS (DI)(BX*4), Y3
 	VBROADCASTSS (R8)(BX*4), Y4
 	VMASKMOVPS   (AX), Y0, Y5
@@ -2670,9 +4120,9 @@ down31row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down31row
+	JMP          down42row
 
-down31done:
+down42done:
 	VMASKMOVPS  (CX)(R10*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -2680,7 +4130,7 @@ down31done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R10*4)
 
-columns28done:
+columns39done:
 	VZEROUPPER
 	RET
 
@@ -2697,9 +4147,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns32many:
+columns43many:
 	CMPQ    AX, $+16
-	JLT     columns32manyend
+	JLT     columns43manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -2708,9 +4158,9 @@ columns32many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down33row:
+down44row:
 	TESTQ       R13, R13
-	JE          down33done
+	JE          down44done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -2730,26 +4180,26 @@ down33row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down33row
+	JMP         down44row
 
-down33done:
+down44done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns32many
+	JMP  columns43many
 
-columns32manyend:
-columns32one:
+columns43manyend:
+columns43one:
 	CMPQ    AX, $+8
-	JLT     columns32oneend
+	JLT     columns43oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down34row:
+down45row:
 	TESTQ       R13, R13
-	JE          down34done
+	JE          down45done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -2761,16 +4211,16 @@ down34row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down34row
+	JMP         down45row
 
-down34done:
+down45done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns32one
+	JMP  columns43one
 
-columns32oneend:
+columns43oneend:
 	TESTQ      AX, AX
-	JE         columns32done
+	JE         columns43done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -2781,9 +4231,9 @@ columns32oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down35row:
+down46row:
 	TESTQ       DX, DX
-	JE          down35done
+	JE          down46done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -2795,10 +4245,10 @@ down35row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down35row
+	JMP         down46row
 
-down35done:
-columns32done:
+down46done:
+columns43done:
 	VZEROUPPER
 	RET
 
@@ -2813,34 +4263,34 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Y2
 	VPBROADCASTQ first+48(FP), Y3
 	VPBROADCASTQ first+48(FP), Y4
-	VPADDQ       vectorConstants<>+1088(SB), Y3, Y3
-	VPADDQ       vectorConstants<>+1152(SB), Y4, Y4
+	VPADDQ       vectorConstants<>+2560(SB), Y3, Y3
+	VPADDQ       vectorConstants<>+2624(SB), Y4, Y4
 	XORQ         BX, BX
 
-each36one:
+each47one:
 	CMPQ     AX, $+8
-	JLT      each36oneend
+	JLT      each47oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
-	VPADDQ   vectorConstants<>+1216(SB), Y3, Y3
+	VPADDQ   vectorConstants<>+2688(SB), Y3, Y3
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1344(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2816(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1280(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+2752(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1472(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2944(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1408(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+2880(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
@@ -2848,43 +4298,43 @@ each36one:
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1344(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2816(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1280(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+2752(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+1472(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2944(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+1408(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+2880(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x0b, Y6, Y6
 	VMOVUPS  Y4, Y7
-	VPADDQ   vectorConstants<>+1216(SB), Y4, Y4
+	VPADDQ   vectorConstants<>+2688(SB), Y4, Y4
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1280(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+2752(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+2816(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1408(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1472(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+2880(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+2944(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -2892,20 +4342,20 @@ each36one:
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1280(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1344(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+2752(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+2816(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1280(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+1408(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+1472(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+2880(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+2944(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+1408(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -2918,11 +4368,11 @@ each36one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each36one
+	JMP      each47one
 
-each36oneend:
+each47oneend:
 	TESTQ      AX, AX
-	JE         each36done
+	JE         each47done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -2930,24 +4380,24 @@ each36oneend:
 	VMASKMOVPS (DX)(BX*4), Y5, Y6
 	VMULPS     Y0, Y6, Y6
 	VMOVUPS    Y3, Y0
-	VPADDQ     vectorConstants<>+1216(SB), Y3, Y3
+	VPADDQ     vectorConstants<>+2688(SB), Y3, Y3
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1344(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2816(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1280(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+2752(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1472(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2944(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1408(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+2880(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
@@ -2955,43 +4405,43 @@ each36oneend:
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1344(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2816(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1280(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+2752(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+1472(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2944(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+1408(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+2880(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x0b, Y0, Y0
 	VMOVUPS    Y4, Y3
-	VPADDQ     vectorConstants<>+1216(SB), Y4, Y4
+	VPADDQ     vectorConstants<>+2688(SB), Y4, Y4
 	VPSRLQ     $0x1e, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+1280(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+2752(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+2816(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+1408(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+1472(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+2880(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+2944(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y4
 	VPXOR      Y4, Y3, Y3
@@ -2999,20 +4449,20 @@ each36oneend:
 	VPSRLQ     $0x1e, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+1280(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+1344(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+2752(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+2816(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+1280(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+1408(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+1472(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+2880(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+2944(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+1408(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y1
 	VPXOR      Y1, Y3, Y3
@@ -3024,7 +4474,7 @@ each36oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each36done:
+each47done:
 	VZEROUPPER
 	RET
 
@@ -3036,16 +4486,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast37next:
+cast48next:
 	CMPQ      BX, AX
-	JGE       cast37done
+	JGE       cast48done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast37next
+	JMP       cast48next
 
-cast37done:
+cast48done:
 	VZEROUPPER
 	RET
 
@@ -3057,15 +4507,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast38next:
+cast49next:
 	CMPQ      BX, AX
-	JGE       cast38done
+	JGE       cast49done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast38next
+	JMP       cast49next
 
-cast38done:
+cast49done:
 	VZEROUPPER
 	RET
 
@@ -3077,26 +4527,26 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast39next:
+cast50next:
 	CMPQ      BX, AX
-	JGE       cast39done
+	JGE       cast50done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
-	VPAND     vectorConstants<>+1536(SB), Y1, Y1
-	VPADDD    vectorConstants<>+1600(SB), Y1, Y1
+	VPAND     vectorConstants<>+3008(SB), Y1, Y1
+	VPADDD    vectorConstants<>+3072(SB), Y1, Y1
 	VPADDD    Y0, Y1, Y1
 	VPSRLD    $0x10, Y1, Y1
 	VPSRLD    $0x10, Y0, Y2
-	VPOR      vectorConstants<>+1664(SB), Y2, Y2
+	VPOR      vectorConstants<>+3136(SB), Y2, Y2
 	VCMPPS    $0x03, Y0, Y0, Y0
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VPACKUSDW Y0, Y0, Y0
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast39next
+	JMP       cast50next
 
-cast39done:
+cast50done:
 	VZEROUPPER
 	RET
 
@@ -3108,15 +4558,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast40next:
+cast51next:
 	CMPQ      BX, AX
-	JGE       cast40done
+	JGE       cast51done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast40next
+	JMP       cast51next
 
-cast40done:
+cast51done:
 	VZEROUPPER
 	RET
 
@@ -3141,9 +4591,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each41one:
+each52one:
 	CMPQ        AX, $+8
-	JLT         each41oneend
+	JLT         each52oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -3165,11 +4615,11 @@ each41one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each41one
+	JMP         each52one
 
-each41oneend:
+each52oneend:
 	TESTQ       AX, AX
-	JE          each41done
+	JE          each52done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -3194,7 +4644,7 @@ each41oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each41done:
+each52done:
 	VZEROUPPER
 	RET
 
@@ -3334,87 +4784,271 @@ DATA vectorConstants<>+1056(SB)/8, $0x3e5b33b63e5b33b6
 DATA vectorConstants<>+1064(SB)/8, $0x3e5b33b63e5b33b6
 DATA vectorConstants<>+1072(SB)/8, $0x3e5b33b63e5b33b6
 DATA vectorConstants<>+1080(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1088(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1096(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+1104(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+1112(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+1120(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+1128(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+1136(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+1144(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+1152(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+1160(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+1168(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+1176(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+1184(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1192(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+1200(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+1208(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+1216(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1224(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1232(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1240(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1248(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1256(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1264(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1272(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1280(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1288(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1296(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1304(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1312(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1320(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1328(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1336(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1344(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1352(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1360(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1368(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1376(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1384(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1392(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1400(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+1408(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1416(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1424(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1432(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1440(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1448(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1456(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1464(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1472(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1480(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1488(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1496(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1504(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1512(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1520(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1528(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+1536(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1544(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1552(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1560(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1568(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1576(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1584(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1592(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1600(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1608(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1616(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1624(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1632(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1640(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1648(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1656(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1664(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1672(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1680(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1688(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1696(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1704(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1712(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1720(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $1728
+DATA vectorConstants<>+1088(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1096(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1104(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1112(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1120(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1128(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1136(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1144(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1152(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1160(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1168(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1176(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1184(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1192(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1200(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1208(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1216(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1224(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1232(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1240(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1248(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1256(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1264(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1272(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1280(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1288(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1296(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1304(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1312(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1320(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1328(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1336(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1344(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1352(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1360(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1368(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1376(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1384(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1392(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1400(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1408(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1416(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1424(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1432(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1440(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1448(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1456(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1464(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1472(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1480(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1488(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1496(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1504(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1512(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1520(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1528(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1536(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1544(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1552(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1560(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1568(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1576(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1584(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1592(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1600(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1608(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1616(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1624(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1632(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1640(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1648(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1656(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1664(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1672(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1680(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1688(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1696(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1704(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1712(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1720(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1728(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1736(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1744(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1752(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1760(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1768(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1776(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1784(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1792(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1800(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1808(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1816(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1824(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1832(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1840(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1848(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1856(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1864(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1872(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1880(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1888(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1896(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1904(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1912(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1920(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1928(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1936(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1944(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1952(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1960(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1968(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1976(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1984(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1992(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2000(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2008(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2016(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2024(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2032(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2040(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2048(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2056(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2064(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2072(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2080(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2088(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2096(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2104(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2112(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2120(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2128(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2136(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2144(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2152(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2160(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2168(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2176(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2184(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2192(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2200(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2208(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2216(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2224(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2232(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2240(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2248(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2256(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2264(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2272(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2280(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2288(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2296(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2304(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2312(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2320(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2328(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2336(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2344(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2352(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2360(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2368(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2376(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2384(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2392(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2400(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2408(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2416(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2424(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2432(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2440(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2448(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2456(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2464(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2472(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2480(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2488(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2496(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2504(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2512(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2520(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2528(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2536(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2544(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2552(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2560(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2568(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+2576(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+2584(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+2592(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+2600(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+2608(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+2616(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+2624(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+2632(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+2640(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+2648(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+2656(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2664(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+2672(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+2680(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+2688(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2696(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2704(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2712(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2720(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2728(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2736(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2744(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2752(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2760(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2768(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2776(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2784(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2792(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2800(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2808(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2816(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2824(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2832(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2840(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2848(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2856(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2864(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2872(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2880(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2888(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2896(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2904(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2912(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2920(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2928(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2936(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2944(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+2952(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+2960(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+2968(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+2976(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+2984(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+2992(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3000(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3008(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3016(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3024(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3032(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3040(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3048(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3056(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3064(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3072(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3080(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3088(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3096(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3104(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3112(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3120(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3128(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3136(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3144(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3152(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3160(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3168(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3176(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3184(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3192(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3200
 
 DATA vectorMasks<>+0(SB)/4, $0xffffffff
 DATA vectorMasks<>+4(SB)/4, $0xffffffff

@@ -79,6 +79,48 @@ func siluGradAVX512(y []float32, dy []float32, a []float32)
 //go:noescape
 func reluGradAVX512(y []float32, dy []float32, a []float32)
 
+// geluErfAVX512 is
+//
+//	for i := range y { y[i] = a[i] * erfc(-a[i]/sqrt(2))/2 }
+//
+//go:noescape
+func geluErfAVX512(y []float32, a []float32)
+
+// geluErfGradAVX512 is
+//
+//	for i := range y { y[i] = dy[i] * (p + a[i]*e^(-a[i]^2/2)/sqrt(2π)), p = erfc(-a[i]/sqrt(2))/2 }
+//
+//go:noescape
+func geluErfGradAVX512(y []float32, dy []float32, a []float32)
+
+// sigmoidAVX512 is
+//
+//	for i := range y { y[i] = 1 / (1 + e^-a[i]) }
+//
+//go:noescape
+func sigmoidAVX512(y []float32, a []float32)
+
+// sigmoidGradAVX512 is
+//
+//	for i := range y { y[i] = dy[i] * s*(1-s), s = 1/(1 + e^-a[i]) }
+//
+//go:noescape
+func sigmoidGradAVX512(y []float32, dy []float32, a []float32)
+
+// softcapAVX512 is
+//
+//	for i := range y { y[i] = cap * tanh(a[i]*inverse) }
+//
+//go:noescape
+func softcapAVX512(y []float32, a []float32, cap float32, inverse float32)
+
+// softcapGradAVX512 is
+//
+//	for i := range y { y[i] = dy[i] * (1 - tanh(a[i]*inverse)^2) }
+//
+//go:noescape
+func softcapGradAVX512(y []float32, dy []float32, a []float32, inverse float32)
+
 // sumAVX512 is
 //
 //	for i := range x { s += x[i] }
@@ -96,6 +138,15 @@ func sumAVX512(x []float32) (s float64)
 //
 //go:noescape
 func sumSquaresAVX512(x []float32) (s float64)
+
+// dotAVX512 is
+//
+//	for i := range x { s += x[i]*y[i] }
+//
+// in float64.
+//
+//go:noescape
+func dotAVX512(x []float32, y []float32) (s float64)
 
 // largestAVX512 is
 //
@@ -130,6 +181,29 @@ func expScaleAVX512(y []float32, a []float32, shift float32, factor float32)
 //
 //go:noescape
 func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
+
+// expSumAVX512 is
+//
+//	for i := range y { y[i] = e^(scale*a[i]-shift); s += y[i] }
+//
+// with the sum in float64.
+//
+//go:noescape
+func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
+
+// expGradAVX512 is
+//
+//	for i := range p { p[i] = e^(scale*p[i]-shift); dp[i] = p[i] * (dp[i]-d) * factor }
+//
+//go:noescape
+func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
+
+// scaleRowsAVX512 is
+//
+//	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
+//
+//go:noescape
+func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
 
 // momentsAVX512 is
 //

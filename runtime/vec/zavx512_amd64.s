@@ -1096,6 +1096,819 @@ each11done:
 	VZEROUPPER
 	RET
 
+// func geluErfAVX512(y []float32, a []float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·geluErfAVX512(SB), NOSPLIT, $0-48
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	MOVQ    y_len+8(FP), AX
+	MOVQ    y_base+0(FP), CX
+	MOVQ    a_base+24(FP), DX
+	XORQ    BX, BX
+
+each12one:
+	CMPQ         AX, $+16
+	JLT          each12oneend
+	VMOVUPS      (DX)(BX*4), Z11
+	VANDPS       vectorConstants<>+1024(SB), Z11, Z12
+	VXORPS       Z12, Z11, Z12
+	VMULPS       vectorConstants<>+1088(SB), Z12, Z12
+	VMOVUPS      Z10, Z13
+	VFMADD231PS  vectorConstants<>+1152(SB), Z12, Z13
+	VDIVPS       Z13, Z10, Z13
+	VMOVUPS      vectorConstants<>+1216(SB), Z14
+	VFMADD213PS  vectorConstants<>+1280(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1344(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1408(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1472(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1536(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1600(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1664(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1728(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1792(SB), Z13, Z14
+	VFNMADD231PS Z12, Z12, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z12
+	VRNDSCALEPS  $0x08, Z12, Z12
+	VFNMADD231PS Z3, Z12, Z14
+	VFNMADD231PS Z4, Z12, Z14
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z14, Z17
+	VFMADD213PS  Z7, Z14, Z17
+	VFMADD213PS  Z8, Z14, Z17
+	VFMADD213PS  Z9, Z14, Z17
+	VMULPS       Z14, Z14, Z18
+	VFMADD213PS  Z14, Z18, Z17
+	VADDPS       Z10, Z17, Z17
+	VSCALEFPS    Z12, Z17, Z17
+	VMULPS       Z13, Z17, Z17
+	VMULPS       vectorConstants<>+1152(SB), Z17, Z17
+	VSUBPS       Z17, Z10, Z12
+	VMOVUPS      vectorConstants<>+1856(SB), Z13
+	VCMPPS       $0x11, Z13, Z11, K1
+	VBLENDMPS    Z17, Z12, K1, Z15
+	VMULPS       Z11, Z15, Z15
+	VMOVUPS      Z15, (CX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each12one
+
+each12oneend:
+	TESTQ        AX, AX
+	JE           each12done
+	MOVQ         $-1, SI
+	BZHIQ        AX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (DX)(BX*4), K1, Z11
+	VANDPS       vectorConstants<>+1024(SB), Z11, Z12
+	VXORPS       Z12, Z11, Z12
+	VMULPS       vectorConstants<>+1088(SB), Z12, Z12
+	VMOVUPS      Z10, Z13
+	VFMADD231PS  vectorConstants<>+1152(SB), Z12, Z13
+	VDIVPS       Z13, Z10, Z13
+	VMOVUPS      vectorConstants<>+1216(SB), Z14
+	VFMADD213PS  vectorConstants<>+1280(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1344(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1408(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1472(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1536(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1600(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1664(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1728(SB), Z13, Z14
+	VFMADD213PS  vectorConstants<>+1792(SB), Z13, Z14
+	VFNMADD231PS Z12, Z12, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z14
+	VFNMADD231PS Z4, Z0, Z14
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z14, Z1
+	VFMADD213PS  Z7, Z14, Z1
+	VFMADD213PS  Z8, Z14, Z1
+	VFMADD213PS  Z9, Z14, Z1
+	VMULPS       Z14, Z14, Z2
+	VFMADD213PS  Z14, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMULPS       Z13, Z1, Z1
+	VMULPS       vectorConstants<>+1152(SB), Z1, Z1
+	VSUBPS       Z1, Z10, Z0
+	VMOVUPS      vectorConstants<>+1856(SB), Z2
+	VCMPPS       $0x11, Z2, Z11, K2
+	VBLENDMPS    Z1, Z0, K2, Z16
+	VMULPS       Z11, Z16, Z16
+	VMOVUPS      Z16, K1, (CX)(BX*4)
+
+each12done:
+	VZEROUPPER
+	RET
+
+// func geluErfGradAVX512(y []float32, dy []float32, a []float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·geluErfGradAVX512(SB), NOSPLIT, $0-72
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	MOVQ    y_len+8(FP), AX
+	MOVQ    y_base+0(FP), CX
+	MOVQ    dy_base+24(FP), DX
+	MOVQ    a_base+48(FP), BX
+	XORQ    SI, SI
+
+each13one:
+	CMPQ         AX, $+16
+	JLT          each13oneend
+	VMOVUPS      (DX)(SI*4), Z11
+	VMOVUPS      (BX)(SI*4), Z12
+	VANDPS       vectorConstants<>+1024(SB), Z12, Z13
+	VXORPS       Z13, Z12, Z13
+	VMULPS       vectorConstants<>+1088(SB), Z13, Z13
+	VMOVUPS      Z10, Z14
+	VFMADD231PS  vectorConstants<>+1152(SB), Z13, Z14
+	VDIVPS       Z14, Z10, Z14
+	VMOVUPS      vectorConstants<>+1216(SB), Z15
+	VFMADD213PS  vectorConstants<>+1280(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1344(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1408(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1472(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1536(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1600(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1664(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1728(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1792(SB), Z14, Z15
+	VFNMADD231PS Z13, Z13, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z13
+	VRNDSCALEPS  $0x08, Z13, Z13
+	VFNMADD231PS Z3, Z13, Z15
+	VFNMADD231PS Z4, Z13, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z13, Z18, Z18
+	VMULPS       Z14, Z18, Z18
+	VMULPS       vectorConstants<>+1152(SB), Z18, Z18
+	VSUBPS       Z18, Z10, Z13
+	VMOVUPS      vectorConstants<>+1856(SB), Z14
+	VCMPPS       $0x11, Z14, Z12, K1
+	VBLENDMPS    Z18, Z13, K1, Z16
+	VMULPS       vectorConstants<>+1920(SB), Z12, Z13
+	VMULPS       Z12, Z13, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMULPS       Z2, Z13, Z14
+	VRNDSCALEPS  $0x08, Z14, Z14
+	VFNMADD231PS Z3, Z14, Z13
+	VFNMADD231PS Z4, Z14, Z13
+	VMOVUPS      Z5, Z15
+	VFMADD213PS  Z6, Z13, Z15
+	VFMADD213PS  Z7, Z13, Z15
+	VFMADD213PS  Z8, Z13, Z15
+	VFMADD213PS  Z9, Z13, Z15
+	VMULPS       Z13, Z13, Z18
+	VFMADD213PS  Z13, Z18, Z15
+	VADDPS       Z10, Z15, Z15
+	VSCALEFPS    Z14, Z15, Z15
+	VMULPS       vectorConstants<>+1984(SB), Z15, Z15
+	VFMADD231PS  Z12, Z15, Z16
+	VMULPS       Z11, Z16, Z16
+	VMOVUPS      Z16, (CX)(SI*4)
+	ADDQ         $+16, SI
+	SUBQ         $+16, AX
+	JMP          each13one
+
+each13oneend:
+	TESTQ        AX, AX
+	JE           each13done
+	MOVQ         $-1, DI
+	BZHIQ        AX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS.Z    (DX)(SI*4), K1, Z11
+	VMOVUPS.Z    (BX)(SI*4), K1, Z12
+	VANDPS       vectorConstants<>+1024(SB), Z12, Z13
+	VXORPS       Z13, Z12, Z13
+	VMULPS       vectorConstants<>+1088(SB), Z13, Z13
+	VMOVUPS      Z10, Z14
+	VFMADD231PS  vectorConstants<>+1152(SB), Z13, Z14
+	VDIVPS       Z14, Z10, Z14
+	VMOVUPS      vectorConstants<>+1216(SB), Z15
+	VFMADD213PS  vectorConstants<>+1280(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1344(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1408(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1472(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1536(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1600(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1664(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1728(SB), Z14, Z15
+	VFMADD213PS  vectorConstants<>+1792(SB), Z14, Z15
+	VFNMADD231PS Z13, Z13, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z13
+	VRNDSCALEPS  $0x08, Z13, Z13
+	VFNMADD231PS Z3, Z13, Z15
+	VFNMADD231PS Z4, Z13, Z15
+	VMOVUPS      Z5, Z16
+	VFMADD213PS  Z6, Z15, Z16
+	VFMADD213PS  Z7, Z15, Z16
+	VFMADD213PS  Z8, Z15, Z16
+	VFMADD213PS  Z9, Z15, Z16
+	VMULPS       Z15, Z15, Z18
+	VFMADD213PS  Z15, Z18, Z16
+	VADDPS       Z10, Z16, Z16
+	VSCALEFPS    Z13, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMULPS       vectorConstants<>+1152(SB), Z16, Z16
+	VSUBPS       Z16, Z10, Z13
+	VMOVUPS      vectorConstants<>+1856(SB), Z14
+	VCMPPS       $0x11, Z14, Z12, K2
+	VBLENDMPS    Z16, Z13, K2, Z17
+	VMULPS       vectorConstants<>+1920(SB), Z12, Z13
+	VMULPS       Z12, Z13, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMULPS       Z2, Z13, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z13
+	VFNMADD231PS Z4, Z0, Z13
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z13, Z1
+	VFMADD213PS  Z7, Z13, Z1
+	VFMADD213PS  Z8, Z13, Z1
+	VFMADD213PS  Z9, Z13, Z1
+	VMULPS       Z13, Z13, Z2
+	VFMADD213PS  Z13, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMULPS       vectorConstants<>+1984(SB), Z1, Z1
+	VFMADD231PS  Z12, Z1, Z17
+	VMULPS       Z11, Z17, Z17
+	VMOVUPS      Z17, K1, (CX)(SI*4)
+
+each13done:
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX512(y []float32, a []float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	MOVQ    y_len+8(FP), AX
+	MOVQ    y_base+0(FP), CX
+	MOVQ    a_base+24(FP), DX
+	XORQ    BX, BX
+
+each14many:
+	CMPQ         AX, $+32
+	JLT          each14manyend
+	VMOVUPS      (DX)(BX*4), Z11
+	VPXORD       Z12, Z12, Z12
+	VSUBPS       Z11, Z12, Z11
+	VMINPS       Z11, Z0, Z11
+	VMAXPS       Z11, Z1, Z11
+	VMULPS       Z2, Z11, Z16
+	VRNDSCALEPS  $0x08, Z16, Z16
+	VFNMADD231PS Z3, Z16, Z11
+	VFNMADD231PS Z4, Z16, Z11
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z11, Z17
+	VFMADD213PS  Z7, Z11, Z17
+	VFMADD213PS  Z8, Z11, Z17
+	VFMADD213PS  Z9, Z11, Z17
+	VMULPS       Z11, Z11, Z18
+	VFMADD213PS  Z11, Z18, Z17
+	VADDPS       Z10, Z17, Z17
+	VSCALEFPS    Z16, Z17, Z17
+	VMOVUPS      vectorConstants<>+960(SB), Z11
+	VMINPS       Z17, Z11, Z17
+	VADDPS       Z10, Z17, Z11
+	VDIVPS       Z11, Z10, Z11
+	VMULPS       Z11, Z17, Z17
+	VMOVUPS      Z11, (CX)(BX*4)
+	VMOVUPS      64(DX)(BX*4), Z11
+	VPXORD       Z13, Z13, Z13
+	VSUBPS       Z11, Z13, Z11
+	VMINPS       Z11, Z0, Z11
+	VMAXPS       Z11, Z1, Z11
+	VMULPS       Z2, Z11, Z16
+	VRNDSCALEPS  $0x08, Z16, Z16
+	VFNMADD231PS Z3, Z16, Z11
+	VFNMADD231PS Z4, Z16, Z11
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z11, Z17
+	VFMADD213PS  Z7, Z11, Z17
+	VFMADD213PS  Z8, Z11, Z17
+	VFMADD213PS  Z9, Z11, Z17
+	VMULPS       Z11, Z11, Z18
+	VFMADD213PS  Z11, Z18, Z17
+	VADDPS       Z10, Z17, Z17
+	VSCALEFPS    Z16, Z17, Z17
+	VMOVUPS      vectorConstants<>+960(SB), Z11
+	VMINPS       Z17, Z11, Z17
+	VADDPS       Z10, Z17, Z11
+	VDIVPS       Z11, Z10, Z11
+	VMULPS       Z11, Z17, Z17
+	VMOVUPS      Z11, 64(CX)(BX*4)
+	ADDQ         $+32, BX
+	SUBQ         $+32, AX
+	JMP          each14many
+
+each14manyend:
+each14one:
+	CMPQ         AX, $+16
+	JLT          each14oneend
+	VMOVUPS      (DX)(BX*4), Z11
+	VPXORD       Z14, Z14, Z14
+	VSUBPS       Z11, Z14, Z11
+	VMINPS       Z11, Z0, Z11
+	VMAXPS       Z11, Z1, Z11
+	VMULPS       Z2, Z11, Z12
+	VRNDSCALEPS  $0x08, Z12, Z12
+	VFNMADD231PS Z3, Z12, Z11
+	VFNMADD231PS Z4, Z12, Z11
+	VMOVUPS      Z5, Z13
+	VFMADD213PS  Z6, Z11, Z13
+	VFMADD213PS  Z7, Z11, Z13
+	VFMADD213PS  Z8, Z11, Z13
+	VFMADD213PS  Z9, Z11, Z13
+	VMULPS       Z11, Z11, Z16
+	VFMADD213PS  Z11, Z16, Z13
+	VADDPS       Z10, Z13, Z13
+	VSCALEFPS    Z12, Z13, Z13
+	VMOVUPS      vectorConstants<>+960(SB), Z11
+	VMINPS       Z13, Z11, Z13
+	VADDPS       Z10, Z13, Z11
+	VDIVPS       Z11, Z10, Z11
+	VMULPS       Z11, Z13, Z13
+	VMOVUPS      Z11, (CX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each14one
+
+each14oneend:
+	TESTQ        AX, AX
+	JE           each14done
+	MOVQ         $-1, SI
+	BZHIQ        AX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (DX)(BX*4), K1, Z11
+	VPXORD       Z15, Z15, Z15
+	VSUBPS       Z11, Z15, Z11
+	VMINPS       Z11, Z0, Z11
+	VMAXPS       Z11, Z1, Z11
+	VMULPS       Z2, Z11, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z11
+	VFNMADD231PS Z4, Z0, Z11
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z11, Z1
+	VFMADD213PS  Z7, Z11, Z1
+	VFMADD213PS  Z8, Z11, Z1
+	VFMADD213PS  Z9, Z11, Z1
+	VMULPS       Z11, Z11, Z2
+	VFMADD213PS  Z11, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      vectorConstants<>+960(SB), Z0
+	VMINPS       Z1, Z0, Z1
+	VADDPS       Z10, Z1, Z0
+	VDIVPS       Z0, Z10, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS      Z0, K1, (CX)(BX*4)
+
+each14done:
+	VZEROUPPER
+	RET
+
+// func sigmoidGradAVX512(y []float32, dy []float32, a []float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·sigmoidGradAVX512(SB), NOSPLIT, $0-72
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	MOVQ    y_len+8(FP), AX
+	MOVQ    y_base+0(FP), CX
+	MOVQ    dy_base+24(FP), DX
+	MOVQ    a_base+48(FP), BX
+	XORQ    SI, SI
+
+each15many:
+	CMPQ         AX, $+32
+	JLT          each15manyend
+	VMOVUPS      (DX)(SI*4), Z11
+	VMOVUPS      (BX)(SI*4), Z12
+	VPXORD       Z13, Z13, Z13
+	VSUBPS       Z12, Z13, Z12
+	VMINPS       Z12, Z0, Z12
+	VMAXPS       Z12, Z1, Z12
+	VMULPS       Z2, Z12, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z12
+	VFNMADD231PS Z4, Z17, Z12
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z12, Z18
+	VFMADD213PS  Z7, Z12, Z18
+	VFMADD213PS  Z8, Z12, Z18
+	VFMADD213PS  Z9, Z12, Z18
+	VMULPS       Z12, Z12, Z19
+	VFMADD213PS  Z12, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      vectorConstants<>+960(SB), Z12
+	VMINPS       Z18, Z12, Z18
+	VADDPS       Z10, Z18, Z12
+	VDIVPS       Z12, Z10, Z12
+	VMULPS       Z12, Z18, Z18
+	VMULPS       Z18, Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMOVUPS      Z12, (CX)(SI*4)
+	VMOVUPS      64(DX)(SI*4), Z11
+	VMOVUPS      64(BX)(SI*4), Z12
+	VPXORD       Z14, Z14, Z14
+	VSUBPS       Z12, Z14, Z12
+	VMINPS       Z12, Z0, Z12
+	VMAXPS       Z12, Z1, Z12
+	VMULPS       Z2, Z12, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z12
+	VFNMADD231PS Z4, Z17, Z12
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z12, Z18
+	VFMADD213PS  Z7, Z12, Z18
+	VFMADD213PS  Z8, Z12, Z18
+	VFMADD213PS  Z9, Z12, Z18
+	VMULPS       Z12, Z12, Z19
+	VFMADD213PS  Z12, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      vectorConstants<>+960(SB), Z12
+	VMINPS       Z18, Z12, Z18
+	VADDPS       Z10, Z18, Z12
+	VDIVPS       Z12, Z10, Z12
+	VMULPS       Z12, Z18, Z18
+	VMULPS       Z18, Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMOVUPS      Z12, 64(CX)(SI*4)
+	ADDQ         $+32, SI
+	SUBQ         $+32, AX
+	JMP          each15many
+
+each15manyend:
+each15one:
+	CMPQ         AX, $+16
+	JLT          each15oneend
+	VMOVUPS      (DX)(SI*4), Z11
+	VMOVUPS      (BX)(SI*4), Z12
+	VPXORD       Z15, Z15, Z15
+	VSUBPS       Z12, Z15, Z12
+	VMINPS       Z12, Z0, Z12
+	VMAXPS       Z12, Z1, Z12
+	VMULPS       Z2, Z12, Z13
+	VRNDSCALEPS  $0x08, Z13, Z13
+	VFNMADD231PS Z3, Z13, Z12
+	VFNMADD231PS Z4, Z13, Z12
+	VMOVUPS      Z5, Z14
+	VFMADD213PS  Z6, Z12, Z14
+	VFMADD213PS  Z7, Z12, Z14
+	VFMADD213PS  Z8, Z12, Z14
+	VFMADD213PS  Z9, Z12, Z14
+	VMULPS       Z12, Z12, Z17
+	VFMADD213PS  Z12, Z17, Z14
+	VADDPS       Z10, Z14, Z14
+	VSCALEFPS    Z13, Z14, Z14
+	VMOVUPS      vectorConstants<>+960(SB), Z12
+	VMINPS       Z14, Z12, Z14
+	VADDPS       Z10, Z14, Z12
+	VDIVPS       Z12, Z10, Z12
+	VMULPS       Z12, Z14, Z14
+	VMULPS       Z14, Z12, Z12
+	VMULPS       Z11, Z12, Z12
+	VMOVUPS      Z12, (CX)(SI*4)
+	ADDQ         $+16, SI
+	SUBQ         $+16, AX
+	JMP          each15one
+
+each15oneend:
+	TESTQ        AX, AX
+	JE           each15done
+	MOVQ         $-1, DI
+	BZHIQ        AX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS.Z    (DX)(SI*4), K1, Z11
+	VMOVUPS.Z    (BX)(SI*4), K1, Z12
+	VPXORD       Z16, Z16, Z16
+	VSUBPS       Z12, Z16, Z12
+	VMINPS       Z12, Z0, Z12
+	VMAXPS       Z12, Z1, Z12
+	VMULPS       Z2, Z12, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z12
+	VFNMADD231PS Z4, Z0, Z12
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z12, Z1
+	VFMADD213PS  Z7, Z12, Z1
+	VFMADD213PS  Z8, Z12, Z1
+	VFMADD213PS  Z9, Z12, Z1
+	VMULPS       Z12, Z12, Z2
+	VFMADD213PS  Z12, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      vectorConstants<>+960(SB), Z0
+	VMINPS       Z1, Z0, Z1
+	VADDPS       Z10, Z1, Z0
+	VDIVPS       Z0, Z10, Z0
+	VMULPS       Z0, Z1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMULPS       Z11, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)(SI*4)
+
+each15done:
+	VZEROUPPER
+	RET
+
+// func softcapAVX512(y []float32, a []float32, cap float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·softcapAVX512(SB), NOSPLIT, $0-56
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	MOVQ    y_len+8(FP), AX
+	MOVQ    y_base+0(FP), CX
+	MOVQ    a_base+24(FP), DX
+	XORQ    BX, BX
+
+each16one:
+	CMPQ         AX, $+16
+	JLT          each16oneend
+	VMOVUPS      (DX)(BX*4), Z11
+	VBROADCASTSS inverse+52(FP), Z12
+	VMULPS       Z12, Z11, Z11
+	VANDPS       vectorConstants<>+1024(SB), Z11, Z12
+	VXORPS       Z12, Z11, Z11
+	VMULPS       Z11, Z11, Z15
+	VMOVUPS      vectorConstants<>+2048(SB), Z16
+	VFMADD213PS  vectorConstants<>+2112(SB), Z15, Z16
+	VFMADD213PS  vectorConstants<>+2176(SB), Z15, Z16
+	VFMADD213PS  vectorConstants<>+2240(SB), Z15, Z16
+	VFMADD213PS  vectorConstants<>+2304(SB), Z15, Z16
+	VMULPS       Z15, Z16, Z16
+	VFMADD213PS  Z11, Z11, Z16
+	VADDPS       Z11, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VADDPS       Z10, Z18, Z18
+	VMOVUPS      vectorConstants<>+2368(SB), Z15
+	VDIVPS       Z18, Z15, Z18
+	VADDPS       Z10, Z18, Z18
+	VMOVUPS      vectorConstants<>+2432(SB), Z15
+	VCMPPS       $0x11, Z15, Z11, K1
+	VBLENDMPS    Z16, Z18, K1, Z13
+	VXORPS       Z12, Z13, Z13
+	VBROADCASTSS cap+48(FP), Z11
+	VMULPS       Z11, Z13, Z13
+	VMOVUPS      Z13, (CX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each16one
+
+each16oneend:
+	TESTQ        AX, AX
+	JE           each16done
+	MOVQ         $-1, SI
+	BZHIQ        AX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (DX)(BX*4), K1, Z11
+	VBROADCASTSS inverse+52(FP), Z12
+	VMULPS       Z12, Z11, Z11
+	VANDPS       vectorConstants<>+1024(SB), Z11, Z12
+	VXORPS       Z12, Z11, Z11
+	VMULPS       Z11, Z11, Z13
+	VMOVUPS      vectorConstants<>+2048(SB), Z15
+	VFMADD213PS  vectorConstants<>+2112(SB), Z13, Z15
+	VFMADD213PS  vectorConstants<>+2176(SB), Z13, Z15
+	VFMADD213PS  vectorConstants<>+2240(SB), Z13, Z15
+	VFMADD213PS  vectorConstants<>+2304(SB), Z13, Z15
+	VMULPS       Z13, Z15, Z15
+	VFMADD213PS  Z11, Z11, Z15
+	VADDPS       Z11, Z11, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMULPS       Z2, Z13, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z13
+	VFNMADD231PS Z4, Z0, Z13
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z13, Z1
+	VFMADD213PS  Z7, Z13, Z1
+	VFMADD213PS  Z8, Z13, Z1
+	VFMADD213PS  Z9, Z13, Z1
+	VMULPS       Z13, Z13, Z2
+	VFMADD213PS  Z13, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMOVUPS      vectorConstants<>+2368(SB), Z0
+	VDIVPS       Z1, Z0, Z1
+	VADDPS       Z10, Z1, Z1
+	VMOVUPS      vectorConstants<>+2432(SB), Z0
+	VCMPPS       $0x11, Z0, Z11, K2
+	VBLENDMPS    Z15, Z1, K2, Z14
+	VXORPS       Z12, Z14, Z14
+	VBROADCASTSS cap+48(FP), Z0
+	VMULPS       Z0, Z14, Z14
+	VMOVUPS      Z14, K1, (CX)(BX*4)
+
+each16done:
+	VZEROUPPER
+	RET
+
+// func softcapGradAVX512(y []float32, dy []float32, a []float32, inverse float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·softcapGradAVX512(SB), NOSPLIT, $0-76
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	MOVQ    y_len+8(FP), AX
+	MOVQ    y_base+0(FP), CX
+	MOVQ    dy_base+24(FP), DX
+	MOVQ    a_base+48(FP), BX
+	XORQ    SI, SI
+
+each17one:
+	CMPQ         AX, $+16
+	JLT          each17oneend
+	VMOVUPS      (DX)(SI*4), Z11
+	VMOVUPS      (BX)(SI*4), Z12
+	VBROADCASTSS inverse+72(FP), Z13
+	VMULPS       Z13, Z12, Z12
+	VANDPS       vectorConstants<>+1024(SB), Z12, Z13
+	VXORPS       Z13, Z12, Z12
+	VMULPS       Z12, Z12, Z16
+	VMOVUPS      vectorConstants<>+2048(SB), Z17
+	VFMADD213PS  vectorConstants<>+2112(SB), Z16, Z17
+	VFMADD213PS  vectorConstants<>+2176(SB), Z16, Z17
+	VFMADD213PS  vectorConstants<>+2240(SB), Z16, Z17
+	VFMADD213PS  vectorConstants<>+2304(SB), Z16, Z17
+	VMULPS       Z16, Z17, Z17
+	VFMADD213PS  Z12, Z12, Z17
+	VADDPS       Z12, Z12, Z16
+	VMINPS       Z16, Z0, Z16
+	VMAXPS       Z16, Z1, Z16
+	VMULPS       Z2, Z16, Z18
+	VRNDSCALEPS  $0x08, Z18, Z18
+	VFNMADD231PS Z3, Z18, Z16
+	VFNMADD231PS Z4, Z18, Z16
+	VMOVUPS      Z5, Z19
+	VFMADD213PS  Z6, Z16, Z19
+	VFMADD213PS  Z7, Z16, Z19
+	VFMADD213PS  Z8, Z16, Z19
+	VFMADD213PS  Z9, Z16, Z19
+	VMULPS       Z16, Z16, Z20
+	VFMADD213PS  Z16, Z20, Z19
+	VADDPS       Z10, Z19, Z19
+	VSCALEFPS    Z18, Z19, Z19
+	VADDPS       Z10, Z19, Z19
+	VMOVUPS      vectorConstants<>+2368(SB), Z16
+	VDIVPS       Z19, Z16, Z19
+	VADDPS       Z10, Z19, Z19
+	VMOVUPS      vectorConstants<>+2432(SB), Z16
+	VCMPPS       $0x11, Z16, Z12, K1
+	VBLENDMPS    Z17, Z19, K1, Z14
+	VXORPS       Z13, Z14, Z14
+	VMOVUPS      Z10, Z12
+	VFNMADD231PS Z14, Z14, Z12
+	VMULPS       Z11, Z12, Z12
+	VMOVUPS      Z12, (CX)(SI*4)
+	ADDQ         $+16, SI
+	SUBQ         $+16, AX
+	JMP          each17one
+
+each17oneend:
+	TESTQ        AX, AX
+	JE           each17done
+	MOVQ         $-1, DI
+	BZHIQ        AX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS.Z    (DX)(SI*4), K1, Z11
+	VMOVUPS.Z    (BX)(SI*4), K1, Z12
+	VBROADCASTSS inverse+72(FP), Z13
+	VMULPS       Z13, Z12, Z12
+	VANDPS       vectorConstants<>+1024(SB), Z12, Z13
+	VXORPS       Z13, Z12, Z12
+	VMULPS       Z12, Z12, Z14
+	VMOVUPS      vectorConstants<>+2048(SB), Z16
+	VFMADD213PS  vectorConstants<>+2112(SB), Z14, Z16
+	VFMADD213PS  vectorConstants<>+2176(SB), Z14, Z16
+	VFMADD213PS  vectorConstants<>+2240(SB), Z14, Z16
+	VFMADD213PS  vectorConstants<>+2304(SB), Z14, Z16
+	VMULPS       Z14, Z16, Z16
+	VFMADD213PS  Z12, Z12, Z16
+	VADDPS       Z12, Z12, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z14
+	VFNMADD231PS Z4, Z0, Z14
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z14, Z1
+	VFMADD213PS  Z7, Z14, Z1
+	VFMADD213PS  Z8, Z14, Z1
+	VFMADD213PS  Z9, Z14, Z1
+	VMULPS       Z14, Z14, Z2
+	VFMADD213PS  Z14, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMOVUPS      vectorConstants<>+2368(SB), Z0
+	VDIVPS       Z1, Z0, Z1
+	VADDPS       Z10, Z1, Z1
+	VMOVUPS      vectorConstants<>+2432(SB), Z0
+	VCMPPS       $0x11, Z0, Z12, K2
+	VBLENDMPS    Z16, Z1, K2, Z15
+	VXORPS       Z13, Z15, Z15
+	VMOVUPS      Z10, Z0
+	VFNMADD231PS Z15, Z15, Z0
+	VMULPS       Z11, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)(SI*4)
+
+each17done:
+	VZEROUPPER
+	RET
+
 // func sumAVX512(x []float32) (s float64)
 // Requires: AVX, AVX512F, BMI2, SSE2
 TEXT ·sumAVX512(SB), NOSPLIT, $0-32
@@ -1107,9 +1920,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	VPXORD Z3, Z3, Z3
 	XORQ   DX, DX
 
-each12many:
+each18many:
 	CMPQ          AX, $+32
-	JLT           each12manyend
+	JLT           each18manyend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -1124,12 +1937,12 @@ each12many:
 	VADDPD        Z4, Z3, Z3
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each12many
+	JMP           each18many
 
-each12manyend:
-each12one:
+each18manyend:
+each18one:
 	CMPQ          AX, $+16
-	JLT           each12oneend
+	JLT           each18oneend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -1138,11 +1951,11 @@ each12one:
 	VADDPD        Z4, Z1, Z1
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each12one
+	JMP           each18one
 
-each12oneend:
+each18oneend:
 	TESTQ         AX, AX
-	JE            each12done
+	JE            each18done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -1153,7 +1966,7 @@ each12oneend:
 	VADDPD        Z5, Z0, Z0
 	VADDPD        Z4, Z1, Z1
 
-each12done:
+each18done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -1178,9 +1991,9 @@ TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
 	VPXORD Z3, Z3, Z3
 	XORQ   DX, DX
 
-each13many:
+each19many:
 	CMPQ          AX, $+32
-	JLT           each13manyend
+	JLT           each19manyend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -1195,12 +2008,12 @@ each13many:
 	VFMADD231PD   Z4, Z4, Z3
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each13many
+	JMP           each19many
 
-each13manyend:
-each13one:
+each19manyend:
+each19one:
 	CMPQ          AX, $+16
-	JLT           each13oneend
+	JLT           each19oneend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -1209,11 +2022,11 @@ each13one:
 	VFMADD231PD   Z4, Z4, Z1
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each13one
+	JMP           each19one
 
-each13oneend:
+each19oneend:
 	TESTQ         AX, AX
-	JE            each13done
+	JE            each19done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -1224,7 +2037,7 @@ each13oneend:
 	VFMADD231PD   Z5, Z5, Z0
 	VFMADD231PD   Z4, Z4, Z1
 
-each13done:
+each19done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -1235,6 +2048,94 @@ each13done:
 	VPSHUFD       $0x4e, X0, X1
 	VADDPD        X1, X0, X0
 	MOVSD         X0, s+24(FP)
+	VZEROUPPER
+	RET
+
+// func dotAVX512(x []float32, y []float32) (s float64)
+// Requires: AVX, AVX512F, BMI2, SSE2
+TEXT ·dotAVX512(SB), NOSPLIT, $0-56
+	MOVQ   x_len+8(FP), AX
+	MOVQ   x_base+0(FP), CX
+	MOVQ   y_base+24(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   BX, BX
+
+each20many:
+	CMPQ          AX, $+32
+	JLT           each20manyend
+	VMOVUPS       (CX)(BX*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       (DX)(BX*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+	VMOVUPS       64(CX)(BX*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       64(DX)(BX*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z2
+	VFMADD231PD   Z4, Z6, Z3
+	ADDQ          $+32, BX
+	SUBQ          $+32, AX
+	JMP           each20many
+
+each20manyend:
+each20one:
+	CMPQ          AX, $+16
+	JLT           each20oneend
+	VMOVUPS       (CX)(BX*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       (DX)(BX*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+	ADDQ          $+16, BX
+	SUBQ          $+16, AX
+	JMP           each20one
+
+each20oneend:
+	TESTQ         AX, AX
+	JE            each20done
+	MOVQ          $-1, SI
+	BZHIQ         AX, SI, SI
+	KMOVW         SI, K1
+	VMOVUPS.Z     (CX)(BX*4), K1, Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS.Z     (DX)(BX*4), K1, Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+
+each20done:
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VPSHUFD       $0x4e, X0, X1
+	VADDPD        X1, X0, X0
+	MOVSD         X0, s+48(FP)
 	VZEROUPPER
 	RET
 
@@ -1249,9 +2150,9 @@ TEXT ·largestAVX512(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Z3
 	XORQ         DX, DX
 
-each14many:
+each21many:
 	CMPQ    AX, $+64
-	JLT     each14manyend
+	JLT     each21manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	VMOVUPS 64(CX)(DX*4), Z4
@@ -1262,21 +2163,21 @@ each14many:
 	VMAXPS  Z3, Z4, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, AX
-	JMP     each14many
+	JMP     each21many
 
-each14manyend:
-each14one:
+each21manyend:
+each21one:
 	CMPQ    AX, $+16
-	JLT     each14oneend
+	JLT     each21oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, AX
-	JMP     each14one
+	JMP     each21one
 
-each14oneend:
+each21oneend:
 	TESTQ        AX, AX
-	JE           each14done
+	JE           each21done
 	MOVQ         $-1, BX
 	BZHIQ        AX, BX, BX
 	KMOVW        BX, K1
@@ -1285,7 +2186,7 @@ each14oneend:
 	VBLENDMPS    Z4, Z5, K1, Z4
 	VMAXPS       Z0, Z4, Z0
 
-each14done:
+each21done:
 	VMAXPS        Z2, Z0, Z0
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z1, Z0, Z0
@@ -1323,9 +2224,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z14, Z14, Z14
 	XORQ    DX, DX
 
-each15many:
+each22many:
 	CMPQ          AX, $+32
-	JLT           each15manyend
+	JLT           each22manyend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -1374,12 +2275,12 @@ each15many:
 	VADDPD        Z16, Z14, Z14
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each15many
+	JMP           each22many
 
-each15manyend:
-each15one:
+each22manyend:
+each22one:
 	CMPQ          AX, $+16
-	JLT           each15oneend
+	JLT           each22oneend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -1405,11 +2306,11 @@ each15one:
 	VADDPD        Z16, Z12, Z12
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each15one
+	JMP           each22one
 
-each15oneend:
+each22oneend:
 	TESTQ         AX, AX
-	JE            each15done
+	JE            each22done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -1438,7 +2339,7 @@ each15oneend:
 	VADDPD        Z0, Z11, Z11
 	VADDPD        Z1, Z12, Z12
 
-each15done:
+each22done:
 	VADDPD        Z13, Z11, Z11
 	VADDPD        Z14, Z12, Z12
 	VADDPD        Z12, Z11, Z11
@@ -1471,9 +2372,9 @@ TEXT ·expScaleAVX512(SB), NOSPLIT, $0-56
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each16many:
+each23many:
 	CMPQ         AX, $+32
-	JLT          each16manyend
+	JLT          each23manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -1518,12 +2419,12 @@ each16many:
 	VMOVUPS      Z13, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each16many
+	JMP          each23many
 
-each16manyend:
-each16one:
+each23manyend:
+each23one:
 	CMPQ         AX, $+16
-	JLT          each16oneend
+	JLT          each23oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -1547,11 +2448,11 @@ each16one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each16one
+	JMP          each23one
 
-each16oneend:
+each23oneend:
 	TESTQ        AX, AX
-	JE           each16done
+	JE           each23done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -1577,7 +2478,7 @@ each16oneend:
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each16done:
+each23done:
 	VZEROUPPER
 	RET
 
@@ -1591,9 +2492,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ stride+56(FP), SI
 	XORQ DI, DI
 
-columns17many:
+columns24many:
 	CMPQ   AX, $+64
-	JLT    columns17manyend
+	JLT    columns24manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1605,9 +2506,9 @@ columns17many:
 	LEAQ   (DX)(DI*4), R8
 	MOVQ   BX, R9
 
-down18row:
+down25row:
 	TESTQ         R9, R9
-	JE            down18done
+	JE            down25done
 	VMOVUPS       (R8), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
@@ -1634,9 +2535,9 @@ down18row:
 	VADDPD        Z8, Z7, Z7
 	LEAQ          (R8)(SI*4), R8
 	DECQ          R9
-	JMP           down18row
+	JMP           down25row
 
-down18done:
+down25done:
 	VMOVUPS      (CX)(DI*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
@@ -1663,20 +2564,20 @@ down18done:
 	VMOVUPS      Z8, 192(CX)(DI*4)
 	ADDQ         $+64, DI
 	SUBQ         $+64, AX
-	JMP          columns17many
+	JMP          columns24many
 
-columns17manyend:
-columns17one:
+columns24manyend:
+columns24one:
 	CMPQ   AX, $+16
-	JLT    columns17oneend
+	JLT    columns24oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	LEAQ   (DX)(DI*4), R8
 	MOVQ   BX, R9
 
-down19row:
+down26row:
 	TESTQ         R9, R9
-	JE            down19done
+	JE            down26done
 	VMOVUPS       (R8), Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
@@ -1685,9 +2586,9 @@ down19row:
 	VADDPD        Z0, Z15, Z15
 	LEAQ          (R8)(SI*4), R8
 	DECQ          R9
-	JMP           down19row
+	JMP           down26row
 
-down19done:
+down26done:
 	VMOVUPS      (CX)(DI*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
@@ -1696,11 +2597,11 @@ down19done:
 	VMOVUPS      Z0, (CX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, AX
-	JMP          columns17one
+	JMP          columns24one
 
-columns17oneend:
+columns24oneend:
 	TESTQ  AX, AX
-	JE     columns17done
+	JE     columns24done
 	MOVQ   $-1, R8
 	BZHIQ  AX, R8, R8
 	KMOVW  R8, K1
@@ -1709,9 +2610,9 @@ columns17oneend:
 	LEAQ   (DX)(DI*4), AX
 	MOVQ   BX, DX
 
-down20row:
+down27row:
 	TESTQ         DX, DX
-	JE            down20done
+	JE            down27done
 	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
@@ -1720,9 +2621,9 @@ down20row:
 	VADDPD        Z0, Z18, Z18
 	LEAQ          (AX)(SI*4), AX
 	DECQ          DX
-	JMP           down20row
+	JMP           down27row
 
-down20done:
+down27done:
 	VMOVUPS.Z    (CX)(DI*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
@@ -1730,7 +2631,362 @@ down20done:
 	VADDPS       Z19, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(DI*4)
 
-columns17done:
+columns24done:
+	VZEROUPPER
+	RET
+
+// func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
+// Requires: AVX, AVX512F, BMI2, SSE2
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
+	VMOVUPS      vectorConstants<>+0(SB), Z0
+	VMOVUPS      vectorConstants<>+64(SB), Z1
+	VMOVUPS      vectorConstants<>+128(SB), Z2
+	VMOVUPS      vectorConstants<>+192(SB), Z3
+	VMOVUPS      vectorConstants<>+256(SB), Z4
+	VMOVUPS      vectorConstants<>+320(SB), Z5
+	VMOVUPS      vectorConstants<>+384(SB), Z6
+	VMOVUPS      vectorConstants<>+448(SB), Z7
+	VMOVUPS      vectorConstants<>+512(SB), Z8
+	VMOVUPS      vectorConstants<>+576(SB), Z9
+	VMOVUPS      vectorConstants<>+640(SB), Z10
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         a_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Z11
+	VBROADCASTSS shift+52(FP), Z12
+	VPXORD       Z13, Z13, Z13
+	VPXORD       Z14, Z14, Z14
+	VPXORD       Z15, Z15, Z15
+	VPXORD       Z16, Z16, Z16
+	XORQ         BX, BX
+
+each28many:
+	CMPQ          AX, $+32
+	JLT           each28manyend
+	VMOVUPS       (DX)(BX*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, (CX)(BX*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z13, Z13
+	VADDPD        Z18, Z14, Z14
+	VMOVUPS       64(DX)(BX*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, 64(CX)(BX*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z15, Z15
+	VADDPD        Z18, Z16, Z16
+	ADDQ          $+32, BX
+	SUBQ          $+32, AX
+	JMP           each28many
+
+each28manyend:
+each28one:
+	CMPQ          AX, $+16
+	JLT           each28oneend
+	VMOVUPS       (DX)(BX*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, (CX)(BX*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z13, Z13
+	VADDPD        Z18, Z14, Z14
+	ADDQ          $+16, BX
+	SUBQ          $+16, AX
+	JMP           each28one
+
+each28oneend:
+	TESTQ         AX, AX
+	JE            each28done
+	MOVQ          $-1, SI
+	BZHIQ         AX, SI, SI
+	KMOVW         SI, K1
+	VMOVUPS.Z     (DX)(BX*4), K1, Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMINPS        Z17, Z0, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z0
+	VRNDSCALEPS   $0x08, Z0, Z0
+	VFNMADD231PS  Z3, Z0, Z17
+	VFNMADD231PS  Z4, Z0, Z17
+	VMOVUPS       Z5, Z1
+	VFMADD213PS   Z6, Z17, Z1
+	VFMADD213PS   Z7, Z17, Z1
+	VFMADD213PS   Z8, Z17, Z1
+	VFMADD213PS   Z9, Z17, Z1
+	VMULPS        Z17, Z17, Z2
+	VFMADD213PS   Z17, Z2, Z1
+	VADDPS        Z10, Z1, Z1
+	VSCALEFPS     Z0, Z1, Z1
+	VMOVAPS.Z     Z1, K1, Z1
+	VMOVUPS       Z1, K1, (CX)(BX*4)
+	VCVTPS2PD     Y1, Z0
+	VEXTRACTF64X4 $0x01, Z1, Y1
+	VCVTPS2PD     Y1, Z1
+	VADDPD        Z0, Z13, Z13
+	VADDPD        Z1, Z14, Z14
+
+each28done:
+	VADDPD        Z15, Z13, Z13
+	VADDPD        Z16, Z14, Z14
+	VADDPD        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y0
+	VADDPD        Y0, Y13, Y13
+	VEXTRACTF128  $0x01, Y13, X0
+	VADDPD        X0, X13, X13
+	VPSHUFD       $0x4e, X13, X0
+	VADDPD        X0, X13, X13
+	MOVSD         X13, s+56(FP)
+	VZEROUPPER
+	RET
+
+// func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·expGradAVX512(SB), NOSPLIT, $0-64
+	VMOVUPS      vectorConstants<>+0(SB), Z0
+	VMOVUPS      vectorConstants<>+64(SB), Z1
+	VMOVUPS      vectorConstants<>+128(SB), Z2
+	VMOVUPS      vectorConstants<>+192(SB), Z3
+	VMOVUPS      vectorConstants<>+256(SB), Z4
+	VMOVUPS      vectorConstants<>+320(SB), Z5
+	VMOVUPS      vectorConstants<>+384(SB), Z6
+	VMOVUPS      vectorConstants<>+448(SB), Z7
+	VMOVUPS      vectorConstants<>+512(SB), Z8
+	VMOVUPS      vectorConstants<>+576(SB), Z9
+	VMOVUPS      vectorConstants<>+640(SB), Z10
+	MOVQ         p_len+8(FP), AX
+	MOVQ         p_base+0(FP), CX
+	MOVQ         dp_base+24(FP), DX
+	VBROADCASTSS scale+48(FP), Z11
+	VBROADCASTSS shift+52(FP), Z12
+	VBROADCASTSS d+56(FP), Z13
+	VBROADCASTSS factor+60(FP), Z14
+	XORQ         BX, BX
+
+each29many:
+	CMPQ         AX, $+32
+	JLT          each29manyend
+	VMOVUPS      (CX)(BX*4), Z15
+	VMOVUPS      (DX)(BX*4), Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, (CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, (DX)(BX*4)
+	VMOVUPS      64(CX)(BX*4), Z15
+	VMOVUPS      64(DX)(BX*4), Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, 64(CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, 64(DX)(BX*4)
+	ADDQ         $+32, BX
+	SUBQ         $+32, AX
+	JMP          each29many
+
+each29manyend:
+each29one:
+	CMPQ         AX, $+16
+	JLT          each29oneend
+	VMOVUPS      (CX)(BX*4), Z15
+	VMOVUPS      (DX)(BX*4), Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, (CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, (DX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, AX
+	JMP          each29one
+
+each29oneend:
+	TESTQ        AX, AX
+	JE           each29done
+	MOVQ         $-1, SI
+	BZHIQ        AX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z15
+	VMOVUPS.Z    (DX)(BX*4), K1, Z16
+	VFMSUB213PS  Z12, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z15
+	VFNMADD231PS Z4, Z0, Z15
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z15, Z1
+	VFMADD213PS  Z7, Z15, Z1
+	VFMADD213PS  Z8, Z15, Z1
+	VFMADD213PS  Z9, Z15, Z1
+	VMULPS       Z15, Z15, Z2
+	VFMADD213PS  Z15, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VMOVUPS      Z1, K1, (CX)(BX*4)
+	VSUBPS       Z13, Z16, Z16
+	VMULPS       Z1, Z16, Z16
+	VMULPS       Z14, Z16, Z16
+	VMOVUPS      Z16, K1, (DX)(BX*4)
+
+each29done:
+	VZEROUPPER
+	RET
+
+// func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-64
+	MOVQ factors_len+32(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ factors_base+24(FP), DX
+	MOVQ cols+48(FP), BX
+	MOVQ stride+56(FP), SI
+
+down30row:
+	TESTQ        AX, AX
+	JE           down30done
+	VBROADCASTSS (DX), Z0
+	XORQ         DI, DI
+	MOVQ         BX, R8
+
+each31many:
+	CMPQ    R8, $+32
+	JLT     each31manyend
+	VMOVUPS (CX)(DI*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)(DI*4)
+	VMOVUPS 64(CX)(DI*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(CX)(DI*4)
+	ADDQ    $+32, DI
+	SUBQ    $+32, R8
+	JMP     each31many
+
+each31manyend:
+each31one:
+	CMPQ    R8, $+16
+	JLT     each31oneend
+	VMOVUPS (CX)(DI*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (CX)(DI*4)
+	ADDQ    $+16, DI
+	SUBQ    $+16, R8
+	JMP     each31one
+
+each31oneend:
+	TESTQ     R8, R8
+	JE        each31done
+	MOVQ      $-1, R9
+	BZHIQ     R8, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (CX)(DI*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (CX)(DI*4)
+
+each31done:
+	ADDQ $0x04, DX
+	LEAQ (CX)(SI*4), CX
+	DECQ AX
+	JMP  down30row
+
+down30done:
 	VZEROUPPER
 	RET
 
@@ -1746,9 +3002,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-32
 	XORQ   DX, DX
 	MOVQ   AX, BX
 
-each21many:
+each32many:
 	CMPQ    BX, $+64
-	JLT     each21manyend
+	JLT     each32manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(CX)(DX*4), Z4
@@ -1759,28 +3015,28 @@ each21many:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, BX
-	JMP     each21many
+	JMP     each32many
 
-each21manyend:
-each21one:
+each32manyend:
+each32one:
 	CMPQ    BX, $+16
-	JLT     each21oneend
+	JLT     each32oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, BX
-	JMP     each21one
+	JMP     each32one
 
-each21oneend:
+each32oneend:
 	TESTQ     BX, BX
-	JE        each21done
+	JE        each32done
 	MOVQ      $-1, SI
 	BZHIQ     BX, SI, SI
 	KMOVW     SI, K1
 	VMOVUPS.Z (CX)(DX*4), K1, Z4
 	VADDPS    Z4, Z0, Z0
 
-each21done:
+each32done:
 	VXORPS        X4, X4, X4
 	VCVTSI2SSQ    AX, X4, X4
 	VMOVSS        vectorConstants<>+640(SB), X9
@@ -1806,9 +3062,9 @@ each21done:
 	VPXORD        Z8, Z8, Z8
 	XORQ          DX, DX
 
-each22many:
+each33many:
 	CMPQ        AX, $+64
-	JLT         each22manyend
+	JLT         each33manyend
 	VMOVUPS     (CX)(DX*4), Z1
 	VSUBPS      Z0, Z1, Z1
 	VFMADD231PS Z1, Z1, Z5
@@ -1823,22 +3079,22 @@ each22many:
 	VFMADD231PS Z1, Z1, Z8
 	ADDQ        $+64, DX
 	SUBQ        $+64, AX
-	JMP         each22many
+	JMP         each33many
 
-each22manyend:
-each22one:
+each33manyend:
+each33one:
 	CMPQ        AX, $+16
-	JLT         each22oneend
+	JLT         each33oneend
 	VMOVUPS     (CX)(DX*4), Z1
 	VSUBPS      Z0, Z1, Z1
 	VFMADD231PS Z1, Z1, Z5
 	ADDQ        $+16, DX
 	SUBQ        $+16, AX
-	JMP         each22one
+	JMP         each33one
 
-each22oneend:
+each33oneend:
 	TESTQ       AX, AX
-	JE          each22done
+	JE          each33done
 	MOVQ        $-1, BX
 	BZHIQ       AX, BX, BX
 	KMOVW       BX, K1
@@ -1847,7 +3103,7 @@ each22oneend:
 	VMOVAPS.Z   Z1, K1, Z1
 	VFMADD231PS Z1, Z1, Z5
 
-each22done:
+each33done:
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z6, Z5, Z5
@@ -1876,9 +3132,9 @@ TEXT ·meanSquareAVX512(SB), NOSPLIT, $0-28
 	XORQ   DX, DX
 	MOVQ   AX, BX
 
-each23many:
+each34many:
 	CMPQ        BX, $+64
-	JLT         each23manyend
+	JLT         each34manyend
 	VMOVUPS     (CX)(DX*4), Z4
 	VFMADD231PS Z4, Z4, Z0
 	VMOVUPS     64(CX)(DX*4), Z4
@@ -1889,28 +3145,28 @@ each23many:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $+64, DX
 	SUBQ        $+64, BX
-	JMP         each23many
+	JMP         each34many
 
-each23manyend:
-each23one:
+each34manyend:
+each34one:
 	CMPQ        BX, $+16
-	JLT         each23oneend
+	JLT         each34oneend
 	VMOVUPS     (CX)(DX*4), Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $+16, DX
 	SUBQ        $+16, BX
-	JMP         each23one
+	JMP         each34one
 
-each23oneend:
+each34oneend:
 	TESTQ       BX, BX
-	JE          each23done
+	JE          each34done
 	MOVQ        $-1, SI
 	BZHIQ       BX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   (CX)(DX*4), K1, Z4
 	VFMADD231PS Z4, Z4, Z0
 
-each23done:
+each34done:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1944,9 +3200,9 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-84
 	MOVQ         gain_base+48(FP), BX
 	XORQ         SI, SI
 
-each24many:
+each35many:
 	CMPQ    AX, $+64
-	JLT     each24manyend
+	JLT     each35manyend
 	VMOVUPS (DX)(SI*4), Z3
 	VMOVUPS (BX)(SI*4), Z4
 	VSUBPS  Z0, Z3, Z3
@@ -1977,12 +3233,12 @@ each24many:
 	VMOVUPS Z3, 192(CX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, AX
-	JMP     each24many
+	JMP     each35many
 
-each24manyend:
-each24one:
+each35manyend:
+each35one:
 	CMPQ    AX, $+16
-	JLT     each24oneend
+	JLT     each35oneend
 	VMOVUPS (DX)(SI*4), Z3
 	VMOVUPS (BX)(SI*4), Z4
 	VSUBPS  Z0, Z3, Z3
@@ -1992,11 +3248,11 @@ each24one:
 	VMOVUPS Z3, (CX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, AX
-	JMP     each24one
+	JMP     each35one
 
-each24oneend:
+each35oneend:
 	TESTQ     AX, AX
-	JE        each24done
+	JE        each35done
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -2008,7 +3264,7 @@ each24oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (CX)(SI*4)
 
-each24done:
+each35done:
 	VZEROUPPER
 	RET
 
@@ -2025,9 +3281,9 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-108
 	MOVQ         bias_base+72(FP), SI
 	XORQ         DI, DI
 
-each25many:
+each36many:
 	CMPQ        AX, $+64
-	JLT         each25manyend
+	JLT         each36manyend
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
 	VSUBPS      Z0, Z3, Z3
@@ -2062,12 +3318,12 @@ each25many:
 	VMOVUPS     Z3, 192(CX)(DI*4)
 	ADDQ        $+64, DI
 	SUBQ        $+64, AX
-	JMP         each25many
+	JMP         each36many
 
-each25manyend:
-each25one:
+each36manyend:
+each36one:
 	CMPQ        AX, $+16
-	JLT         each25oneend
+	JLT         each36oneend
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
 	VSUBPS      Z0, Z3, Z3
@@ -2078,11 +3334,11 @@ each25one:
 	VMOVUPS     Z3, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each25one
+	JMP         each36one
 
-each25oneend:
+each36oneend:
 	TESTQ       AX, AX
-	JE          each25done
+	JE          each36done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -2095,7 +3351,7 @@ each25oneend:
 	VFMADD213PS Z0, Z4, Z3
 	VMOVUPS     Z3, K1, (CX)(DI*4)
 
-each25done:
+each36done:
 	VZEROUPPER
 	RET
 
@@ -2116,9 +3372,9 @@ TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
 	XORQ         SI, SI
 	MOVQ         AX, DI
 
-each26many:
+each37many:
 	CMPQ        DI, $+32
-	JLT         each26manyend
+	JLT         each37manyend
 	VMOVUPS     (BX)(SI*4), Z7
 	VMOVUPS     (DX)(SI*4), Z8
 	VADDPS      Z2, Z7, Z7
@@ -2137,12 +3393,12 @@ each26many:
 	VFMADD231PS Z8, Z7, Z6
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each26many
+	JMP         each37many
 
-each26manyend:
-each26one:
+each37manyend:
+each37one:
 	CMPQ        DI, $+16
-	JLT         each26oneend
+	JLT         each37oneend
 	VMOVUPS     (BX)(SI*4), Z7
 	VMOVUPS     (DX)(SI*4), Z8
 	VADDPS      Z2, Z7, Z7
@@ -2153,11 +3409,11 @@ each26one:
 	VFMADD231PS Z8, Z7, Z5
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each26one
+	JMP         each37one
 
-each26oneend:
+each37oneend:
 	TESTQ       DI, DI
-	JE          each26done
+	JE          each37done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
@@ -2170,7 +3426,7 @@ each26oneend:
 	VSUBPS      Z0, Z8, Z8
 	VFMADD231PS Z8, Z7, Z5
 
-each26done:
+each37done:
 	VXORPS        X0, X0, X0
 	VCVTSI2SSQ    AX, X0, X0
 	VMOVSS        vectorConstants<>+640(SB), X2
@@ -2218,9 +3474,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-116
 	VMULPS       Z1, Z4, Z4
 	XORQ         DI, DI
 
-each27many:
+each38many:
 	CMPQ         AX, $+64
-	JLT          each27manyend
+	JLT          each38manyend
 	VMOVUPS      (SI)(DI*4), Z5
 	VMOVUPS      (BX)(DI*4), Z6
 	VADDPS       Z2, Z5, Z5
@@ -2259,12 +3515,12 @@ each27many:
 	VMOVUPS      Z5, 192(CX)(DI*4)
 	ADDQ         $+64, DI
 	SUBQ         $+64, AX
-	JMP          each27many
+	JMP          each38many
 
-each27manyend:
-each27one:
+each38manyend:
+each38one:
 	CMPQ         AX, $+16
-	JLT          each27oneend
+	JLT          each38oneend
 	VMOVUPS      (SI)(DI*4), Z5
 	VMOVUPS      (BX)(DI*4), Z6
 	VADDPS       Z2, Z5, Z5
@@ -2276,11 +3532,11 @@ each27one:
 	VMOVUPS      Z5, (CX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, AX
-	JMP          each27one
+	JMP          each38one
 
-each27oneend:
+each38oneend:
 	TESTQ        AX, AX
-	JE           each27done
+	JE           each38done
 	MOVQ         $-1, R8
 	BZHIQ        AX, R8, R8
 	KMOVW        R8, K1
@@ -2294,7 +3550,7 @@ each27oneend:
 	VMULPS       Z1, Z5, Z5
 	VMOVUPS      Z5, K1, (CX)(DI*4)
 
-each27done:
+each38done:
 	VZEROUPPER
 	RET
 
@@ -2311,9 +3567,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	MOVQ stride+120(FP), R9
 	XORQ R10, R10
 
-columns28many:
+columns39many:
 	CMPQ   AX, $+32
-	JLT    columns28manyend
+	JLT    columns39manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2323,9 +3579,9 @@ columns28many:
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
-down29row:
+down40row:
 	TESTQ         R14, R14
-	JE            down29done
+	JE            down40done
 	VBROADCASTSS  (DI)(R13*4), Z4
 	VBROADCASTSS  (R8)(R13*4), Z5
 	VMOVUPS       (R11), Z6
@@ -2352,9 +3608,9 @@ down29row:
 	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
-	JMP           down29row
+	JMP           down40row
 
-down29done:
+down40done:
 	VMOVUPS      (CX)(R10*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -2369,12 +3625,12 @@ down29done:
 	VMOVUPS      Z4, 64(CX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, AX
-	JMP          columns28many
+	JMP          columns39many
 
-columns28manyend:
-columns28one:
+columns39manyend:
+columns39one:
 	CMPQ   AX, $+16
-	JLT    columns28oneend
+	JLT    columns39oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R10*4), R11
@@ -2382,9 +3638,9 @@ columns28one:
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
-down30row:
+down41row:
 	TESTQ         R14, R14
-	JE            down30done
+	JE            down41done
 	VBROADCASTSS  (DI)(R13*4), Z0
 	VBROADCASTSS  (R8)(R13*4), Z1
 	VMOVUPS       (R11), Z2
@@ -2401,9 +3657,9 @@ down30row:
 	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
-	JMP           down30row
+	JMP           down41row
 
-down30done:
+down41done:
 	VMOVUPS      (CX)(R10*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -2412,11 +3668,11 @@ down30done:
 	VMOVUPS      Z0, (CX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, AX
-	JMP          columns28one
+	JMP          columns39one
 
-columns28oneend:
+columns39oneend:
 	TESTQ  AX, AX
-	JE     columns28done
+	JE     columns39done
 	MOVQ   $-1, R11
 	BZHIQ  AX, R11, R11
 	KMOVW  R11, K1
@@ -2426,9 +3682,9 @@ columns28oneend:
 	LEAQ   (DX)(R10*4), DX
 	XORQ   BX, BX
 
-down31row:
+down42row:
 	TESTQ         SI, SI
-	JE            down31done
+	JE            down42done
 	VBROADCASTSS  (DI)(BX*4), Z0
 	VBROADCASTSS  (R8)(BX*4), Z1
 	VMOVUPS.Z     (AX), K1, Z2
@@ -2445,9 +3701,9 @@ down31row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down31row
+	JMP           down42row
 
-down31done:
+down42done:
 	VMOVUPS.Z    (CX)(R10*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -2455,7 +3711,7 @@ down31done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R10*4)
 
-columns28done:
+columns39done:
 	VZEROUPPER
 	RET
 
@@ -2472,9 +3728,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns32many:
+columns43many:
 	CMPQ    AX, $+32
-	JLT     columns32manyend
+	JLT     columns43manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -2483,9 +3739,9 @@ columns32many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down33row:
+down44row:
 	TESTQ       R13, R13
-	JE          down33done
+	JE          down44done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -2505,26 +3761,26 @@ down33row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down33row
+	JMP         down44row
 
-down33done:
+down44done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns32many
+	JMP  columns43many
 
-columns32manyend:
-columns32one:
+columns43manyend:
+columns43one:
 	CMPQ    AX, $+16
-	JLT     columns32oneend
+	JLT     columns43oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down34row:
+down45row:
 	TESTQ       R13, R13
-	JE          down34done
+	JE          down45done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -2536,16 +3792,16 @@ down34row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down34row
+	JMP         down45row
 
-down34done:
+down45done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns32one
+	JMP  columns43one
 
-columns32oneend:
+columns43oneend:
 	TESTQ     AX, AX
-	JE        columns32done
+	JE        columns43done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -2555,9 +3811,9 @@ columns32oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down35row:
+down46row:
 	TESTQ       DX, DX
-	JE          down35done
+	JE          down46done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -2569,10 +3825,10 @@ down35row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down35row
+	JMP         down46row
 
-down35done:
-columns32done:
+down46done:
+columns43done:
 	VZEROUPPER
 	RET
 
@@ -2587,52 +3843,52 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Z2
 	VPBROADCASTQ first+48(FP), Z3
 	VPBROADCASTQ first+48(FP), Z4
-	VPADDQ       vectorConstants<>+1024(SB), Z3, Z3
-	VPADDQ       vectorConstants<>+1088(SB), Z4, Z4
+	VPADDQ       vectorConstants<>+2496(SB), Z3, Z3
+	VPADDQ       vectorConstants<>+2560(SB), Z4, Z4
 	XORQ         BX, BX
 
-each36one:
+each47one:
 	CMPQ      AX, $+16
-	JLT       each36oneend
+	JLT       each47oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
-	VPADDQ    vectorConstants<>+1152(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+2624(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1216(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2688(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1280(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2752(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPXORQ    Z1, Z6, Z6
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1216(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2688(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+1280(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2752(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPSRLQ    $0x0b, Z6, Z6
 	VMOVUPS   Z4, Z7
-	VPADDQ    vectorConstants<>+1152(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+2624(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1216(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2688(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1280(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2752(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPXORQ    Z1, Z7, Z7
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1216(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2688(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+1280(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2752(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPSRLQ    $0x0b, Z7, Z7
@@ -2643,53 +3899,53 @@ each36one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each36one
+	JMP       each47one
 
-each36oneend:
+each47oneend:
 	TESTQ     AX, AX
-	JE        each36done
+	JE        each47done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
 	VMOVUPS.Z (DX)(BX*4), K1, Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z0
-	VPADDQ    vectorConstants<>+1152(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+2624(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1216(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2688(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1280(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2752(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPXORQ    Z1, Z0, Z0
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1216(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2688(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+1280(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2752(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPSRLQ    $0x0b, Z0, Z0
 	VMOVUPS   Z4, Z3
-	VPADDQ    vectorConstants<>+1152(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+2624(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+1216(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2688(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+1280(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2752(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x1e, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+1216(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2688(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+1280(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2752(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x0b, Z3, Z3
@@ -2699,7 +3955,7 @@ each36oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each36done:
+each47done:
 	VZEROUPPER
 	RET
 
@@ -2711,16 +3967,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast37next:
+cast48next:
 	CMPQ      BX, AX
-	JGE       cast37done
+	JGE       cast48done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast37next
+	JMP       cast48next
 
-cast37done:
+cast48done:
 	VZEROUPPER
 	RET
 
@@ -2732,15 +3988,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast38next:
+cast49next:
 	CMPQ      BX, AX
-	JGE       cast38done
+	JGE       cast49done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast38next
+	JMP       cast49next
 
-cast38done:
+cast49done:
 	VZEROUPPER
 	RET
 
@@ -2752,24 +4008,24 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast39next:
+cast50next:
 	CMPQ      BX, AX
-	JGE       cast39done
+	JGE       cast50done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
-	VPANDD    vectorConstants<>+1344(SB), Z1, Z1
-	VPADDD    vectorConstants<>+1408(SB), Z1, Z1
+	VPANDD    vectorConstants<>+2816(SB), Z1, Z1
+	VPADDD    vectorConstants<>+2880(SB), Z1, Z1
 	VPADDD    Z0, Z1, Z1
 	VPSRLD    $0x10, Z1, Z1
 	VPSRLD    $0x10, Z0, Z2
-	VPORD     vectorConstants<>+1472(SB), Z2, Z2
+	VPORD     vectorConstants<>+2944(SB), Z2, Z2
 	VCMPPS    $0x03, Z0, Z0, K1
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast39next
+	JMP       cast50next
 
-cast39done:
+cast50done:
 	VZEROUPPER
 	RET
 
@@ -2781,15 +4037,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast40next:
+cast51next:
 	CMPQ      BX, AX
-	JGE       cast40done
+	JGE       cast51done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast40next
+	JMP       cast51next
 
-cast40done:
+cast51done:
 	VZEROUPPER
 	RET
 
@@ -2814,9 +4070,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each41one:
+each52one:
 	CMPQ        AX, $+16
-	JLT         each41oneend
+	JLT         each52oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -2838,11 +4094,11 @@ each41one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each41one
+	JMP         each52one
 
-each41oneend:
+each52oneend:
 	TESTQ       AX, AX
-	JE          each41done
+	JE          each52done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -2866,7 +4122,7 @@ each41oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each41done:
+each52done:
 	VZEROUPPER
 	RET
 
@@ -2998,68 +4254,252 @@ DATA vectorConstants<>+992(SB)/8, $0x7e9676997e967699
 DATA vectorConstants<>+1000(SB)/8, $0x7e9676997e967699
 DATA vectorConstants<>+1008(SB)/8, $0x7e9676997e967699
 DATA vectorConstants<>+1016(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+1024(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1032(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+1040(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+1048(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+1056(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+1064(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+1072(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+1080(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+1088(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+1096(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+1104(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+1112(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+1120(SB)/8, $0x6a99b4b1f77dd0fc
-DATA vectorConstants<>+1128(SB)/8, $0x08d12e6b76c84d11
-DATA vectorConstants<>+1136(SB)/8, $0xa708a824f612c926
-DATA vectorConstants<>+1144(SB)/8, $0x454021de755d453b
-DATA vectorConstants<>+1152(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1160(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1168(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1176(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1184(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1192(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1200(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1208(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+1216(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1224(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1232(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1240(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1248(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1256(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1264(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1272(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+1280(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1288(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1296(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1304(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1312(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1320(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1328(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1336(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+1344(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1352(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1360(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1368(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1376(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1384(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1392(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1400(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+1408(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1416(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1424(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1432(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1440(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1448(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1456(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1464(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+1472(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1480(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1488(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1496(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1504(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1512(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1520(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+1528(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $1536
+DATA vectorConstants<>+1024(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1032(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1040(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1048(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1056(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1064(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1072(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1080(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1088(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1096(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1104(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1112(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1120(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1128(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1136(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1144(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1152(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1160(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1168(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1176(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1184(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1192(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1200(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1208(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1216(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1224(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1232(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1240(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1248(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1256(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1264(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1272(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1280(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1288(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1296(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1304(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1312(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1320(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1328(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1336(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1344(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1352(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1360(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1368(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1376(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1384(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1392(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1400(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1408(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1416(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1424(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1432(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1440(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1448(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1456(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1464(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1472(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1480(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1488(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1496(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1504(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1512(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1520(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1528(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+1536(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1544(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1552(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1560(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1568(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1576(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1584(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1592(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+1600(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1608(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1616(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1624(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1632(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1640(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1648(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1656(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+1664(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1672(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1680(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1688(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1696(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1704(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1712(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1720(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+1728(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1736(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1744(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1752(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1760(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1768(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1776(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1784(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+1792(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1800(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1808(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1816(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1824(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1832(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1840(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1848(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+1856(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1864(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1872(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1880(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1888(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1896(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1904(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1912(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+1920(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1928(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1936(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1944(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1952(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1960(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1968(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1976(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+1984(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+1992(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2000(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2008(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2016(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2024(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2032(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2040(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2048(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2056(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2064(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2072(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2080(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2088(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2096(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2104(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2112(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2120(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2128(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2136(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2144(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2152(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2160(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2168(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2176(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2184(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2192(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2200(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2208(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2216(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2224(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2232(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2240(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2248(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2256(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2264(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2272(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2280(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2288(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2296(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2304(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2312(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2320(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2328(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2336(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2344(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2352(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2360(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2368(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2376(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2384(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2392(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2400(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2408(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2416(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2424(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2432(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2440(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2448(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2456(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2464(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2472(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2480(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2488(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+2496(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2504(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+2512(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+2520(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+2528(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+2536(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+2544(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+2552(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+2560(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2568(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+2576(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+2584(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+2592(SB)/8, $0x6a99b4b1f77dd0fc
+DATA vectorConstants<>+2600(SB)/8, $0x08d12e6b76c84d11
+DATA vectorConstants<>+2608(SB)/8, $0xa708a824f612c926
+DATA vectorConstants<>+2616(SB)/8, $0x454021de755d453b
+DATA vectorConstants<>+2624(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2632(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2640(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2648(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2656(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2664(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2672(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2680(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2688(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2696(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2704(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2712(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2720(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2728(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2736(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2744(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2752(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2760(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2768(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2776(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2784(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2792(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2800(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2808(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2816(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2824(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2832(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2840(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2848(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2856(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2864(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2872(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2880(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2888(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2896(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2904(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2912(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2920(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2928(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2936(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+2944(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+2952(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+2960(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+2968(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+2976(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+2984(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+2992(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3000(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3008

@@ -34,13 +34,14 @@ const (
 	stripM, stripK, stripAcc, stripNs = 64, 72, 80, 88
 	stripMask, stripAt, stripNext     = 96, 160, 168
 	stripLate, stripStep              = 176, 184
+	stripFrom, stripFS                = 192, 200
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
 //
-//	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ c[r,j] if acc) }
+//	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ from[r,j] if acc) }
 //
-// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at and next. So an element's bits depend on its row and its column alone.
+// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at, next and from. So an element's bits depend on its row and its column alone.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
 		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
@@ -234,13 +235,15 @@ func (g *gemm) prefetch() {
 	}
 }
 
-// addC adds c to the sums. All its loads come before the stores, which may lie at the same place of a page.
+// addC adds what the strip says to the sums. All its loads come before the stores, which may lie at the same place of a page,
+// or be the same.
 func (g *gemm) addC(rows int, label func(string) string) {
 	c := g.c
 	c.CMPQ(g.t.Offset(stripAcc), operand.U8(0))
 	c.JE(operand.LabelRef(label("added")))
-	row, cs := c.GP64(), g.cs()
-	c.MOVQ(g.crow, row)
+	row, step := c.GP64(), c.GP64()
+	c.MOVQ(g.t.Offset(stripFrom), row)
+	c.MOVQ(g.t.Offset(stripFS), step)
 	g.masks(c, g.t)
 	for r := range rows {
 		for half := range 2 {
@@ -249,8 +252,9 @@ func (g *gemm) addC(rows int, label func(string) string) {
 			g.maskedLoad(c, half, at, x)
 			g.add(c, x, g.sum(r, half), g.sum(r, half))
 		}
-		c.ADDQ(cs, row)
+		c.ADDQ(step, row)
 	}
+	c.MOVQ(row, g.t.Offset(stripFrom))
 	c.Label(label("added"))
 }
 

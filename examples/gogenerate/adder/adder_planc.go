@@ -30,10 +30,9 @@ const (
 var (
 	chain1 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoAdd, To: 3, B: 1},
-			{Do: cpu.DoRMSNorm, To: 4, A: 3, B: 2, C: 1e-06},
+			{Do: cpu.DoRMSNorm, To: 2, B: 1, C: 1e-06},
 		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.PerCol}, {At: cpu.Whole}, {At: cpu.Whole}},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.PerCol}, {At: cpu.Whole}},
 	}
 	chain2 = cpu.Chain{
 		Links: []cpu.Link{
@@ -70,19 +69,12 @@ var (
 	}
 	chain7 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoAdd, To: 4, B: 1},
-			{Do: cpu.DoAdd, To: 3, A: 4, B: 2},
-		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
-	}
-	chain8 = cpu.Chain{
-		Links: []cpu.Link{
 			{Do: cpu.DoSub, To: 4, B: 1},
 			{Do: cpu.DoMul, To: 3, A: 4, B: 2},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain9 = cpu.Chain{
+	chain8 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoCopy, To: 4},
 			{Do: cpu.DoMul, To: 2, A: 4, B: 1},
@@ -90,7 +82,7 @@ var (
 		},
 		Operands: []cpu.Operand{{At: cpu.One}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain10 = cpu.Chain{
+	chain9 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoExpGrad, To: 4, A: 1, B: 2, More: []int{3, 6}},
 			{Do: cpu.DoAddPick, To: 4, A: 4, More: []int{5}},
@@ -701,15 +693,15 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 		SeqAll:   8,
 		VDim:     8,
 	})
-	// o = matmul attn, attn.o : f32[batch=64@dp,seq=8,hidden=32] !attention
-	o := rt.View[float](r, b.Work, 8192)
-	kern.MatMul(o, attn, attnO, 256, 32, 32, false, false, false)
-	// h, ln2 = fused x, o, ln2.gain : f32[batch=64@dp,seq=8,hidden=32], f32[batch=64@dp,seq=8,hidden=32] !norm
+	// h = matmul attn, attn.o : f32[batch=64@dp,seq=8,hidden=32] !attention
+	//
+	//	h = add x, o : f32[batch=64@dp,seq=8,hidden=32] !norm
 	h := rt.View[float](r, b.Slot+167936, 8192)
+	kern.MatMulOn(h, x, attn, attnO, 256, 32, 32, false, false)
+	// ln2 = fused h, ln2.gain : f32[batch=64@dp,seq=8,hidden=32] !norm
 	ln2 := rt.View[float](r, b.Slot+200704, 8192)
-	// h = add x, o : f32[batch=64@dp,seq=8,hidden=32] !norm
 	// ln2 = rms_norm h, ln2.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm
-	kern.Chain(&chain1, 256, 32, x, o, ln2Gain, h, ln2)
+	kern.Chain(&chain1, 256, 32, h, ln2Gain, ln2)
 	// gate = matmul ln2, mlp.gate : f32[batch=64@dp,seq=8,ffn=64] !mlp
 	gate := rt.View[float](r, b.Slot+233472, 16384)
 	kern.MatMul(gate, ln2, mlpGate, 256, 64, 32, false, false, false)
@@ -831,8 +823,10 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dKRot := rt.View[float](r, b.Work+131072, 8192)
 	kern.RoPE(dKRot, dAttn_2, 32, 8, 4, 8, 8, cpu.Where{}, 10000.0, cpu.RopeScale{}, true)
 	// d.k = matmul d.k_rot, attn.k : f32[batch=64@dp,seq=8,hidden=32] !attention <- k
+	//
+	//	d.ln1 = add d.v, d.k : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
 	dK := rt.View[float](r, b.Work+98304, 8192)
-	kern.MatMul(dK, dKRot, attnK, 256, 32, 32, false, true, false)
+	kern.MatMulOn(dK, dV, dKRot, attnK, 256, 32, 32, false, true)
 	// d.k_2 = matmul ln1, d.k_rot : f32[hidden=32,head=4,head_dim=8] sum@dp !attention <- k
 	dK_2 := rt.View[float](r, b.Grads[0]+32896, 1024)
 	kern.MatMul(dK_2, ln1, dKRot, 32, 32, 256, true, false, true)
@@ -845,11 +839,10 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	// d.q_2 = matmul ln1, d.q_rot : f32[hidden=32,head=4,head_dim=8] sum@dp !attention <- q
 	dQ_2 := rt.View[float](r, b.Grads[0]+36992, 1024)
 	kern.MatMul(dQ_2, ln1, dQRot, 32, 32, 256, true, false, true)
-	// d.ln1_2 = fused d.v, d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
+	// d.ln1_2 = fused d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
 	dLn1_2 := rt.View[float](r, b.Work+131072, 8192)
-	// d.ln1 = add d.v, d.k : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
-	// d.ln1_2 = add d.ln1, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
-	kern.Chain(&chain7, 1, 8192, dV, dK, dQ, dLn1_2)
+	// d.ln1_2 = add d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
+	kern.Chain(&chain3, 1, 8192, dK, dQ, dLn1_2)
 	// d.ln1_3 = rms_norm_dgain d.ln1_2, x {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln1
 	dLn1_3 := rt.View[float](r, b.Grads[0]+41088, 32)
 	kern.RMSNormDGain(dLn1_3, dLn1_2, x, 256, 32, 1e-06, true)
@@ -883,7 +876,7 @@ func headForward(r *rt.Rank, b *rt.Block) {
 	counted := rt.View[float](r, b.Work+1024, 256)
 	// ce = sub lse, label : f32[batch=64@dp,seq=8] !vocab
 	// counted = mul ce, mask : f32[batch=64@dp,seq=8] !vocab
-	kern.Chain(&chain8, 1, 256, lse, label, mask, counted)
+	kern.Chain(&chain7, 1, 256, lse, label, mask, counted)
 	// loss = reduce_sum counted : f32[] sum@dp !vocab
 	loss := rt.View[float](r, b.Work, 1)
 	kern.SumCols(loss, counted, 1, 256, false)
@@ -910,13 +903,13 @@ func headBackward(r *rt.Rank, b *rt.Block) {
 	// d.loss_2 = broadcast d.loss : f32[batch=64@dp,seq=8] !vocab <- loss
 	// d.counted = mul d.loss_2, mask : f32[batch=64@dp,seq=8] !vocab <- counted
 	// d.ce = scale d.counted {scale=-1} : f32[batch=64@dp,seq=8] !vocab <- ce
-	kern.Chain(&chain9, 1, 256, dLoss, mask, dCounted, dCe)
+	kern.Chain(&chain8, 1, 256, dLoss, mask, dCounted, dCe)
 	// d.logits = fused d.ce, labels, d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
 	dLogits := rt.View[float](r, b.Work+2112, 3072)
 	// d.label = pick_grad d.ce, labels : f32[batch=64@dp,seq=8,vocab=12] !vocab <- label
 	// d.lse = logsumexp_grad d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- lse
 	// d.logits = add d.label, d.lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
-	kern.ChainOf(&chain10, 256, 12, cpu.Wide(dCe), cpu.Wide(dCounted), cpu.Wide(logits), cpu.Wide(lse), cpu.Wide(dLogits), cpu.IDs[float](labels, 0, 12), cpu.Limit[float](12))
+	kern.ChainOf(&chain9, 256, 12, cpu.Wide(dCe), cpu.Wide(dCounted), cpu.Wide(logits), cpu.Wide(lse), cpu.Wide(dLogits), cpu.IDs[float](labels, 0, 12), cpu.Limit[float](12))
 	// d.logits_2 = matmul d.logits, lm_head : f32[batch=64@dp,seq=8,hidden=32] !vocab <- logits
 	dLogits_2 := rt.View[float](r, b.Work+14400, 8192)
 	kern.MatMul(dLogits_2, dLogits, lmHead, 256, 32, 12, false, false, false)

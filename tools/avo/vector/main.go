@@ -21,7 +21,7 @@ const folder = "../runtime/vec"
 
 // list has the kernels in the order of the files.
 var list = []func(*machine){
-	arithmetic, activations, reductions, norms, ropes, dropouts, casts, optimizers,
+	arithmetic, activations, tails, reductions, attentions, norms, ropes, dropouts, casts, optimizers,
 }
 
 // sets are the instruction sets, each a pair of files.

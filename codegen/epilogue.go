@@ -1,0 +1,143 @@
+package codegen
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// epilogue lets products begin from what is added to them: a bias, a residual, another product. The addition is then the
+// end of the product, whose sums are in registers, and no pass over memory of its own. It returns the function's ops as they
+// are written; e.from has what each product is added to.
+//
+// A product takes an addition in if nothing else uses it, if what is added is there before it, and if it may write where
+// the sum goes: an addition inside of a group leaves its place to the product; any other sum's place is free once the product's
+// operands were read, so these must lie elsewhere, and nothing may come between the two.
+func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
+	e.from, e.with = map[*ir.Node]*ir.Value{}, map[*ir.Node]*ir.Node{}
+	nodes = slices.Clone(nodes)
+	users := e.f.Users()
+	for i := 0; i < len(nodes); i++ {
+		for i < len(nodes) && e.takeIn(nodes, i, users) {
+			if nodes[i] == nil {
+				nodes = slices.Delete(nodes, i, i+1)
+			}
+		}
+	}
+	return nodes
+}
+
+// takeIn moves one addition of op i into the product that it adds to, if it can. The op becomes nil if that was all of it.
+func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool {
+	g := nodes[i]
+	body := g.Body
+	if g.Op == ir.OpAdd {
+		body = []*ir.Node{g}
+	}
+	for _, add := range body {
+		if add.Op != ir.OpAdd || add.Attr.Round {
+			continue
+		}
+		for k, v := range add.Args {
+			w := add.Args[1-k]
+			at := slices.Index(nodes, v.Def)
+			if v == w || at < 0 || users[v] != 1 || !once(body, v) || !slices.Contains(g.Args, w) || !e.adds(v, w, add) || !before(nodes[:at], w) {
+				continue
+			}
+			if sum := add.Outs[0]; !slices.Contains(g.Outs, sum) {
+				nodes[i] = without(g, add, sum, v)
+			} else if e.mayWrite(nodes[at:i], sum) {
+				nodes[at] = writing(nodes[at], sum)
+				if nodes[i] = nil; len(body) > 1 {
+					nodes[i] = without(g, add, sum, sum)
+				}
+			} else {
+				continue
+			}
+			e.from[nodes[at]], e.with[nodes[at]] = w, add
+			return true
+		}
+	}
+	return false
+}
+
+// adds tells whether v is a product that can begin from w, as add adds them: rows of numbers as the kernels compute, all of
+// them or one.
+func (e *emitter) adds(v, w *ir.Value, add *ir.Node) bool {
+	m := v.Def
+	if m.Op != ir.OpMatMul || m.Attr.Round || e.from[m] != nil || v.Place.Region != ir.PlaceWork || len(productOf(m).groups) > 0 {
+		return false
+	}
+	for _, x := range []*ir.Value{v, w, add.Outs[0], m.Args[0], m.Args[1]} {
+		if x.Type.Elem != ir.F32 && x.Type.Elem != ir.F64 {
+			return false
+		}
+	}
+	return w.Type.Equal(v.Type) || inOrder(w.Type.Dims, productOf(m).n, nil) && e.count(w.Type.Dims) == e.count(productOf(m).n)
+}
+
+// once tells whether one op of a group reads a value.
+func once(body []*ir.Node, v *ir.Value) bool {
+	n := 0
+	for _, m := range body {
+		if slices.Contains(m.Args, v) {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// before tells whether a value is an input or a result of the ops before.
+func before(nodes []*ir.Node, w *ir.Value) bool { return w.Def == nil || slices.Contains(nodes, w.Def) }
+
+// mayWrite tells whether the first of some ops, a product, may write where sum goes, which the op behind them makes.
+func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
+	for _, n := range nodes[1:] {
+		if !n.Op.View() {
+			return false
+		}
+	}
+	if sum.Place.Region != ir.PlaceWork {
+		return true
+	}
+	end := sum.Place.Offset + sum.Type.LocalBytes(e.p.Mesh)
+	for _, a := range nodes[0].Args {
+		if a.Place.Region == ir.PlaceWork && a.Place.Offset < end && sum.Place.Offset < a.Place.Offset+a.Type.LocalBytes(e.p.Mesh) {
+			return false
+		}
+	}
+	return true
+}
+
+// writing is a product whose result goes where another value lies.
+func writing(n *ir.Node, to *ir.Value) *ir.Node {
+	c := *n
+	c.Outs = []*ir.Value{to}
+	return &c
+}
+
+// without is a group without an addition, whose sum is now called otherwise.
+func without(g, add *ir.Node, sum, now *ir.Value) *ir.Node {
+	c := *g
+	c.Args, c.Body = nil, nil
+	c.Outs = slices.DeleteFunc(slices.Clone(g.Outs), func(v *ir.Value) bool { return v == sum })
+	made := map[*ir.Value]bool{}
+	for _, m := range g.Body {
+		if m == add {
+			continue
+		}
+		m2 := *m
+		m2.Args = slices.Clone(m.Args)
+		for i, a := range m2.Args {
+			if a == sum {
+				a, m2.Args[i] = now, now
+			}
+			if !made[a] && !slices.Contains(c.Args, a) {
+				c.Args = append(c.Args, a)
+			}
+		}
+		made[m.Outs[0]] = true
+		c.Body = append(c.Body, &m2)
+	}
+	return &c
+}
