@@ -131,3 +131,17 @@ func TestGap(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkExplain405B is what explain searches: Llama 3 405B on 1,024 H100, its alternatives, levers and rules of thumb.
+func BenchmarkExplain405B(b *testing.B) {
+	p := problem(cluster(b, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192, 2048, mixed)
+	for b.Loop() {
+		r := must(b, p)
+		r.Beyond(405e9, r.Best)
+	}
+}
+
+// BenchmarkLongRows is a search in which cp is free: Llama 3 405B on 16,384 H100 with 131,072 positions.
+func BenchmarkLongRows(b *testing.B) {
+	benchmarkSearch(b, problem(cluster(b, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed))
+}

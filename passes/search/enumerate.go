@@ -17,6 +17,9 @@ type enumeration struct {
 	worst  ir.Plan // of those that are not legal, the first that breaks the fewest rules
 	fewest int
 	staged bool // pins ask for a pipeline: else nobody wonders about one
+	splits map[string]sharedSplit
+	text   []byte
+	slab   []family // room for families that are next
 }
 
 // degrees goes through tp, pp and dp. What no pin asks for and no rule allows is left out at once.
@@ -132,9 +135,26 @@ func (e *enumeration) micros(plan ir.Plan) {
 	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
 		split := e.split(&plan)
-		plan.StageLayers = joinCounts(split)
+		split, plan.StageLayers = e.shared(split)
 		e.visit(plan, split)
 	}
+}
+
+// shared is a split and its text; equal ones are kept once.
+func (e *enumeration) shared(split []int) ([]int, string) {
+	e.text = appendCounts(e.text[:0], split)
+	kept, met := e.splits[string(e.text)]
+	if !met {
+		kept = sharedSplit{slices.Clone(split), string(e.text)}
+		e.splits[kept.text] = kept
+	}
+	return kept.counts, kept.text
+}
+
+// sharedSplit is stage_layers as numbers and as a plan has them.
+type sharedSplit struct {
+	counts []int
+	text   string
 }
 
 // making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of them,
@@ -202,6 +222,7 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 		if f := e.family(plan, split); f.size > 0 {
 			e.out.families = append(e.out.families, f)
 			e.out.size += f.size
+			e.slab = e.slab[1:]
 			return
 		}
 	}
@@ -212,7 +233,11 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 }
 
 func (e *enumeration) family(plan ir.Plan, split []int) *family {
-	f := &family{plan: plan, counts: split, first: e.out.size, splits: plan.Splits(), problem: e.p}
+	if len(e.slab) == 0 {
+		e.slab = make([]family, 64)
+	}
+	f := &e.slab[0]
+	f.plan, f.counts, f.first, f.splits, f.problem = plan, split, e.out.size, plan.Splits(), e.p
 	if len(e.p.unfollowed(plan)) > 0 {
 		return f
 	}

@@ -20,6 +20,7 @@ type Reason struct {
 type setting struct {
 	Dims
 	devices, nodes, batch int
+	parsed                map[string][]int // lists of counts that an enumeration has met; nil where nothing is kept
 }
 
 // rule is one row of the rules of legality: a plan that fails ok is not legal.
@@ -126,7 +127,9 @@ func recomputeRules() []rule {
 // placeRules are the order of the axes, and what does not exist yet.
 var placeRules = []rule{
 	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in this order. Where cp is above 1 it comes before dp, usually just before it",
-		func(p *ir.Plan, s *setting) bool { return slices.Contains(axisOrders(p, s.nodes), p.AxisOrder) },
+		func(p *ir.Plan, s *setting) bool {
+			return p.AxisOrder == usualOrder(p) || slices.Contains(axisOrders(p, s.nodes), p.AxisOrder)
+		},
 		func(p *ir.Plan, s *setting) string {
 			return fmt.Sprintf("axis_order %s is none of %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
 		}},
@@ -165,7 +168,7 @@ func Rules() []Reason {
 // Legal lists the rules that a plan breaks; none: it can be compiled for the model and the cluster. A degree
 // below 1 breaks its rule as any other number does.
 func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
-	return legal(&p, &setting{d, c.Devices(), c.Nodes, globalBatch}, rules)
+	return legal(&p, &setting{d, c.Devices(), c.Nodes, globalBatch, nil}, rules)
 }
 
 func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
@@ -277,14 +280,15 @@ func axisOrders(p *ir.Plan, nodes int) []string {
 
 // usualOrder is the order of a plan's axes where nothing speaks for another.
 func usualOrder(p *ir.Plan) string {
-	order := "tp,"
-	if p.CP > 1 {
-		order += "cp,"
+	switch {
+	case p.CP > 1 && p.PP > 1:
+		return "tp,cp,dp,pp"
+	case p.CP > 1:
+		return "tp,cp,dp"
+	case p.PP > 1:
+		return "tp,dp,pp"
 	}
-	if order += "dp"; p.PP > 1 {
-		order += ",pp"
-	}
-	return order
+	return "tp,dp"
 }
 
 // permutations of 0 to n-1, the identity first.
@@ -315,9 +319,16 @@ func counts(p *ir.Plan) []int {
 }
 
 func joinCounts(ns []int) string {
-	words := make([]string, len(ns))
+	return string(appendCounts(nil, ns))
+}
+
+// appendCounts writes counts behind a text.
+func appendCounts(text []byte, ns []int) []byte {
 	for i, n := range ns {
-		words[i] = strconv.Itoa(n)
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
 	}
-	return strings.Join(words, ",")
+	return text
 }

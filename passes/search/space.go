@@ -45,8 +45,8 @@ func (s *searcher) space(p *Problem) (*space, error) {
 	if err := p.pinned(s.dims); err != nil {
 		return nil, err
 	}
-	e := &enumeration{s: s, p: p, out: &space{problem: p}, fewest: len(rules) + 2,
-		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch}}
+	e := &enumeration{s: s, p: p, out: &space{problem: p}, splits: map[string]sharedSplit{}, fewest: len(rules) + 2,
+		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch, map[string][]int{}}}
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil
 	}
