@@ -126,7 +126,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		_, total, _ := e.around(n.Outs[0].Type, n.Attr.Dim)
 		e.moves("AllGather", n, outer, size*inner, total*inner)
 	},
-	ir.OpAllToAll: emitAllToAll,
+	ir.OpAllToAll: emitAllToAll, ir.OpShift: emitShift,
 }
 
 func emitNormDGain(kernel string) func(*emitter, *ir.Node) {

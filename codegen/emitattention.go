@@ -13,7 +13,7 @@ func emitAttention(e *emitter, n *ir.Node) {
 
 func emitAttentionGrad(e *emitter, n *ir.Node) {
 	args := []any{n.Outs[0], n.Outs[1], n.Outs[2]}
-	for _, a := range n.Args {
+	for _, a := range n.Args[:6] {
 		args = append(args, a)
 	}
 	e.kernel("AttentionGrad", append(args, e.attentionShape(n, n.Args[1].Type, n.Args[2].Type, n.Args[3].Type))...)
@@ -40,6 +40,9 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		jen.Id("Scale"): jen.Lit(n.Attr.Scale), jen.Id("Causal"): jen.Lit(n.Attr.Causal),
 		jen.Id("HeadsAll"): jen.Lit(at(q, ir.Head).Size), jen.Id("GroupAll"): jen.Lit(group.Size),
 		jen.Id("SeqAll"): jen.Lit(at(q, ir.Seq).Size), jen.Id("KSeqAll"): jen.Lit(at(k, ir.KSeq).Size),
+	}
+	if len(n.Joins()) > 0 {
+		d[jen.Id("More")] = jen.True()
 	}
 	if n.Attr.Window > 0 {
 		d[jen.Id("Window")] = e.inLocal(n.Attr.Layers, jen.Lit(n.Attr.Window), jen.Lit(0))

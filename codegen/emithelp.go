@@ -21,6 +21,13 @@ func (e *emitter) kernel(name string, args ...any) {
 			args[i] = jen.Id(wide[v])
 		}
 	}
+	for i, v := range e.now.Joins() { // what other keys have left in the result
+		to := wide[e.now.Outs[i]]
+		if to == "" {
+			to = e.name(e.now.Outs[i])
+		}
+		e.body.Copy(jen.Id(to), jen.Id(e.name(v)))
+	}
 	e.call(jen.Id("kern").Dot(name), args...)
 	for _, o := range e.now.Outs {
 		if wide[o] != "" {

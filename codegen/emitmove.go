@@ -15,6 +15,13 @@ func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
 	e.call(rt(op), args...)
 }
 
+// emitShift writes the move of parts from how they are to how they are wanted.
+func emitShift(e *emitter, n *ir.Node) {
+	t := n.Args[0].Type
+	ranks, from, to := e.p.Mesh.Ranks(n.Attr.Axes), t.Dims[e.dimIndex(t, n.Attr.Dim)].Axes[0].Turn(), n.Attr.Axes[0].Turn()
+	e.call(rt("Shift"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], (to-from+ranks)%ranks)
+}
+
 // emitAllToAll writes the exchange as a turn of the two dims, in the order in which memory has them.
 func emitAllToAll(e *emitter, n *ir.Node) {
 	in, out := n.Args[0].Type, n.Outs[0].Type

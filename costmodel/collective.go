@@ -20,6 +20,7 @@ import (
 //	nvls   the node's switches reduce and multiply: one step in and out whatever n; an all-reduce moves 1+1/n of the
 //	       buffer through a device. Between nodes as tree
 //	direct all-to-all: each member sends to each; with rails a message for another place goes by the links first
+//	shift  each member sends one message; where some go to other nodes, all wait for those
 
 // curve is the time of one algorithm by its bytes.
 type curve struct{ alpha, beta float64 } // seconds; seconds a byte
@@ -100,8 +101,12 @@ func (k *Comm) route(r *Route, c *Cluster, op ir.Op, p Placement) {
 	}
 	r.fill = k.Fill
 	g := k.group(c, op, p)
-	if op == ir.OpAllToAll {
+	switch op {
+	case ir.OpAllToAll:
 		g.direct(r)
+		return
+	case ir.OpShift:
+		g.shift(r)
 		return
 	}
 	g.rings(r)
@@ -139,7 +144,7 @@ func rounds(op ir.Op) float64 {
 	switch op {
 	case ir.OpAllReduce:
 		return 2
-	case ir.OpReduceScatter, ir.OpAllGather, ir.OpAllToAll:
+	case ir.OpReduceScatter, ir.OpAllGather, ir.OpAllToAll, ir.OpShift:
 		return 1
 	}
 	return 0
@@ -203,6 +208,14 @@ func (g *group) direct(r *Route) {
 	}
 	bytes := max(near/(g.near*g.k.Pair), g.over(far/g.spread, g.overNet))
 	r.pairs(g.k, (g.local-1)*g.hop+(g.nodes-1)*g.far, bytes)
+}
+
+func (g *group) shift(r *Route) {
+	hop, rate := g.hop, g.near*g.k.Pair
+	if g.overNet {
+		hop, rate = g.far, g.ring
+	}
+	r.pairs(g.k, hop, 1/rate)
 }
 
 // pairs are messages between two, which know no LL128.

@@ -17,7 +17,7 @@ func twoTier(nodes int) *Cluster {
 			{Name: "spine", LatencyUS: 8, Oversubscription: 2}}}
 }
 
-var communicating = []ir.Op{ir.OpAllReduce, ir.OpReduceScatter, ir.OpAllGather, ir.OpAllToAll}
+var communicating = []ir.Op{ir.OpAllReduce, ir.OpReduceScatter, ir.OpAllGather, ir.OpAllToAll, ir.OpShift}
 
 // lawClusters are the catalogue's with many nodes, and one of two tiers.
 func lawClusters(t *testing.T) []*Cluster {

@@ -26,5 +26,8 @@ func (c *Cluster) threads(r *Route, op ir.Op, p Placement) {
 	if op == ir.OpAllToAll {
 		inside, outside = inside/nodes, outside*local
 	}
+	if op == ir.OpShift { // each sends all that it has
+		inside, outside = 1, math.Ceil(outside)
+	}
 	r.add(rounds(op)*hops, rounds(op)*max(inside/near, outside/far))
 }

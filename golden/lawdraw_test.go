@@ -103,7 +103,7 @@ func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 	p := ir.SerialPlan(m.Layers, 1, ir.Precision{})
 	p.DP, p.TP, p.PP, p.CP = pickOf(r, 1, 1, 2, 4), pickOf(r, 1, 1, 2, 4, 8), pickOf(r, 1, 2, 2, 3, 4), pickOf(r, 1, 1, 2, 4)
 	if p.CP > 1 {
-		p.CPKind = pickOf(r, "gather", "heads")
+		p.CPKind = pickOf(r, ir.ContextKinds[1:]...)
 	}
 	if p.Ranks() > lawMaxRanks {
 		return p, false

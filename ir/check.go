@@ -23,6 +23,7 @@ var invariants = []struct {
 	{"partition", "axes are the mesh's", axesKnown},
 	{"partition", "operands, results and partials agree on the axes", shardingAgrees},
 	{"partition", "axes divide dims", axesDivide},
+	{"partition", "a ring meets every key once", ringsMeet},
 	{"memory", "every value has a place inside its region", placed},
 }
 

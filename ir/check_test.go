@@ -55,6 +55,8 @@ var wrong = []struct {
 		`func s.backward: axes divide dims: d.y: f32[batch=4@dp,hidden=8@dp] uses an axis twice`},
 	{"five over two", "  input z : f32[batch=4@dp]", "  input z : f32[seq=5@dp]",
 		`func s.forward: axes divide dims: z: seq=5 does not divide by 2`},
+	{"parts away", "  input z : f32[batch=4@dp]", "  input z : f32[seq=4@zigzag:dp+1]",
+		`func s.forward: a ring meets every key once: z: the parts of seq are not where they belong`},
 }
 
 const sound = `program m stage 0

@@ -8,6 +8,12 @@ var attrRules = []struct {
 	wrong func(n *Node) string
 }{
 	{[]Op{OpAttention, OpAttentionGrad}, wrongWindow},
+	{[]Op{OpAttention}, func(n *Node) string {
+		if len(n.Args) == 4 {
+			return "it joins in the result of other keys without its log-sum-exp, or that alone"
+		}
+		return ""
+	}},
 	{[]Op{OpAttention, OpAttentionGrad}, func(n *Node) string {
 		if n.Attr.Softcap < 0 {
 			return fmt.Sprintf("softcap is %v, want a positive cap, or none", n.Attr.Softcap)

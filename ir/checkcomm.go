@@ -30,6 +30,9 @@ func (c *checker) collective(n *Node) error {
 	if err := allowed[n.Op](t, a); err != nil {
 		return fmt.Errorf("%s of %v: %w", n.Op, t, err)
 	}
+	if e, moved := t.away(); moved && n.Op != OpShift {
+		return fmt.Errorf("%s of %v: the parts of %s are not where they belong", n.Op, t, e.Dim)
+	}
 	if got := Moved(t, n.Op, a); !got.Equal(n.Outs[0].Type) {
 		return fmt.Errorf("%s makes %v of %v, not %v", n.Op, got, t, n.Outs[0].Type)
 	}
@@ -52,6 +55,16 @@ var allowed = map[Op]func(t Type, a Attr) error{
 			return fmt.Errorf("it has no other dim %s", a.To)
 		}
 		return innermost(t, a)
+	},
+	OpShift: func(t Type, a Attr) error {
+		e, _ := t.Extent(a.Dim)
+		switch {
+		case len(a.Axes) != 1 || len(e.Axes) == 0 || e.Axes[0].Plain() != a.Axes[0].Plain() || !a.Axes[0].IsZigzag():
+			return fmt.Errorf("%s is not the zigzag axis that splits %s first", joinAxes(a.Axes, "@"), a.Dim)
+		case e.Axes[0] == a.Axes[0]:
+			return fmt.Errorf("its parts are there already")
+		}
+		return nil
 	},
 	OpSlice: func(t Type, a Attr) error {
 		if !t.Has(a.Dim) {
@@ -84,7 +97,7 @@ func innermost(t Type, a Attr) error {
 }
 
 // Moved is the type that a collective makes of t: it removes the axes from the partial or from dim, and adds them
-// to dim or to To.
+// to dim or to To; a shift labels the axis of dim otherwise.
 func Moved(t Type, op Op, a Attr) Type {
 	t = t.Clone()
 	if op == OpAllReduce || op == OpReduceScatter {
@@ -98,6 +111,9 @@ func Moved(t Type, op Op, a Attr) Type {
 		d := &t.Dims[i]
 		from := d.Dim == a.Dim && (op == OpAllGather || op == OpAllToAll)
 		to := d.Dim == a.Dim && (op == OpReduceScatter || op == OpSlice) || d.Dim == a.To && op == OpAllToAll
+		if op == OpShift && d.Dim == a.Dim {
+			d.Axes[0] = a.Axes[0]
+		}
 		if from {
 			d.Axes = slices.DeleteFunc(d.Axes, func(x Axis) bool { return slices.Contains(a.Axes, x) })
 		}

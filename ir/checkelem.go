@@ -25,6 +25,14 @@ func elemsFit(_ *checker, f *Func) error {
 	})
 }
 
+// products is how many of attention's operands are of products.
+func (o Op) products() int {
+	if o == OpAttention {
+		return 3
+	}
+	return 5
+}
+
 func narrow(v *Value) bool { return v.Type.Elem.Narrow() }
 
 // elemsPlanned: parameters are kept, gradients accumulated and products made in the types that the plan says.
@@ -39,7 +47,7 @@ func elemsPlanned(c *checker, f *Func) error {
 		switch n.Op {
 		case OpMatMul, OpAttention, OpAttentionGrad:
 			for i, a := range n.Args {
-				if n.Op == OpAttentionGrad && i == len(n.Args)-1 { // the log-sum-exp
+				if n.Op.Attends() && i >= n.Op.products() { // the log-sum-exp, and in a ring what there is so far
 					continue
 				}
 				if a.Type.Elem != prec.Compute {

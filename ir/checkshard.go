@@ -48,7 +48,7 @@ func (c *checker) computes(n *Node) error {
 	for i, o := range n.Outs {
 		var want []Axis
 		for _, u := range uses {
-			if u.Lacks(i) && u.Merged == nil && !c.mergedAway(uses, u) {
+			if u.Lacks(i) && u.Merged == nil && !c.mergedAway(uses, u) && !n.GoesRound(axes[u.Dim]) {
 				want = append(want, Plain(axes[u.Dim])...)
 			}
 		}

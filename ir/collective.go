@@ -2,7 +2,7 @@ package ir
 
 // Collective is one communication of a rank: what prices and traces it.
 type Collective struct {
-	Op    Op     // all_reduce, reduce_scatter, all_gather, all_to_all, send or receive
+	Op    Op     // all_reduce, reduce_scatter, all_gather, all_to_all, shift, send or receive
 	Axes  []Axis // of its group, the major one first
 	Bytes int    // of the whole buffer: a rank's operand, or the gathered result of an all_gather
 	Ends  bool   // of the group, the first and the last rank alone
@@ -20,7 +20,7 @@ func (c *Collective) Ranks(m Mesh) int {
 func (n *Node) Collective(m Mesh) (Collective, bool) {
 	c := Collective{Op: n.Op, Axes: n.Attr.Axes, Ends: n.Attr.Ends}
 	switch n.Op {
-	case OpAllReduce, OpReduceScatter, OpAllToAll:
+	case OpAllReduce, OpReduceScatter, OpAllToAll, OpShift:
 		c.Bytes = n.Args[0].Type.LocalBytes(m)
 	case OpAllGather:
 		c.Bytes = n.Outs[0].Type.LocalBytes(m)
@@ -30,6 +30,9 @@ func (n *Node) Collective(m Mesh) (Collective, bool) {
 		c.Op, c.Bytes = OpAllReduce, 2*F64.Size()
 	default:
 		return c, false
+	}
+	if n.Op == OpShift { // what it is of follows from the bytes; how far does not matter
+		c.Axes = Plain(c.Axes)
 	}
 	return c, len(c.Axes) > 0
 }

@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,7 +38,8 @@ const (
 func (d Dim) Padded() bool { return d == Vocab }
 
 // Axis names an axis of the mesh, or a sub-axis. Where it splits a dim into balanced causal parts it is labelled: part i of
-// n over zigzag:cp holds chunks i and 2n-1-i of 2n. A labelled axis is another split than the plain one; its ranks are the
+// n over zigzag:cp holds chunks i and 2n-1-i of 2n. Where the parts have moved on round the axis the label says how far:
+// rank i of zigzag:cp+3 has the part of rank i-3. A labelled axis is another split than the plain one; its ranks are the
 // same.
 type Axis string
 
@@ -50,7 +52,23 @@ func (a Axis) Zigzag() Axis { return zigzagLabel + a }
 func (a Axis) IsZigzag() bool { return strings.HasPrefix(string(a), zigzagLabel) }
 
 // Plain is the axis without a label.
-func (a Axis) Plain() Axis { return Axis(strings.TrimPrefix(string(a), zigzagLabel)) }
+func (a Axis) Plain() Axis { return Axis(strings.TrimPrefix(string(a.Turned(0)), zigzagLabel)) }
+
+// Turned is the axis with its parts moved on by so many ranks from where they belong.
+func (a Axis) Turned(by int) Axis {
+	home, _, _ := strings.Cut(string(a), "+")
+	if by == 0 {
+		return Axis(home)
+	}
+	return Axis(home + "+" + strconv.Itoa(by))
+}
+
+// Turn is by how many ranks the parts have moved on.
+func (a Axis) Turn() int {
+	_, by, _ := strings.Cut(string(a), "+")
+	n, _ := strconv.Atoi(by)
+	return n
+}
 
 // Plain are the axes without labels.
 func Plain(axes []Axis) []Axis {

@@ -56,6 +56,7 @@ const (
 	OpReduceScatter
 	OpAllGather
 	OpAllToAll
+	OpShift
 	OpSend
 	OpReceive
 	OpSlice
@@ -147,12 +148,14 @@ var ops = [NumOps]opInfo{
 	// attention
 	OpRope: {name: "rope", text: "m* !d -> m* d", linear: []uint16{1}, grad: true, flops: 6,
 		attrs: []string{"dim", "theta", "rope", "layers", "local", "turn", "inverse"}, doc: "turns pairs (j, j+n/2) of the first n = turn elements of dim by position * theta^(-2j/n)"},
-	OpAttention: {name: "attention", stats: 2, text: "b* s* !d, b* t !d, b* t e -> b* s* e, b* s*", grad: true,
+	OpAttention: {name: "attention", stats: 2, text: "b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* e, b* s*", optional: 2, grad: true,
 		monoids: []Monoid{WeightedLSE, LSE}, work: attentionFlops(1),
-		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key"}, doc: "softmax(scale q k) v, and its log-sum-exp; scores may be capped and biased by distance"},
-	OpAttentionGrad: {name: "attention_grad", work: attentionFlops(2.5),
-		text:  "b* s* e, b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* !d, b* t !d, b* t e",
-		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key"}, doc: "gradients of q, k, v from do, q, k, v, o, lse"},
+		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
+		doc:   "softmax(scale q k) v, and its log-sum-exp; scores may be capped and biased by distance; in a ring over axes those of the keys so far are joined in"},
+	OpAttentionGrad: {name: "attention_grad", work: attentionFlops(2.5), optional: 1,
+		text:  "b* s* e, b* s* !d, b* t !d, b* t e, b* s* e, b* s*, b* s* !d -> b* s* !d, b* t !d, b* t e",
+		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
+		doc:   "gradients of q, k, v from do, q, k, v, o, lse; in a ring over axes that of q so far is joined in"},
 
 	// loss
 	OpLogSumExp: {name: "logsumexp", stats: 1, text: "m* k* -> m*", grad: true, flops: 4, monoid: LSE,
@@ -201,6 +204,8 @@ var ops = [NumOps]opInfo{
 		doc: "joins the shares of dim"},
 	OpAllToAll: {name: "all_to_all", text: "m* -> m*", comm: true, attrs: []string{"dim", "to", "axes"},
 		doc: "splits dim to where dim was split before"},
+	OpShift: {name: "shift", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes"},
+		doc: "moves the parts of dim on round axes, as far as these say: each rank sends one message and takes one"},
 	OpSend: {name: "send", text: "m* -> m*", comm: true, attrs: []string{"axes"}, noKernel: betweenStages,
 		doc: "hands a block's input, or its gradient, to the stage that needs it"},
 	OpReceive: {name: "receive", text: "m* -> m*", comm: true, attrs: []string{"axes"}, noKernel: betweenStages,

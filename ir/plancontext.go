@@ -15,12 +15,13 @@ func (a Axis) IsContext() bool {
 	return a == "cp" || a == "cp_kv" || a == "cp_rep"
 }
 
+// ContextKinds are the values of cp_kind.
+var ContextKinds = []string{"none", "gather", "heads", "ring"}
+
 // ContextRules say which cp_kind goes with cp.
 var ContextRules = []PlanRule{
 	{"cp_kind", "cp_kind is none where cp is 1, and only there", func(p *Plan) bool { return (p.CP == 1) == (p.CPKind == "none") }},
-	{"cp_kind", "cp_kind is none, gather or heads (ring is not there yet)", func(p *Plan) bool {
-		return slices.Contains([]string{"none", "gather", "heads"}, p.CPKind)
-	}},
+	{"cp_kind", "cp_kind is none, gather, heads or ring", func(p *Plan) bool { return slices.Contains(ContextKinds, p.CPKind) }},
 }
 
 // contexts are the axes that split seq over cp. gather and ring have it in zigzag order, so that causal ranks have equal

@@ -164,6 +164,9 @@ func checkAxes(axes []Axis) error {
 		if i > 0 && axes[i].IsZigzag() {
 			return fmt.Errorf("axis %s: only the first that splits a dim may be zigzag", axes[i])
 		}
+		if n := axes[i].Turn(); n < 0 || axes[i] != axes[i].Turned(n) || n > 0 && !axes[i].IsZigzag() {
+			return fmt.Errorf("axis %s: want zigzag:%s+N where parts have moved on by N ranks", axes[i], a)
+		}
 	}
 	return nil
 }

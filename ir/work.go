@@ -83,7 +83,10 @@ func (n *Node) Bytes(m Mesh) float64 {
 // The backward pass does five.
 func attentionFlops(factor float64) func(*Node, map[Dim]float64) float64 {
 	return func(n *Node, local map[Dim]float64) float64 {
-		pairs := local[Seq] * meanKeys(&n.Attr, local[KSeq])
+		pairs := n.ringPairs(local)
+		if pairs < 0 {
+			pairs = local[Seq] * meanKeys(&n.Attr, local[KSeq])
+		}
 		heads := 1.0
 		for d, l := range local {
 			switch d {

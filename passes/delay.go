@@ -131,7 +131,7 @@ func (d *delayer) visit(n *ir.Node) {
 		return
 	}
 	for i, o := range n.Outs {
-		axes := lacking(d.prog.Mesh, uses, i, layout)
+		axes := lacking(d.prog.Mesh, n, uses, i, layout)
 		bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
 		switch {
 		case len(passed) > 0:

@@ -212,7 +212,7 @@ func (pt *partitioner) node(n *ir.Node) error {
 	for i, o := range n.Outs {
 		logical := o.Type
 		o.Type = logical.With(layout)
-		axes, own := lacking(pt.prog.Mesh, uses, i, layout), ir.NoMonoid
+		axes, own := lacking(pt.prog.Mesh, n, uses, i, layout), ir.NoMonoid
 		if len(axes) > 0 {
 			own, monoid = n.Op.Monoid(i), n.Op.Monoid(i)
 		}
@@ -227,9 +227,16 @@ func (pt *partitioner) node(n *ir.Node) error {
 			return err
 		}
 	}
-	pt.nodes = append(pt.nodes, n)
+	if goesRound(n, layout) {
+		pt.ring(n)
+	} else {
+		pt.nodes = append(pt.nodes, n)
+	}
 	return nil
 }
+
+// goesRound tells whether keys and values come to the node's queries by a ring: where its layout splits keys.
+func goesRound(n *ir.Node, layout ir.Layout) bool { return n.Op.Attends() && len(layout[ir.KSeq]) > 0 }
 
 // nodeLayout is the region's map restricted to what the node's rule lets be split. A merged dim carries
 // the axes of the dims that it merges, without their labels: its order is data.
@@ -263,10 +270,13 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 	return layout
 }
 
-// lacking are the axes over which result i is partial by the node's own reduction.
-func lacking(m ir.Mesh, uses []ir.Use, i int, layout ir.Layout) []ir.Axis {
+// lacking are the axes over which result i is partial by the node's own reduction; a ring leaves none.
+func lacking(m ir.Mesh, n *ir.Node, uses []ir.Use, i int, layout ir.Layout) []ir.Axis {
 	var axes []ir.Axis
 	for _, u := range uses {
+		if goesRound(n, layout) && slices.Equal(layout[u.Dim], layout[ir.KSeq]) {
+			continue
+		}
 		merged := slices.ContainsFunc(uses, func(o ir.Use) bool { return slices.Contains(o.Merged, u.Dim) })
 		if u.Lacks(i) && u.Merged == nil && !merged {
 			axes = append(axes, layout[u.Dim]...)

@@ -60,6 +60,11 @@ func AllToAll[F num.Stored](r *Rank, group int, dst, src []F, t Turn) {
 	check(comm.AllToAll(r.groups[group], dst, src, t))
 }
 
+// Shift fills dst with src of the member so many before; see [comm.Shift].
+func Shift[F num.Stored](r *Rank, group int, dst, src []F, by int) {
+	check(comm.Shift(r.groups[group], dst, src, by))
+}
+
 // AllGatherZigzag is AllGather of a dim in the zigzag order of n parts; see [comm.AllGatherZigzag].
 func AllGatherZigzag[F num.Stored](r *Rank, group int, dst, src []F, outer, inner, total, n int) {
 	check(comm.AllGatherZigzag(r.groups[group], dst, src, outer, inner, total, n))

@@ -43,9 +43,12 @@ func Iota(ids []int32, at cpu.Where, offset int) {
 }
 
 // Zigzag is where a rank's part of a dim of size lies that a group splits in the zigzag order of n parts: at most two runs.
-func Zigzag(r *Rank, group, n, size int) (w cpu.Where) {
+func Zigzag(r *Rank, group, n, size int) cpu.Where { return Turned(r, group, n, size, 0) }
+
+// Turned is Zigzag of the part that the rank has when parts have moved on by so many ranks.
+func Turned(r *Rank, group, n, size, by int) (w cpu.Where) {
 	g, runs := r.groups[group], 0
-	comm.Parts(g.Index(), g.Size(), size, n, func(at, width int) {
+	comm.Parts((g.Index()+g.Size()-by)%g.Size(), g.Size(), size, n, func(at, width int) {
 		switch runs {
 		case 0:
 			w = cpu.Where{At: at, Half: width}

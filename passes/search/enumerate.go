@@ -57,7 +57,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 		}
 		of := []string{"none"}
 		if plan.CP > 1 {
-			of = []string{"gather", "heads"}
+			of = ir.ContextKinds[1:]
 		}
 		if askedKind {
 			of = kinds

@@ -3,26 +3,27 @@ package search
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/ir"
 )
 
 // contextRules are those of context parallelism.
 var contextRules = []rule{
-	{"cp_kind", "cp 1 has cp_kind none, cp above 1 gather or heads", func(p *ir.Plan, _ *setting) bool {
-		return (p.CP == 1) == (p.CPKind == "none") && slices.Contains(contextKinds, p.CPKind)
+	{"cp_kind", "cp 1 has cp_kind none, cp above 1 gather, heads or ring", func(p *ir.Plan, _ *setting) bool {
+		return (p.CP == 1) == (p.CPKind == "none") && slices.Contains(ir.ContextKinds, p.CPKind)
 	}, func(p *ir.Plan, _ *setting) string {
 		switch {
+		case !slices.Contains(ir.ContextKinds, p.CPKind):
+			return fmt.Sprintf("there is no cp_kind %s (%s)", p.CPKind, strings.Join(ir.ContextKinds, ", "))
 		case p.CP == 1:
 			return fmt.Sprintf("cp_kind %s needs cp above 1 (none does not)", p.CPKind)
-		case p.CPKind == "none":
-			return fmt.Sprintf("cp_kind none is of cp 1; cp %d has gather or heads", p.CP)
 		}
-		return fmt.Sprintf("cp_kind %s is not planned yet; gather and heads are", p.CPKind)
+		return fmt.Sprintf("cp_kind none is of cp 1; cp %d has gather, heads or ring", p.CP)
 	}},
 	{"cp", "cp above 1 has a model with attention", func(p *ir.Plan, s *setting) bool { return p.CP == 1 || s.KVHeads > 0 },
 		func(*ir.Plan, *setting) string { return "cp above 1 needs a model with attention (1 does not)" }},
-	{"cp", "gather: 2 · cp divides train.seq_len, since each rank has one chunk of the first half and one of the second", func(p *ir.Plan, s *setting) bool {
+	{"cp", "gather and ring: 2 · cp divides train.seq_len, since each rank has one chunk of the first half and one of the second", func(p *ir.Plan, s *setting) bool {
 		return p.CP == 1 || p.CPKind == "heads" || s.Seq%(2*p.CP) == 0
 	}, func(p *ir.Plan, s *setting) string {
 		return fmt.Sprintf("cp %d: %d positions are not two chunks a rank (cp %s)", p.CP, s.Seq, nearby(divisors(max(1, s.Seq/2)), p.CP))
@@ -34,13 +35,10 @@ var contextRules = []rule{
 	{"cp", "heads: up to the K/V heads of a rank cp divides them; beyond, it is a multiple of them that cuts the queries of each into equal groups", func(p *ir.Plan, s *setting) bool {
 		return p.CPKind != "heads" || slices.Contains(s.contextCuts(p), p.CP)
 	}, func(p *ir.Plan, s *setting) string {
-		return fmt.Sprintf("cp %d, heads: it does not cut %d heads with %d K/V heads, split over tp %d, into equal groups (%s; gather can do with any)",
+		return fmt.Sprintf("cp %d, heads: it does not cut %d heads with %d K/V heads, split over tp %d, into equal groups (%s; gather and ring can do with any)",
 			p.CP, s.Heads(), s.KVHeads, p.TP, nearby(s.contextCuts(p), p.CP))
 	}},
 }
-
-// contextKinds are those that can be compiled.
-var contextKinds = []string{"none", "gather", "heads"}
 
 // contextCuts are the degrees that cut the heads of a rank evenly, as headCuts are those of all heads.
 func (d *Dims) contextCuts(p *ir.Plan) []int {

@@ -67,11 +67,12 @@ func (p *segmentProfile) function(kind ir.ActionKind) *funcProfile {
 
 // funcProfile is the work of a function on one rank, an entry for each node that has any.
 type funcProfile struct {
-	ops   []opLine
-	comms []commLine
-	flops float64 // of all nodes
-	hard  float64 // of matmuls and attention
-	more  float64 // of those, by which they grow with the micro-batch
+	ops     []opLine
+	comms   []commLine
+	flights bool    // some of comms are on their way while ops run
+	flops   float64 // of all nodes
+	hard    float64 // of matmuls and attention
+	more    float64 // of those, by which they grow with the micro-batch
 }
 
 // hardAt is the flops of matmuls and attention at a micro-batch.
@@ -84,6 +85,7 @@ type opLine struct{ at, slope costmodel.Op }
 type commLine struct {
 	what  ir.Collective
 	slope float64
+	flight
 }
 
 // profile finds a profile, or makes it.
@@ -157,9 +159,10 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 	if f == nil {
 		return p
 	}
-	for _, n := range f.Nodes {
+	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
-			p.comms = append(p.comms, commLine{what: c})
+			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops))})
+			p.flights = p.flights || n.Op == ir.OpShift
 			continue
 		}
 		if n.Op.View() {
@@ -242,6 +245,9 @@ func stride(p *ir.Plan, axis string) int {
 // cost is the function's time at k times the micro-batch of the profile.
 func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
 	own := s.arithmetic(p, k)
+	if p.flights {
+		return s.flying(p, k, m, own)
+	}
 	c := costmodel.Cost{Compute: own.time}
 	more, kernels := float64(k-1), own.kernels
 	for i := range p.comms {
@@ -271,6 +277,7 @@ type worksKey struct {
 type arithmetic struct {
 	time    costmodel.Seconds
 	kernels float64
+	each    []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
 // arithmetic is the function's at k times the micro-batch of the profile.
@@ -287,7 +294,10 @@ func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
 	}
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
-		own.time += s.device.Time(&o)
+		t := s.device.Time(&o)
+		if own.time += t; p.flights {
+			own.each = append(own.each, t)
+		}
 		own.kernels += o.Kernel
 	}
 	s.own[key] = own

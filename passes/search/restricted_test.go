@@ -129,7 +129,7 @@ func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
 	p.DP, p.SP = rest, r.IntN(2) == 0
 	s.dims.splitExperts(&p)
 	if p.CP > 1 {
-		p.CPKind = contextKinds[1+r.IntN(len(contextKinds)-1)]
+		p.CPKind = ir.ContextKinds[1+r.IntN(len(ir.ContextKinds)-1)]
 	}
 	if p.PP > 1 {
 		p.VPP, p.Schedule = 1+r.IntN(2), schedules[r.IntN(len(schedules))]

@@ -109,6 +109,9 @@ func (r *Row) truth(column string, otherwise bool) bool {
 	return otherwise
 }
 
+// Barred tells whether the row's note asks that nothing is calibrated on it.
+func (r *Row) Barred() bool { return strings.Contains(r.lower("note"), "do not calibrate") }
+
 // StepS is the measured step in seconds, 0 if no time was measured; from tokens a second where the step is not given.
 func (r *Row) StepS() float64 {
 	if v := r.measure("measured_step_s"); v > 0 {

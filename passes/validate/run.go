@@ -33,6 +33,7 @@ type Priced struct {
 	MemoryError  *float64         `json:"memory_error"`
 	Fits         bool             `json:"fits"`
 	Flagged      bool             `json:"flagged"` // the row's note says FLAG: it does not agree with itself
+	Barred       bool             `json:"barred"`  // the row's note asks that nothing is calibrated on it
 	MeasuredFits *bool            `json:"measured_fits"`
 
 	group   group
@@ -87,7 +88,7 @@ func (a *Asker) Price(r *Row) (*Priced, error) {
 
 // compare is a row beside its prediction. A device's own memory is what has to hold it; headroom is for plans.
 func (r *Row) compare(q *Question, predict costmodel.Predict) *Priced {
-	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine, Plan: q.Plan.String(), Flagged: strings.Contains(r.Text("note"), "FLAG"),
+	p := &Priced{Row: r.Number, File: r.File, Source: r.Source(), Model: r.Text("model"), Engine: q.Engine, Plan: q.Plan.String(), Flagged: strings.Contains(r.Text("note"), "FLAG"), Barred: r.Barred(),
 		Predicted: float64(predict.StepS), Memory: predict.MemoryBytes, Fits: predict.MemoryBytes.Fits(),
 		group:   group{r.Source(), r.Text("model"), r.Text("gpu"), r.Text("num_gpus"), r.Text("global_batch")},
 		Cluster: q.Problem.Cluster, Predict: predict, Asked: q}

@@ -18,7 +18,7 @@ type AttentionShape struct {
 	Causal                                    bool
 	Pos0, KPos0                               int
 	Half, Pos1, KHalf, KPos1                  int
-	More                                      bool // o and lse, of AttentionGrad dq, dk and dv, are those of other keys, to which these keys' part is added
+	More                                      bool // o and lse, of AttentionGrad dq, are those of other keys, to which these keys' part is added
 	Window                                    int  // 0: none; only where Causal
 
 	// Dropout is the probability to drop a weight. Which ones are dropped follows from Key and the weight's

@@ -15,10 +15,8 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 	b, h := unit/s.Heads, unit%s.Heads
 	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
 	for j := range s.KSeq {
-		if !s.More {
-			clear(dk.d[j*dk.ld:][:s.Dim])
-			clear(dv.d[j*dv.ld:][:s.VDim])
-		}
+		clear(dk.d[j*dk.ld:][:s.Dim])
+		clear(dv.d[j*dv.ld:][:s.VDim])
 	}
 	n := s.Heads * s.Group
 	for g := range s.Group {

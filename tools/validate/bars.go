@@ -55,7 +55,7 @@ func (s *study) barsOf() []costmodel.ErrorBar {
 func (s *study) memoryDeviation() float64 {
 	var errs []float64
 	for i := range s.report.Rows {
-		if p := &s.report.Rows[i]; p.MemoryError != nil && !slices.Contains(heldOut, p.File) {
+		if p := &s.report.Rows[i]; p.MemoryError != nil && !slices.Contains(heldOut, p.File) && !p.Barred {
 			errs = append(errs, math.Abs(*p.MemoryError))
 		}
 	}

@@ -16,7 +16,7 @@ type sample struct {
 	weight float64
 }
 
-// samples are the timed rows of sources that are not held out. A source weighs as the root of its rows, so that a table of
+// samples are the timed rows that are not held out. A source weighs as the root of its rows, so that a table of
 // a thousand alike rows does not drown ten that differ, and of such a table some are taken at equal distances.
 func samples(t *tables) []sample {
 	bySource := map[string][]*validate.Row{}
@@ -24,7 +24,7 @@ func samples(t *tables) []sample {
 	asker := validate.NewAsker()
 	for i := range t.rows {
 		r := &t.rows[i]
-		if t.held(r) || r.StepS() == 0 {
+		if t.unseen(r) || r.StepS() == 0 {
 			continue
 		}
 		if _, err := asker.Question(r); err != nil {

@@ -36,9 +36,12 @@ func studyOf(t *tables) *study {
 		if p.Error == nil {
 			continue
 		}
-		if slices.Contains(heldOut, p.File) {
+		switch {
+		case slices.Contains(heldOut, p.File):
 			s.held = append(s.held, p)
-		} else {
+		case p.Barred:
+			s.barred = append(s.barred, p)
+		default:
 			s.fitted = append(s.fitted, p)
 		}
 	}
@@ -68,15 +71,15 @@ func reported(t *tables, root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// study is the priced rows with a time, those of the fit and those held out.
+// study is the priced rows with a time: those of the fit, those held out, and those whose notes bar them from fits.
 type study struct {
-	report       *validate.Report
-	fitted, held []*validate.Priced
+	report               *validate.Report
+	fitted, held, barred []*validate.Priced
 }
 
 // sections are the page's generated parts.
 func (s *study) sections() map[string]string {
-	return map[string]string{"targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held),
+	return map[string]string{"targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held), "barred": bySource(s.barred),
 		"worst": worst(s.fitted) + "\nAnd of those that no fit saw:\n\n" + worst(s.held), "skipped": s.skipped(), "bars": s.barTable()}
 }
 
@@ -178,7 +181,7 @@ func (s *study) targets() string {
 	fitMedian, fitMean := means(s.fitted)
 	plainMedian, plainMean := means(unflagged(s.fitted))
 	heldMedian, heldMean := means(s.held)
-	all := validate.Summarise(append(slices.Clone(s.fitted), s.held...))
+	all := validate.Summarise(slices.Concat(s.fitted, s.held, s.barred))
 	m, f := s.report.Memory, s.report.Fit
 	line(&b, "Megatron-LM A100 rows (SC'21, Korthikanti), mean error", "4 %", "2.5 %", percent(validate.Summarise(megatron).MeanAPE))
 	line(&b, "sources in the fit, mean of their medians / means", "7 / 10 %", "4 / 6 %", percent(fitMedian)+" / "+percent(fitMean))

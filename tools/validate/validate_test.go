@@ -33,7 +33,7 @@ func TestHeldOutStaysOut(t *testing.T) {
 	}
 	in := map[string]bool{}
 	for _, s := range samples(all) {
-		if all.held(s.row) {
+		if all.unseen(s.row) {
 			t.Errorf("%s row %d is held out and in the fit", s.row.File, s.row.Number)
 		}
 		in[s.row.File] = true

@@ -1,0 +1,69 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// flight says where a function's collective stands among its ops: it begins before op number from, and op number until
+// waits for it. Those in line begin and end at once. What a ring sends on is under way until somebody needs it.
+type flight struct{ from, until int }
+
+// flightOf is that of node i of a function, which stands before op number at.
+func flightOf(f *ir.Func, m ir.Mesh, i, at int) flight {
+	if f.Nodes[i].Op != ir.OpShift {
+		return flight{at, at}
+	}
+	out, until := f.Nodes[i].Outs[0], at
+	for _, n := range f.Nodes[i+1:] {
+		if n.Op != ir.OpShift && slices.Contains(n.Args, out) {
+			break
+		}
+		if _, moves := n.Collective(m); !moves && !n.Op.View() {
+			until++
+		}
+	}
+	return flight{at, until}
+}
+
+// flying is the cost of a function that has messages under way while it computes, one after the other. On a CPU, whose
+// ranks copy them themselves, they are in line.
+func (s *searcher) flying(p *funcProfile, k int, m ir.Mesh, own arithmetic) costmodel.Cost {
+	c := costmodel.Cost{Compute: own.time}
+	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels
+	ends := make([]costmodel.Seconds, len(p.comms))
+	next := 0
+	for i := range len(p.ops) + 1 {
+		for ; next < len(p.comms) && p.comms[next].from == i; next++ {
+			l := &p.comms[next]
+			place := s.problem.Cluster.Place(m, l.what.Axes)
+			t := s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(float64(l.what.Bytes)+float64(float64(k-1)*l.slope)))
+			kernels += math.Log2(float64(place.Ranks()))
+			if l.until > l.from && !s.problem.Cluster.IsCPU() {
+				free = max(free, now) + t
+				ends[next] = free
+				continue
+			}
+			now, c.Comm = now+t, c.Comm+t
+			if slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext) {
+				c.Context += t
+			}
+		}
+		for j := range p.comms[:next] { // those that this op waits for
+			if l := &p.comms[j]; l.until == i && ends[j] > now {
+				wait := ends[j] - now
+				now, c.Comm, c.Context = ends[j], c.Comm+wait, c.Context+wait
+			}
+		}
+		if i < len(p.ops) {
+			now += own.each[i]
+		}
+	}
+	c.Comm *= costmodel.Seconds(s.exposedTP)
+	c.Context *= costmodel.Seconds(s.exposedTP)
+	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
+	return c
+}
