@@ -145,3 +145,20 @@ func BenchmarkExplain405B(b *testing.B) {
 func BenchmarkLongRows(b *testing.B) {
 	benchmarkSearch(b, problem(cluster(b, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed))
 }
+
+// BenchmarkWithin looks on 1 to 256 nodes for a plan of Llama 3 70B that reaches 1.45 M tokens/s (metric nodes: with how many
+// one does).
+func BenchmarkWithin(b *testing.B) {
+	p := problem(cluster(b, "dgx-h100", 256, 0), llamaConfig(80, 8192, 64, 8, 28672, 128256, 8192), 8192, 1024, mixed)
+	for b.Loop() {
+		var r Series
+		for nodes := 1; nodes <= 256; nodes++ {
+			q, c := *p, *p.Cluster
+			c.Nodes, q.Cluster = nodes, &c
+			if _, ok, _ := r.Within(&q, 8192*1024/1.45e6); ok {
+				b.ReportMetric(float64(nodes), "nodes")
+				break
+			}
+		}
+	}
+}

@@ -16,7 +16,9 @@ type enumeration struct {
 	out    *space
 	worst  ir.Plan // of those that are not legal, the first that breaks the fewest rules
 	fewest int
-	staged bool // pins ask for a pipeline: else nobody wonders about one
+	staged bool              // pins ask for a pipeline: else nobody wonders about one
+	limit  costmodel.Seconds // above 0: of no interest is what takes longer
+	passed bool              // something was left out for it
 	splits map[string]sharedSplit
 	text   []byte
 	slab   []family // room for families that are next
@@ -134,6 +136,10 @@ func (e *enumeration) micros(plan ir.Plan) {
 	}
 	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
+		if e.limit > 0 && e.priceable(&plan) && e.s.leastWork(&plan) > e.limit {
+			e.passed = true
+			continue
+		}
 		split := e.split(&plan)
 		split, plan.StageLayers = e.shared(split)
 		e.visit(plan, split)
@@ -183,10 +189,20 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.mostChunks() || n < 1 || !obeys(plan, "dp", e.set) || !obeys(plan, "tp", e.set) || !obeys(plan, "sp", e.set) || !obeys(plan, "cp", e.set) || !obeys(plan, "cp_kind", e.set) || plan.Schedule == "zb-v" && plan.VPP != 2 {
+	if n > e.set.mostChunks() || n < 1 || !e.priceable(plan) || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, max(0, n)) // illegal anyhow
 	}
 	return e.s.balance(plan, e.s.costs(plan, baseKey(*plan), e.s.base(*plan).profile, plan.MicroBatch))
+}
+
+// priceable tells whether blocks can be split as a plan's degrees say.
+func (e *enumeration) priceable(plan *ir.Plan) bool {
+	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind"} {
+		if !obeys(plan, key, e.set) {
+			return false
+		}
+	}
+	return true
 }
 
 // even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the first, which

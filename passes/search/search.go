@@ -68,7 +68,7 @@ func (c *caches) copied() *caches {
 	}
 	for k, b := range c.bases {
 		mine := *b
-		mine.byMicro = maps.Clone(b.byMicro)
+		mine.byMicro, mine.works = maps.Clone(b.byMicro), maps.Clone(b.works)
 		own.bases[k] = &mine
 	}
 	return own
