@@ -173,6 +173,9 @@ func one(b bool) float64 {
 func (l *loop) where(t ir.Type) string {
 	has := func(k int) bool { return k >= 0 && len(l.dims[k]) > 0 && t.Has(l.dims[k][0]) }
 	last := len(l.sizes) - 1
+	if !slices.ContainsFunc(l.dims, func(ds []ir.Dim) bool { return len(ds) > 0 }) {
+		return "Whole" // all of one number, which has neither; a result is never One
+	}
 	switch cols, rows := has(last), has(last-1); {
 	case cols && (rows || last == 0):
 		return "Whole"

@@ -86,16 +86,21 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		e.kernel("PickGrad", n.Outs[0], n.Args[0], n.Args[1], rows, cols, lo, size)
 	},
 	ir.OpInvCount: func(e *emitter, n *ir.Node) {
-		e.body.Id(e.name(n.Outs[0])).Index(jen.Lit(0)).Op("=").Id("float").Call(jen.Id("r").Dot("Scale").Op("/").Id("r").Dot("Tokens"))
+		share := jen.Id("r").Dot("Scale").Op("/").Id("r").Dot("Tokens")
+		if n.Attr.Into == ir.IntoAux {
+			share = rt("AuxScale").Call(jen.Id("r"))
+		}
+		e.body.Id(e.name(n.Outs[0])).Index(jen.Lit(0)).Op("=").Id("float").Call(share)
 	},
 
+	ir.OpLimit: emitLimit, ir.OpTally: emitTally, ir.OpBalance: emitBalance, ir.OpBalanceGrad: emitBalanceGrad,
 	ir.OpRounds: emitRounds, ir.OpRoute: emitRoute, ir.OpRouteGrad: emitRouteGrad,
 	ir.OpDispatch: emitPlaces("Dispatch"), ir.OpCombine: emitPlaces("Combine"), ir.OpDeal: emitPlaces("Deal"), ir.OpCollect: emitPlaces("Collect"),
 
 	ir.OpAccumulate: func(e *emitter, n *ir.Node) {
 		x := n.Args[0]
-		if n.Attr.Into == "loss" {
-			e.body.Id("r").Dot("LossSum").Op("+=").Float64().Call(jen.Id(e.name(x)).Index(jen.Lit(0)))
+		if n.Attr.Scalar() {
+			emitScalar(e, n)
 			return
 		}
 		t := x.Type

@@ -141,6 +141,7 @@ func (g *generator) table() jen.Code {
 	}
 	g.ends(d)
 	g.precision(d)
+	g.experts(d)
 	if g.Weights != nil {
 		d[jen.Id("Weights")] = jen.Id("weights")
 	}

@@ -52,8 +52,11 @@ var inMapping = regexp.MustCompile(`([a-z_]+): (\[[^\]]*\]|[^,}]+)`)
 
 // settings sets a key to a value; of a mapping, one by one.
 func settings(key, value string) (out []spec.Override) {
+	if strings.HasPrefix(key, "train.experts") {
+		out = append(out, spec.SetFlag("model=qwen3-30b-a3b"))
+	}
 	if !strings.HasPrefix(value, "{") {
-		return []spec.Override{spec.SetFlag(key + "=" + value)}
+		return append(out, spec.SetFlag(key+"="+value))
 	}
 	for _, m := range inMapping.FindAllStringSubmatch(value, -1) {
 		out = append(out, spec.SetFlag(key+"."+m[1]+"="+m[2]))

@@ -115,22 +115,48 @@ func TestOutputPage(t *testing.T) {
 			t.Errorf("%s: %q has %v\nand not %v", outputPage, section, without(said, are), without(are, said))
 		}
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "planc.yaml"), []byte(cliJob), 0o666); err != nil {
+	for section, job := range map[string][]string{"metrics.jsonl": {"planc", cliJob}, "metrics.jsonl with experts": {"experts", expertsJob}} {
+		name := job[0]
+		if err := os.WriteFile(filepath.Join(w.dir, name+".yaml"), []byte(job[1]), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		call(w.planc, "run", name+".yaml", "--set", "data.valid=0.05", "--set", "train.steps=2")
+		are := metricsOf(t, filepath.Join(w.dir, "runs", name, "metrics.jsonl"))
+		said := keysOf(page[section])
+		if section != "metrics.jsonl" {
+			said = keysOf(page["metrics.jsonl"] + page[section])
+		}
+		if !maps.Equal(said, are) {
+			t.Errorf("%s: %s has %v\nand not %v", outputPage, section, without(said, are), without(are, said))
+		}
+	}
+}
+
+// expertsJob is a small job with experts.
+const expertsJob = `
+model: {model_type: mixtral, vocab_size: 256, max_position_embeddings: 8, hidden_size: 8, num_hidden_layers: 1, num_attention_heads: 1,
+  num_key_value_heads: 1, intermediate_size: 8, num_local_experts: 4}
+data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}
+train: {seq_len: 8, global_batch: 1, steps: 1, experts: {balance: 0.1}}
+cluster: 1xcpu
+`
+
+// metricsOf are the keys of a run's lines.
+func metricsOf(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	call(w.planc, "run", "--set", "data.valid=0.05", "--set", "train.steps=2")
-	metrics := map[string]bool{}
-	text, _ := os.ReadFile(filepath.Join(w.dir, "runs", "planc", "metrics.jsonl"))
+	keys := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		var doc any
 		if err := json.Unmarshal([]byte(line), &doc); err != nil {
 			t.Fatal(err)
 		}
-		paths(doc, "", metrics)
+		paths(doc, "", keys)
 	}
-	if said := keysOf(page["metrics.jsonl"]); !maps.Equal(said, metrics) {
-		t.Errorf("%s: metrics.jsonl has %v\nand not %v", outputPage, without(said, metrics), without(metrics, said))
-	}
+	return keys
 }
 
 // without are the keys of a that b lacks, sorted.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
 	"github.com/planc-dev/planc/ir/zoo/weights"
 	"github.com/planc-dev/planc/passes"
@@ -38,6 +39,7 @@ var (
 	one    = law2Plan{elem: ir.F64, dp: 1, tp: 1, micro: 1}
 	four   = law2Plan{elem: ir.F64, dp: 1, tp: 1, micro: 4}
 	dp2tp2 = law2Plan{elem: ir.F64, dp: 2, tp: 2, sp: true, zero: 1, micro: 1}
+	dp2all = law2Plan{elem: ir.F64, dp: 2, tp: 2, sp: true, zero: 1, micro: 2}
 	dp2tp4 = law2Plan{elem: ir.F64, dp: 2, tp: 4, sp: true, zero: 1, micro: 2}
 	tp2    = law2Plan{elem: ir.F64, dp: 1, tp: 2, micro: 2}
 	tp3    = law2Plan{elem: ir.F64, dp: 1, tp: 3, sp: true, micro: 2}
@@ -70,9 +72,15 @@ var law2Plans = map[string][]law2Plan{
 	"mixtral-tiny":  {four, dp2tp2, f32dp4},
 	"qwen2moe-tiny": {four, dp2tp2},
 	"qwen3moe-tiny": {four, tp2},
-	"bert-tiny":     {four, dp2tp2, f32dp4},
-	"vit-tiny":      {four, dp2tp2, f32dp2},
+
+	"mixtral-balance":  {four, dp2all, f32dp4},
+	"qwen3moe-balance": {four, dp2tp2, f32dp4},
+	"bert-tiny":        {four, dp2tp2, f32dp4},
+	"vit-tiny":         {four, dp2tp2, f32dp2},
 }
+
+// law2Routing is what a job would say of a fixture's routers.
+var law2Routing = map[string]spec.Routing{"qwen3moe-balance": {Balance: 0.6, RouterZ: 0.05, Over: spec.OverSequence}}
 
 // law2Case is one generated program.
 type law2Case struct {
@@ -97,7 +105,7 @@ var law2Bounds = map[ir.Elem]struct{ loss, tensor float64 }{ir.F64: {1e-11, 1e-1
 type law2Trace struct {
 	ID, Err       string
 	Losses, Norms []float64
-	Valid         float64
+	Aux, Valid    float64
 	Grads, Params map[string][]float64
 	Logits        [][]float64
 }
@@ -195,6 +203,9 @@ func compareLaw2(t *testing.T, c law2Case, f *fixture, got *law2Trace) {
 	}
 	scalar("loss", got.Losses, f.values("steps.loss"))
 	scalar("gradient norm", got.Norms, f.values("steps.grad_norm"))
+	if f.has("aux") {
+		scalar("aux loss", []float64{got.Aux}, f.values("aux"))
+	}
 	scalar("final loss", []float64{got.Valid}, f.values("final_loss"))
 	vocab := f.config.Vocab
 	logits := f.values("logits")

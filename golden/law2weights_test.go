@@ -41,6 +41,9 @@ func readFixture(t *testing.T, name string) *fixture {
 	}
 	t.Cleanup(func() { file.Close() })
 	// The fixtures were made without dropout, whatever their configuration says.
+	if r, ok := law2Routing[name]; ok {
+		config.Routing = r
+	}
 	config.DropEmbd, config.DropResid, config.DropAttn = 0, 0, 0
 	f := &fixture{t: t, name: name, config: config, file: file, dir: t.TempDir()}
 	mask, _, err := file.Tensor("mask")

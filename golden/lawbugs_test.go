@@ -2,6 +2,7 @@ package golden_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,12 @@ var lawBugs = []struct {
 }{
 	{1, "a vocabulary that tensor parallelism does not divide", "gpt2", 0, []func(*ir.Plan){tp(2, false), tp(8, true)}},
 	{3, "a forward pass that reads parameters before they are gathered", "llama", 0, []func(*ir.Plan){zeroed(1), zeroed(2), zeroed(3)}},
+	{4, "gradients of queries, keys and values that miss what other parts of the sequence gave", "llama", 0, []func(*ir.Plan){
+		parts(2, "gather"), parts(4, "gather"), parts(2, "heads")}},
+	{5, "a loss that each part of the sequence, or each replica, divides by its own count of unmasked tokens", "gpt2", 0, []func(*ir.Plan){
+		parts(2, "gather"), replicated(2, parts(2, "gather")), replicated(4, parts(2, "heads"))}},
+	{6, "gradients of experts off by how many ranks share them, which Adam hides", "mixtral", 0, []func(*ir.Plan){
+		split(2, 1, 2, 1, 0), split(4, 1, 2, 1, 0), split(4, 1, 4, 1, 0), split(2, 2, 4, 1, 0), split(2, 2, 1, 2, 0), split(2, 2, 2, 2, 0), split(4, 1, 2, 1, 1), split(4, 1, 2, 1, 3)}},
 	{7, "a global norm of one shard or stage, tied embeddings counted twice", "llama-tied", 0, []func(*ir.Plan){
 		tp(4, true), zeroed(1), zeroed(3), staged(2, "1f1b"), staged(3, "gpipe"), staged(3, "zb-h1"), staged(2, "zb-v")}},
 	{8, "accumulation that averages means of unequal token counts", "gpt2", 0, []func(*ir.Plan){accumulated(1), accumulated(2), accumulated(4)}},
@@ -28,11 +35,37 @@ var lawBugs = []struct {
 		staged(2, "gpipe"), staged(2, "1f1b"), staged(4, "1f1b"), in(1, staged(2, "1f1b")), in(2, staged(2, "1f1b")),
 		in(1, staged(2, "zb-h1")), in(2, staged(2, "zb-h1")), in(4, staged(4, "zb-h1")),
 		in(1, staged(2, "zb-v")), in(2, staged(2, "zb-v")), in(4, staged(2, "zb-v")), in(8, staged(2, "zb-v"))}},
+	{17, "a balance loss that depends on the stages of the pipeline, or on the micro-batches", "mixtral-routed", 0, []func(*ir.Plan){
+		staged(2, "1f1b"), staged(4, "gpipe"), staged(2, "zb-h1"), staged(2, "zb-v"), accumulated(2), accumulated(8), in(8, staged(2, "1f1b")), split(2, 2, 4, 1, 0), parts(2, "gather")}},
 	{18, "dropout that tensor parallelism draws anew", "gpt2", 0.2, []func(*ir.Plan){tp(2, false), tp(4, true), staged(2, "1f1b")}},
 }
 
 func tp(n int, sp bool) func(*ir.Plan) {
 	return func(p *ir.Plan) { p.TP, p.SP, p.MicroBatch, p.MicroBatches = n, sp, 4, 2 }
+}
+
+// parts splits sequences over cp ranks.
+func parts(cp int, kind string) func(*ir.Plan) {
+	return func(p *ir.Plan) {
+		p.CP, p.CPKind, p.MicroBatch, p.MicroBatches, p.AxisOrder = cp, kind, 2, 4, "tp,cp,dp"
+	}
+}
+
+func replicated(dp int, plan func(*ir.Plan)) func(*ir.Plan) {
+	return func(p *ir.Plan) {
+		plan(p)
+		p.DP, p.MicroBatch, p.MicroBatches = dp, 1, lawBatch/dp
+	}
+}
+
+// split spreads experts over dp·tp ranks.
+func split(dp, tp, ep, etp, zero int) func(*ir.Plan) {
+	return func(p *ir.Plan) {
+		p.DP, p.TP, p.EP, p.ETP, p.Zero, p.ZeroGroup, p.MicroBatch, p.MicroBatches = dp, tp, ep, etp, zero, 1, 1, lawBatch/dp
+		if zero > 0 {
+			p.ZeroGroup = dp
+		}
+	}
 }
 
 func zeroed(zero int) func(*ir.Plan) {
@@ -104,7 +137,7 @@ func TestLawResumeOnAnotherPlan(t *testing.T) {
 }
 
 func modelNamed(t *testing.T, name string) lawModel {
-	for _, m := range lawModels() {
+	for _, m := range slices.Concat(lawModels(), expertModels(), routedModels()) {
 		if m.name == name {
 			return m
 		}

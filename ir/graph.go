@@ -43,7 +43,7 @@ type Attr struct {
 	Dim, To Dim     // the dim that an op works along; what it becomes
 	Axes    []Axis  // of a collective
 	Monoid  Monoid  // of a collective
-	Into    string  // what accumulate adds to: a parameter's name, or "loss"
+	Into    string  // what accumulate adds to: a parameter's name, or IntoLoss or IntoAux
 	Eps     float64 // of a norm
 	Scale   float64 // of scale and attention
 	Theta   float64 // rotary base
@@ -282,3 +282,12 @@ func (m *Model) Params() int64 {
 	}
 	return n
 }
+
+// What a forward function accumulates into beside parameters' gradients: numbers of the step.
+const (
+	IntoLoss = "loss" // the sum of the tokens' losses
+	IntoAux  = "aux"  // the sum over sequences of what routers are trained with beside the loss
+)
+
+// Scalar tells whether an accumulate adds to a number of the step, not to a gradient.
+func (a *Attr) Scalar() bool { return a.Into == IntoLoss || a.Into == IntoAux }

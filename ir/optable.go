@@ -43,6 +43,10 @@ const (
 	OpPick
 	OpPickGrad
 	OpInvCount
+	OpLimit
+	OpTally
+	OpBalance
+	OpBalanceGrad
 	OpRounds
 	OpRoute
 	OpRouteGrad
@@ -166,13 +170,21 @@ var ops = [NumOps]opInfo{
 		doc: "the element of v by index"},
 	OpPickGrad: {name: "pick_grad", ints: 2, text: "m*, m* -> m* v", linear: []uint16{1},
 		doc: "dy at the index, 0 elsewhere"},
-	OpInvCount: {name: "inv_count", stats: 1, text: "-> m*",
-		doc: "the loss scale, 1 unless there is one, over the unmasked tokens of the global batch"},
+	OpInvCount: {name: "inv_count", stats: 1, text: "-> m*", attrs: []string{"into"},
+		doc: "the loss scale, 1 unless there is one, over the unmasked tokens of the global batch; over its sequences where it is the gradient of aux"},
 
 	// experts: the one rule of its own kind, since the permutation is data. The places of a round, dim, stay with the ranks
 	// that had the tokens; what finds no place waits for the next round.
 	OpRounds: {name: "rounds", ints: 1, text: "m* ->", effect: true, attrs: []string{"axes", "most"},
 		doc: "counts the rounds that the tokens need with so many places for each expert: the most of any rank of the axes"},
+	OpLimit: {name: "limit", ints: 1, text: "m* !s -> m* s", attrs: []string{"dim", "most"},
+		doc: "experts of choices, of each the first most of a sequence; to others it gives -1 - expert, which is no place"},
+	OpTally: {name: "tally", stats: 1, ints: 1, text: "g* s* -> g* e", flops: 1,
+		doc: "how many choices each expert got, over the tokens of the group that the result's dims are of"},
+	OpBalance: {name: "balance", stats: 1, text: "g* s* !e, g* e -> g*", grad: true, flops: 6, attrs: []string{"gate"},
+		doc: "experts * sum_e choices that e got * sum_s p_e / (tokens of the group * those of a sequence), from the router's outputs, of which gate makes shares p, and the tally"},
+	OpBalanceGrad: {name: "balance_grad", text: "g*, g* s* !e, g* e -> g* s* e", linear: []uint16{1}, flops: 8, attrs: []string{"gate"},
+		doc: "gradient of balance's x from dy, x, tally"},
 	OpRoute: {name: "route", text: "m* !e, e -> m* k, m* k", optional: 1, grad: true, flops: 8,
 		attrs: []string{"dim", "gate", "share", "scale", "eps", "groups", "best"},
 		doc:   "weights and indices of the k experts with the largest scores; gate makes scores of x, a bias counts in the choice alone"},

@@ -80,6 +80,10 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpPick: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpPickGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
+	ir.OpBalance: func(g *gradient, n *ir.Node, d []*ir.Value) { // choices that an expert got are numbers without a gradient
+		x := n.Args[0]
+		g.add(x, g.op(ir.OpBalanceGrad, n.Attr, x.Type, d[0], g.use(x), g.use(n.Args[1])))
+	},
 	ir.OpRoute: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		if d[0] != nil {
 			x := n.Args[0]
@@ -100,7 +104,11 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	},
 	// The seed: the loss is a mean over the unmasked tokens of the global batch.
 	ir.OpAccumulate: func(g *gradient, n *ir.Node, d []*ir.Value) {
-		g.add(n.Args[0], g.op(ir.OpInvCount, ir.Attr{}, n.Args[0].Type))
+		attr := ir.Attr{}
+		if n.Attr.Into == ir.IntoAux {
+			attr.Into = n.Attr.Into
+		}
+		g.add(n.Args[0], g.op(ir.OpInvCount, attr, n.Args[0].Type))
 	},
 }
 

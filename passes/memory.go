@@ -190,7 +190,7 @@ var accumulates = map[ir.Op]bool{
 func placeGrads(f *ir.Func) {
 	users := f.Users()
 	for _, n := range f.Nodes {
-		if n.Op != ir.OpAccumulate || n.Attr.Into == "loss" {
+		if n.Op != ir.OpAccumulate || n.Attr.Scalar() {
 			continue
 		}
 		if v := n.Args[0]; v.Def != nil && users[v] == 1 && accumulates[v.Def.Op] {

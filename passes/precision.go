@@ -16,7 +16,7 @@ func precision(p *ir.Program) error {
 		}
 		users := s.Backward.Users()
 		for _, n := range s.Backward.Nodes {
-			if n.Op == ir.OpAccumulate && n.Attr.Into != "loss" {
+			if n.Op == ir.OpAccumulate && !n.Attr.Scalar() {
 				widen(n.Args[0], prec.Grads, users)
 			}
 		}

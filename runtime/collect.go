@@ -38,7 +38,7 @@ func AllReduce[F num.Stored](r *Rank, group int, buf []F, op Op) {
 
 // AllGather fills rows of dst, total wide, from the members' rows of src, inner wide: part i becomes
 // columns [i*inner, min((i+1)*inner, total)) of each of outer rows.
-func AllGather[F num.Stored](r *Rank, group int, dst, src []F, outer, inner, total int) {
+func AllGather[F comm.Elem](r *Rank, group int, dst, src []F, outer, inner, total int) {
 	check(comm.AllGather(r.groups[group], dst, src, outer, inner, total))
 }
 
@@ -66,7 +66,7 @@ func Shift[F num.Stored](r *Rank, group int, dst, src []F, by int) {
 }
 
 // AllGatherZigzag is AllGather of a dim in the zigzag order of n parts; see [comm.AllGatherZigzag].
-func AllGatherZigzag[F num.Stored](r *Rank, group int, dst, src []F, outer, inner, total, n int) {
+func AllGatherZigzag[F comm.Elem](r *Rank, group int, dst, src []F, outer, inner, total, n int) {
 	check(comm.AllGatherZigzag(r.groups[group], dst, src, outer, inner, total, n))
 }
 

@@ -7,5 +7,17 @@ import "github.com/planc-dev/planc/runtime/cpu"
 func Rounds(r *Rank, group int, index []int32, experts, places int) int {
 	need := [1]float64{float64(cpu.Rounds(index, experts, places))}
 	AllReduce(r, group, need[:], Max)
-	return int(need[0])
+	n := int(need[0])
+	r.experts.add(index, experts, n)
+	return n
 }
+
+// AddAux adds to what routers are trained with beside the loss. What is run again for a backward pass counts once.
+func AddAux(r *Rank, x float64) {
+	if r.experts.counts {
+		r.experts.aux += x
+	}
+}
+
+// AuxScale is the gradient of a sequence's part of it, times the loss scale.
+func AuxScale(r *Rank) float64 { return r.Scale / float64(r.Program.Batch.GlobalBatch) }

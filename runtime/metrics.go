@@ -107,9 +107,9 @@ func (m *metrics) end() error {
 	return nil
 }
 
-// step writes the line of a step. skipped counts this training's steps without update, and is left out
+// step writes the line of a step, with its aux_loss if the model has one. skipped counts this training's steps without update, and is left out
 // while there are none.
-func (m *metrics) step(s *Step, tokensPerSecond, mfu float64, memory int64, skipped int) error {
+func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int) error {
 	m.begin(s.Step)
 	m.number("loss", s.Loss)
 	m.number("lr", s.LR)
@@ -119,6 +119,10 @@ func (m *metrics) step(s *Step, tokensPerSecond, mfu float64, memory int64, skip
 	m.number("step_s", s.Seconds)
 	m.number("mfu", mfu)
 	m.integer("memory_bytes", memory)
+	if aux {
+		m.number("aux_loss", s.AuxLoss)
+	}
+	m.experts(s)
 	if s.LossScale > 0 {
 		m.number("loss_scale", s.LossScale)
 	}
@@ -143,4 +147,9 @@ func (m *metrics) event(step int, event, detail string) error {
 		m.text("detail", detail)
 	}
 	return m.end()
+}
+
+// appendShort writes a number to four digits after the point.
+func appendShort(line []byte, x float64) []byte {
+	return strconv.AppendFloat(line, math.Round(x*1e4)/1e4, 'f', -1, 64)
 }

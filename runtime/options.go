@@ -43,7 +43,9 @@ type Step struct {
 	GradNorm  float64 // before clipping
 	Skipped   bool    // the update was not applied
 	LossScale float64 // of this step; 0 where the loss is not scaled
-	Tokens    int64   // unmasked, since training began
+	AuxLoss   float64 // what routers are trained with beside the loss, mean over the sequences of the global batch
+	Experts   []ExpertLoad
+	Tokens    int64 // unmasked, since training began
 	Seconds   float64
 }
 

@@ -23,6 +23,7 @@ func (r *Rank) infer(logits bool) {
 func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 	b := &r.exec.block
 	b.Micro = micro
+	r.experts.counts = r.Training
 	if c.from != nil {
 		at := r.input(c, r.buffer(c, micro), 0, 0)
 		check(c.from.Receive(r.Arena[at : at+r.Program.Stream]))
@@ -35,6 +36,7 @@ func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 			l.forward(r, b)
 		}
 	}
+	r.experts.counts = false
 	if c.to != nil {
 		check(c.to.Send(r.Arena[b.Out : b.Out+r.Program.Stream]))
 	}
@@ -54,7 +56,7 @@ func enter[F Float](r *Rank, c *chunk, l, follows *layer) {
 // point points the block at a layer whose gathered parameters begin at an offset.
 func (r *Rank) point(c *chunk, l *layer, gathered int) {
 	b := &r.exec.block
-	b.Layer = l.index
+	b.Layer, r.experts.at = l.index, layerID{l.segment, l.index}
 	buffer := r.buffer(c, b.Micro)
 	b.X, b.Slot, b.Out = r.input(c, buffer, l.run, l.k), r.slot(c, buffer, l.run, l.k), r.input(c, buffer, l.run, l.k+1)
 	r.taintWork()

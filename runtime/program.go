@@ -44,6 +44,7 @@ type Program struct {
 	Batch    BatchLayout
 	Optim    OptimizerKind
 	Dropout  bool // the model drops anything in training
+	Experts  Experts
 	Weights  Weights
 }
 

@@ -39,7 +39,8 @@ type Rank struct {
 	pair      [2]float64 // for reductions of a few numbers
 	scratch   []float32  // the arena's Scratch; see Wide
 	scratched int        // of it, what is in use
-	reduced   bool       // LossSum is of all replicas: ReduceLoss ran since it was cleared
+	experts   expertCounts
+	reduced   bool // LossSum is of all replicas: ReduceLoss ran since it was cleared
 }
 
 // Float is the element type of a program's tensors.

@@ -21,6 +21,7 @@ func (r *run) advance() (*Step, error) {
 		k.Training, k.StepID, k.Seed, k.Hyper = true, id, r.s.Train.Seed, hyper
 		k.Norm, k.Clip, k.Skip, k.Scale = math.NaN(), 1, false, scale
 		k.clearLoss()
+		k.experts.clear()
 		k.step()
 	})
 	if err != nil {
@@ -31,6 +32,7 @@ func (r *run) advance() (*Step, error) {
 	if r.scaler.on() {
 		s.LossScale = scale
 	}
+	s.AuxLoss, s.Experts = r.auxLoss(), r.expertLoads()
 	r.adapts = r.scaler.adapts()
 	r.scaler.update(s.Skipped)
 	r.done.step = id
@@ -99,7 +101,7 @@ func (r *run) record(s *Step, tokens float64) error {
 		}
 	}
 	speed := tokens / s.Seconds
-	if err := r.metrics.step(s, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates); err != nil {
+	if err := r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates); err != nil {
 		return err
 	}
 	if s.Skipped {

@@ -10,6 +10,7 @@ import reference  # first: it sets what torch reads when it is imported
 import numpy as np
 import torch
 import transformers as hf
+from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 BATCH, SEQ = 4, 12
 
@@ -107,6 +108,25 @@ def mixtral_expert(mlp: str, e: int, kind: str) -> str:
     return f"{mlp.removesuffix('.mlp')}.block_sparse_moe.experts.{e}.{ {'gate': 'w1', 'up': 'w3', 'down': 'w2'}[kind] }.weight"
 
 
+def transformers_balance(model: hf.PreTrainedModel, scores: tuple, batch: int) -> torch.Tensor:
+    """The balance loss as config.json asks for it."""
+    c = model.config
+    return c.router_aux_loss_coef * load_balancing_loss_func(scores, c.num_local_experts, c.num_experts_per_tok)
+
+
+BALANCE, Z = 0.6, 0.05
+
+
+def sequence_balance(model: hf.PreTrainedModel, scores: tuple, batch: int) -> torch.Tensor:
+    """A balance loss of each layer and sequence, 1 where balanced, and a z loss; train.experts of planc."""
+    c, total = model.config, 0.0
+    for layer in scores:
+        for one in layer.chunk(batch):
+            total += BALANCE * load_balancing_loss_func((one,), c.num_experts, c.num_experts_per_tok) / c.num_experts_per_tok
+            total += Z * one.logsumexp(-1).square().mean()
+    return total / batch
+
+
 LONGROPE = rope("longrope", short_factor=[1.0, 1.1, 1.3], long_factor=[1.5, 2.0, 4.5])
 
 GEMMA2 = {"num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 24, "sliding_window": 5, "attn_logit_softcapping": 2.0,
@@ -141,6 +161,10 @@ FIXTURES = [
         matters={"norm_topk_prob": True}),
     moe("qwen3moe-tiny", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": True, "head_dim": 6},
         matters={"norm_topk_prob": False}),
+    moe("mixtral-balance", hf.MixtralForCausalLM, hf.MixtralConfig, {"num_local_experts": 4, "num_hidden_layers": 1, "output_router_logits": True,
+        "router_aux_loss_coef": 0.5}, expert=mixtral_expert, beside=transformers_balance),
+    moe("qwen3moe-balance", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": False,
+        "head_dim": 6}, beside=sequence_balance),
     reference.Fixture("bert-tiny", bert, hf.BertForMaskedLM, BATCH, SEQ, bert_mask, inputs="types", flat=KEYS),
     reference.Fixture("vit-tiny", vit, hf.ViTForImageClassification, BATCH, 10, vit_mask, inputs="pixels", flat=KEYS),
 ]

@@ -76,6 +76,7 @@ class Fixture:
     step: float = 3e-5  # of the check of the slope; a ReLU's kinks want a small one
     prepare: Callable[[torch.nn.Module], None] = lambda model: None  # what HF computes roughly, made exact
     expert: Callable[[str, int, str], str] = lambda mlp, e, kind: f"{mlp}.experts.{e}.{kind}_proj.weight"  # its name in files
+    beside: Callable[[torch.nn.Module, tuple, int], torch.Tensor] | None = None  # what is trained beside the loss, of the routers' outputs and the batch's size
     matters: dict = dataclasses.field(default_factory=dict)  # options, and other values that give other logits
     optimizer: AdamW = AdamW()
 
@@ -132,6 +133,7 @@ def build(f: Fixture, dtype: torch.dtype, **options) -> torch.nn.Module:
     config._attn_implementation = config._experts_implementation = "eager"
     model = f.model(config).to(dtype)
     f.prepare(model)
+    model.beside = f.beside
     model.train()  # as in training; all dropouts are zero
     for m in model.modules():
         if isinstance(m, torch.nn.Dropout) and m.p != 0:
@@ -201,10 +203,19 @@ def forward(model: torch.nn.Module, b: Batch) -> tuple[torch.Tensor, torch.Tenso
     return logits, (mask * ce).sum() / mask.sum()
 
 
+def beside(model: torch.nn.Module, b: Batch) -> torch.Tensor | float:
+    """What is trained beside the loss."""
+    if model.beside is None:
+        return 0.0
+    out = model(**arguments(b), output_router_logits=True)
+    return model.beside(model, out.router_logits, b.targets.shape[0])
+
+
 def gradients(model: torch.nn.Module, b: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits and loss; the gradients are of the loss and of what is trained beside it."""
     model.zero_grad(set_to_none=True)
     logits, loss = forward(model, b)
-    loss.backward()
+    (loss + beside(model, b)).backward()
     return logits.detach(), loss.detach()
 
 
@@ -285,6 +296,9 @@ def compute(f: Fixture, dtype: torch.dtype) -> dict[str, torch.Tensor]:
         out[names[name]] = p.detach().clone()
     logits, loss = gradients(model, b)
     out["logits"], out["loss"] = logits.double(), loss.double()
+    if f.beside is not None:
+        with torch.no_grad():
+            out["aux"] = beside(model, b).double()
     for name, p in model.named_parameters():
         out["grad." + names[name]] = p.grad.double().clone()
     out["grad_norm"] = global_norm(p.grad for p in model.parameters())
@@ -333,7 +347,8 @@ def verify(f: Fixture, out: dict[str, torch.Tensor]) -> None:
         labels = torch.where(b.mask > 0, b.targets, -100)
         decoder = f.inputs == "tokens"
         theirs = model(**arguments(b), labels=labels, **({"shift_labels": labels} if decoder else {})).loss
-        close("HF's loss", theirs.detach(), out["loss"], 1e-14)
+        added = out["aux"] if getattr(model.config, "output_router_logits", False) else 0.0
+        close("HF's loss", theirs.detach(), out["loss"] + added, 1e-14)
 
         # The gradient against the slope of the loss along a random direction.
         params = dict(model.named_parameters())
@@ -347,7 +362,7 @@ def verify(f: Fixture, out: dict[str, torch.Tensor]) -> None:
             moved = copy.deepcopy(model)
             for n, p in moved.named_parameters():
                 p.add_(dirs[n], alpha=k * h)
-            return forward(moved, b)[1]
+            return forward(moved, b)[1] + beside(moved, b)
 
         measured = (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
         close("slope of the loss", measured, slope, 1e-8)

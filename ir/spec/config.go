@@ -91,6 +91,7 @@ type Config struct {
 	SharedGate bool    // qwen2_moe: the shared expert's output is times the sigmoid of a projection
 	RouteShare bool    // a token's weights are shares: they add up to 1
 	RouteScale float64 // factor of the weights
+	Routing            // what train.experts says
 
 	hf      any            // config.json's keys as read, those that were absent filled in
 	special map[string]any // tokens that mean something to other tools

@@ -11,7 +11,7 @@ type hfMixtral struct {
 	Experts    int     `yaml:"num_local_experts" min:"1" doc:"experts in each MLP"`
 	Choices    int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
 	Jitter     float64 `yaml:"router_jitter_noise" now:"0" doc:"0"`
-	Balanced   bool    `yaml:"output_router_logits" now:"false" doc:"false: no balance loss is added"`
+	Balanced   bool    `yaml:"output_router_logits" doc:"adds a balance loss of all layers together; true of one layer only, train.experts.balance adds one to each of more"`
 	Balance    float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
 }
 
@@ -22,6 +22,7 @@ func mixtralConfig(s *source, hf *hfMixtral) *Config {
 	c := s.decoder(Mixtral, &hf.hfDecoder, hf.Activation)
 	c.Window = hf.Window
 	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.FFN, true, 1
+	s.balanced(c, hf.Balanced, hf.Balance)
 	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling, parameters: hf.Parameters})
 	return c
 }
@@ -35,7 +36,7 @@ type hfExperts struct {
 	Share     bool    `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to 1"`
 	Step      int     `yaml:"decoder_sparse_step" now:"1" doc:"1: every block has experts"`
 	Dense     []int   `yaml:"mlp_only_layers" doc:"blocks without experts; none today"`
-	Balanced  bool    `yaml:"output_router_logits" now:"false" doc:"false: no balance loss is added"`
+	Balanced  bool    `yaml:"output_router_logits" doc:"adds a balance loss of all layers together; true of one layer only, train.experts.balance adds one to each of more"`
 	Balance   float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
 }
 
@@ -73,6 +74,7 @@ func (s *source) experts(c *Config, hf *hfExperts) {
 		s.diags.Addf(s.Root.Get("mlp_only_layers").Pos, strict.NotYet, "mlp_only_layers: blocks without experts among those with experts are not there yet; [] is")
 	}
 	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.ExpertFFN, hf.Share, 1
+	s.balanced(c, hf.Balanced, hf.Balance)
 }
 
 func qwen2MoEConfig(s *source, hf *hfQwen2MoE) *Config {

@@ -50,11 +50,11 @@ func sortRows(rows []Row) []Row {
 	return rows
 }
 
-// rows are the model.
+// rows are the model, but for what train.experts has of it.
 func (c *Config) rows() (out []Row) {
 	for i, v := 0, reflect.ValueOf(*c); i < v.NumField(); i++ {
 		f := v.Type().Field(i)
-		if !f.IsExported() || f.Name == "Name" || strings.HasPrefix(f.Name, "Drop") || v.Field(i).IsZero() || c.follows(f.Name) {
+		if !f.IsExported() || f.Name == "Name" || strings.HasPrefix(f.Name, "Drop") || f.Name == "Routing" || v.Field(i).IsZero() || c.follows(f.Name) {
 			continue
 		}
 		path := "model." + snake(f.Name)

@@ -13,6 +13,7 @@ type Train struct {
 	Optimizer         Optimizer  `yaml:"optimizer" doc:"how parameters are updated"`
 	Schedule          Schedule   `yaml:"schedule" doc:"of the learning rate"`
 	Dropout           *float64   `yaml:"dropout" class:"c" min:"0" under:"1" doc:"wins over the model's own" absent:"the model's" eg:"0.0"`
+	Experts           Routing    `yaml:"experts" doc:"how routers are trained, and whether experts have room for all that choose them"`
 	Seed              uint64     `yaml:"seed" class:"r" doc:"of everything that is drawn" eg:"1337"`
 	Eval              Eval       `yaml:"eval" doc:"evaluation"`
 	Checkpoint        Checkpoint `yaml:"checkpoint" doc:"when state is saved"`

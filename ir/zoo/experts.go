@@ -32,6 +32,8 @@ func (m *model) sent(b *builder, x *ir.Value) *ir.Value {
 	index := &ir.Value{Name: "index", Type: b.typ(ir.I32, choose), Def: weight.Def}
 	weight.Def.Outs = append(weight.Def.Outs, index)
 
+	m.balance(b, scores, index)
+	index = m.limited(b, index)
 	places := ir.Attr{Dim: ir.SlotDim, Round: true}
 	in := b.op("sent", ir.OpDispatch, places, []ir.Dim{ir.Expert, ir.SlotDim, ir.Hidden}, x, index)
 	part := b.op("part", ir.OpDeal, places, []ir.Dim{ir.Expert, ir.SlotDim}, weight, index)

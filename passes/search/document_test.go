@@ -3,8 +3,8 @@ package search
 import (
 	"math"
 	"testing"
-	"time"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -87,17 +87,27 @@ func TestLlama405B(t *testing.T) {
 	}
 }
 
-// Llama 3 405B's long rows, 131,072 positions on 16,384 GPUs as TP 8 · CP 16 · PP 16 · DP 8 with 16 sequences a replica
-// ("The Llama 3 Herd of Models", 2024, table 4: 380 TFLOP/s a GPU): the plan is legal, fits as it is there, and what cp
-// moves is in the price.
+// Llama 3 405B's long rows, 131,072 positions on 16,384 GPUs as TP 8 · CP 16 · PP 16 · DP 8 with 16 sequences a replica and
+// K/V gathered ("The Llama 3 Herd of Models", 2024, table 4: 380 TFLOP/s a GPU). The paper does not say how it counts; its
+// authors' torchtitan counts as PaLM does, attention as if there were no mask (6 N + 12 layers · hidden · seq a
+// token), of which planc's causal count is 71 %. So the count is made as theirs.
 func TestLlama405BLongRows(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed)
-	p.Pins = Pins{"tp": {"8"}, "cp": {"16"}, "pp": {"16"}, "micro_batch": {"1"}}
-	start := time.Now()
-	r := must(t, p)
-	b := r.Best
-	t.Logf("%v in %v: %+v, %.0f TFLOP/s, %+v", b.Plan, time.Since(start), r.Counts, b.Predict.ModelTFLOPS, b.Predict.Time)
-	if b.Plan.CP != 16 || b.Plan.DP != 8 || b.Predict.Time.CPComm <= 0 || !b.Fits() {
-		t.Errorf("%v takes %+v", b.Plan, b.Predict.Time)
+	step := map[string]costmodel.Seconds{}
+	for _, kind := range ir.ContextKinds[1:] {
+		p.Pins = Pins{"tp": {"8"}, "cp": {"16"}, "pp": {"16"}, "micro_batch": {"1"}, "cp_kind": {kind}}
+		b := must(t, p).Best
+		step[kind] = b.Predict.StepS
+		palm := b.Predict.TokensPerSGPU * (6*float64(params(p.Model)) + 12*126*16384*131072) / 1e12
+		t.Logf("%v: %.0f TFLOP/s, counted as PaLM's %.0f, %+v", b.Plan, b.Predict.ModelTFLOPS, palm, b.Predict.Time)
+		if b.Plan.CP != 16 || b.Plan.DP != 8 || b.Predict.Time.CPComm <= 0 || !b.Fits() {
+			t.Errorf("%v takes %+v", b.Plan, b.Predict.Time)
+		}
+		if kind == "gather" && math.Abs(palm/380-1) > 0.1 {
+			t.Errorf("%.0f TFLOP/s a GPU, published are 380", palm)
+		}
+	}
+	if step["ring"] >= step["gather"] || step["gather"] >= step["heads"] {
+		t.Errorf("steps take %v: a ring travels beside compute, and 8 K/V heads over tp 8 are one, which heads has to gather too", step)
 	}
 }

@@ -59,11 +59,13 @@ var theThumbs = []thumb{
 		}, nil},
 	{"TP inside a node", func(q *thumbs) bool { return q.p.Cluster.Nodes > 1 },
 		func(q *thumbs) []Pins {
-			return []Pins{{"tp": texts(divisors(q.p.Cluster.Node.Devices)), "axis_order": {"tp,dp", "tp,dp,pp", "tp,pp,dp"}}}
+			return []Pins{{"tp": texts(divisors(q.p.Cluster.Node.Devices)), "axis_order": ordersWith(func(o []string) bool { return o[0] == "tp" })}}
 		}, nil},
 	{"PP across nodes", func(q *thumbs) bool {
 		return q.p.Cluster.Nodes > 1 && (q.params > largeModel || q.chosen.Plan.PP > 1)
-	}, func(q *thumbs) []Pins { return []Pins{{"pp": q.above1(), "axis_order": {"tp,dp,pp", "dp,tp,pp"}}} }, nil},
+	}, func(q *thumbs) []Pins {
+		return []Pins{{"pp": q.above1(), "axis_order": ordersWith(func(o []string) bool { return o[len(o)-1] == "pp" })}}
+	}, nil},
 	{"small models gain little from GPUs", func(q *thumbs) bool { return q.many() && q.params < smallModel }, nil, halfTheDevices},
 	{"checkpointing: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
 	{"learning rate × GPUs", (*thumbs).many, nil, learningRate},
@@ -73,6 +75,18 @@ func (q *thumbs) many() bool { return q.p.Cluster.Devices() > 1 }
 
 // above1 are the degrees above 1.
 func (q *thumbs) above1() []string { return texts(divisors(q.p.Cluster.Devices())[1:]) }
+
+// ordersWith are the orders of all axes that a plan may have, with cp or without, of which something holds.
+func ordersWith(holds func(order []string) bool) (out []string) {
+	for _, p := range []ir.Plan{{DP: 2, TP: 2, PP: 1, CP: 1}, {DP: 2, TP: 2, PP: 2, CP: 1}, {DP: 2, TP: 2, PP: 1, CP: 2}, {DP: 2, TP: 2, PP: 2, CP: 2}} {
+		for _, o := range axisOrders(&p, 2) {
+			if holds(splitOrder(o)) {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
 
 func texts(ns []int) []string {
 	out := make([]string, len(ns))

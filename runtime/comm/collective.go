@@ -13,6 +13,9 @@ import (
 // members' order, and are rounded once.
 type Float interface{ num.Stored }
 
+// Elem is the element type of a collective that moves elements as they are.
+type Elem interface{ num.Stored | int32 }
+
 // Op joins the members' elements in a reduction.
 type Op uint8
 
@@ -27,7 +30,7 @@ func (o Op) String() string { return [...]string{Sum: "sum", Max: "max", LSE: "l
 var allReduceNames = [...]string{Sum: "all_reduce(sum)", Max: "all_reduce(max)", LSE: "all_reduce(lse)"}
 
 // open publishes data and returns when every member has published its own.
-func open[F Float](g *Group, op string, data []F) error {
+func open[F Elem](g *Group, op string, data []F) error {
 	s := &g.ch.seats[g.me]
 	s.op, s.data, s.n, s.elem = op, unsafe.Pointer(unsafe.SliceData(data)), len(data), elemSize[F]()
 	if err := g.ch.meet(g.me, op); err != nil {
@@ -47,7 +50,7 @@ func open[F Float](g *Group, op string, data []F) error {
 func (s *seat) call() string { return fmt.Sprintf("%s of %d × f%d", s.op, s.n, 8*s.elem) }
 
 // peer is what member i published.
-func peer[F Float](g *Group, i int) []F {
+func peer[F Elem](g *Group, i int) []F {
 	s := &g.ch.seats[i]
 	return unsafe.Slice((*F)(s.data), s.n)
 }
@@ -90,7 +93,7 @@ func chunk(length, n, me int) (lo, hi int) {
 	return min(me*width, length), min((me+1)*width, length)
 }
 
-func elemSize[F Float]() int {
+func elemSize[F Elem]() int {
 	var z F
 	return int(unsafe.Sizeof(z))
 }
@@ -190,7 +193,7 @@ func logSumExp[F float32 | float64](g *Group, j int) F {
 //
 // Rows of dst are total wide, of src inner; part i ends at column min((i+1)*inner, total). src may be
 // this member's own part of dst when outer is 1.
-func AllGather[F Float](g *Group, dst, src []F, outer, inner, total int) error {
+func AllGather[F Elem](g *Group, dst, src []F, outer, inner, total int) error {
 	n := g.Size()
 	if n == 1 {
 		gatherPart(dst, src, 0, outer, inner, total)
@@ -207,7 +210,7 @@ func AllGather[F Float](g *Group, dst, src []F, outer, inner, total int) error {
 	return g.ch.meet(g.me, "all_gather")
 }
 
-func gatherPart[F Float](dst, src []F, i, outer, inner, total int) {
+func gatherPart[F Elem](dst, src []F, i, outer, inner, total int) {
 	lo, hi := min(i*inner, total), min((i+1)*inner, total)
 	if lo == hi || outer == 0 || &dst[lo] == &src[0] {
 		return

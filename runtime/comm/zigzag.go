@@ -21,7 +21,7 @@ func zigzagRuns(lo, hi, n, total int, f func(own, zigzag, width int)) {
 
 // AllGatherZigzag is AllGather of a dim in the zigzag order of n parts, which the members' parts behind each other make
 // up. dst has the dim's own order; 2n divides total, Size×inner is total.
-func AllGatherZigzag[F Float](g *Group, dst, src []F, outer, inner, total, n int) error {
+func AllGatherZigzag[F Elem](g *Group, dst, src []F, outer, inner, total, n int) error {
 	g.note("all_gather", outer*total*elemSize[F]())
 	if err := open(g, "all_gather(zigzag)", src); err != nil {
 		return err

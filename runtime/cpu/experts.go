@@ -1,7 +1,7 @@
 package cpu
 
 // PlaceShape says how tokens lie at the experts: each expert has Places of them, in the order of the tokens and of their
-// choices. A round has the next so many of each expert; the first is number 0.
+// choices. A round has the next so many of each expert; the first is number 0. A choice whose expert is negative has no place.
 type PlaceShape struct {
 	Tokens, Choices, Experts, Places, Width, Round int
 }
@@ -15,6 +15,9 @@ func (s *PlaceShape) each(index []int32, do func(choice, place int)) {
 	}
 	first := s.Round * s.Places
 	for i, e := range index[:s.Tokens*s.Choices] {
+		if e < 0 {
+			continue
+		}
 		at := count[e] - first
 		count[e]++
 		if uint(at) < uint(s.Places) {
@@ -33,6 +36,9 @@ func Rounds(index []int32, experts, places int) int {
 	}
 	most := 1
 	for _, e := range index {
+		if e < 0 {
+			continue
+		}
 		count[e]++
 		most = max(most, count[e])
 	}

@@ -116,6 +116,18 @@ type Kernels[F Float] struct {
 	//	for i, e := range [rows, experts] { dx[i,e] = sum_c dw[i,c] * the derivative of w[i,c] by x[i,e] }
 	// with the choice as it was.
 	RouteGrad func(dx, dw, x, w []F, index []int32, s RouteShape)
+	// Tally is
+	//	for g := range groups, each of so many choices { n[g,e] = how many of them are e, for each expert }
+	Tally func(n []F, index []int32, groups, choices, experts int)
+	// Balance is
+	//	for g := range groups { y[g] = scale * sum_{i of g} sum_e p[i,e] * n[g,e] }
+	// with p[i] softmax(x[i]), or what each sigmoid of x[i] is of their sum.
+	Balance func(y, x, n []F, s BalanceShape)
+	// BalanceGrad is
+	//	for i, e := range [tokens, experts] { dx[i,e] = dy[g] * the derivative of y[g] by x[i,e] }
+	// with g the group of i, and the derivative p[i,e] * scale * (n[g,e] - sum_f p[i,f]*n[g,f]), times 1-sigmoid(x[i,e]) of
+	// sigmoids.
+	BalanceGrad func(dx, dy, x, n []F, s BalanceShape)
 	// Dispatch is
 	//	for i, c := range [tokens, choices] { y[index[i,c], place of (i,c)] = x[i] }
 	// for those that have a place in this round; other places are 0.
@@ -184,6 +196,7 @@ func portable[F Float]() Kernels[F] {
 		RoPE:      rope[F],
 		Attention: attention[F], AttentionGrad: attentionGrad[F],
 		Route: route[F], RouteGrad: routeGrad[F],
+		Tally: tally[F], Balance: balance[F], BalanceGrad: balanceGrad[F],
 		Dispatch: dispatch[F], Combine: combine[F], Deal: deal[F], Collect: collect[F],
 		Dropout: dropout[F],
 		AdamW:   adamW[F], Adam: adam[F], SGD: sgd[F],

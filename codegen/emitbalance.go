@@ -1,0 +1,88 @@
+package codegen
+
+import (
+	"github.com/dave/jennifer/jen"
+	"github.com/planc-dev/planc/ir"
+)
+
+// emitScalar adds to a number of the step.
+func emitScalar(e *emitter, n *ir.Node) {
+	x := jen.Float64().Call(jen.Id(e.name(n.Args[0])).Index(jen.Lit(0)))
+	if n.Attr.Into == ir.IntoAux {
+		e.body.Add(rt("AddAux").Call(jen.Id("r"), x))
+		return
+	}
+	e.body.Id("r").Dot("LossSum").Op("+=").Add(x)
+}
+
+// emitLimit writes what leaves an expert its first choices of each sequence.
+func emitLimit(e *emitter, n *ir.Node) {
+	index := n.Args[0].Type
+	sequence := e.count(index.Dims[len(index.Dims)-2:])
+	experts := 0
+	for _, m := range e.f.Nodes {
+		if m.Op == ir.OpDispatch {
+			x, _ := m.Outs[0].Type.Extent(ir.Expert)
+			experts = x.Size
+		}
+	}
+	e.call(jen.Qual(cpuPath, "LimitChoices"), n.Outs[0], n.Args[0], e.count(index.Dims)/sequence, sequence, experts, n.Attr.Most)
+}
+
+// groups are how many groups of tokens the rank has, which are those of the tally's dims, and how many elements of x
+// each has.
+func (e *emitter) groups(x, tally ir.Type) (groups, each int) {
+	groups = e.count(tally.Dims[:len(tally.Dims)-1])
+	return groups, e.count(x.Dims) / groups
+}
+
+func emitTally(e *emitter, n *ir.Node) {
+	tally := n.Outs[0].Type
+	groups, choices := e.groups(n.Args[0].Type, tally)
+	e.kernel("Tally", n.Outs[0], n.Args[0], groups, choices, tally.Dims[len(tally.Dims)-1].Size)
+}
+
+// balanceShape says how tokens are grouped; the scale counts the tokens of all ranks.
+func (e *emitter) balanceShape(n *ir.Node, x, tally ir.Type) jen.Code {
+	experts := tally.Dims[len(tally.Dims)-1].Size
+	groups, each := e.groups(x, tally)
+	tokens, sequence := 1, 1
+	for _, d := range x.Dims[:len(x.Dims)-1] {
+		if !tally.Has(d.Dim) {
+			tokens *= d.Size
+		}
+		if d.Dim == ir.Seq {
+			sequence = d.Size
+		}
+	}
+	d := jen.Dict{jen.Id("Groups"): jen.Lit(groups), jen.Id("Tokens"): jen.Lit(each / experts), jen.Id("Experts"): jen.Lit(experts),
+		jen.Id("Scale"): jen.Lit(float64(experts) / float64(tokens) / float64(sequence))}
+	if n.Attr.Gate == "sigmoid" {
+		d[jen.Id("Sigmoid")] = jen.True()
+	}
+	return jen.Qual(cpuPath, "BalanceShape").Values(d)
+}
+
+func emitBalance(e *emitter, n *ir.Node) {
+	e.kernel("Balance", n.Outs[0], n.Args[0], n.Args[1], e.balanceShape(n, n.Args[0].Type, n.Args[1].Type))
+}
+
+func emitBalanceGrad(e *emitter, n *ir.Node) {
+	e.kernel("BalanceGrad", n.Outs[0], n.Args[0], n.Args[1], n.Args[2], e.balanceShape(n, n.Args[1].Type, n.Args[2].Type))
+}
+
+// experts says what the runtime has to know of a model's experts.
+func (g *generator) experts(d jen.Dict) {
+	copies, aux := 0, false
+	for _, s := range g.p.Model.Segments {
+		for _, n := range s.Forward.Nodes {
+			if n.Op == ir.OpDispatch {
+				copies = max(g.p.Plan.ETP, 1)
+			}
+			aux = aux || n.Op == ir.OpAccumulate && n.Attr.Into == ir.IntoAux
+		}
+	}
+	if copies > 0 {
+		d[jen.Id("Experts")] = rt("Experts").Add(inline("Copies", copies, "Aux", aux))
+	}
+}

@@ -1,0 +1,164 @@
+package runtime
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Experts says what the runtime has to know of a model's.
+type Experts struct {
+	Copies int  // ranks that send the same tokens; 0 where the model has no experts
+	Aux    bool // routers are trained with more than the loss
+}
+
+// ExpertLoad is how the choices of a step's tokens spread over the experts of a layer.
+type ExpertLoad struct {
+	Segment string
+	Layer   int
+	Load    float64 // choices that the busiest expert got, over the mean: 1 is balanced
+	CV      float64 // deviation of the experts' numbers of choices, over their mean
+	Dropped int64   // choices that found no place in an expert's capacity; Load and CV count them
+	Further int     // rounds beyond each micro-batch's first, on the rank that had the most
+	Rounds  []int   // all rounds of each rank
+}
+
+// layerID is a layer of a segment.
+type layerID struct{ segment, layer int }
+
+// expertCounts are what a rank counts of its experts in a step.
+type expertCounts struct {
+	counts bool // a forward pass of a training step is under way, not one that is run again
+	at     layerID
+	layers map[layerID]*layerLoad
+	aux    float64
+}
+
+// layerLoad is what a rank counted of one layer.
+type layerLoad struct {
+	choices        []int64 // of each expert
+	dropped        int64
+	passes, rounds int
+}
+
+// clear begins a step.
+func (c *expertCounts) clear() {
+	c.aux = 0
+	for _, x := range c.layers {
+		clear(x.choices)
+		x.dropped, x.passes, x.rounds = 0, 0, 0
+	}
+}
+
+// add counts a micro-batch's choices; those that are dropped are -1 - expert.
+func (c *expertCounts) add(index []int32, experts, rounds int) {
+	if !c.counts {
+		return
+	}
+	x := c.layers[c.at]
+	if x == nil {
+		if x = (&layerLoad{choices: make([]int64, experts)}); c.layers == nil {
+			c.layers = map[layerID]*layerLoad{}
+		}
+		c.layers[c.at] = x
+	}
+	x.passes++
+	x.rounds += rounds
+	for _, e := range index {
+		if e < 0 {
+			x.dropped++
+			e = -1 - e
+		}
+		x.choices[e]++
+	}
+}
+
+// auxLoss is the mean over the sequences of the global batch.
+func (r *run) auxLoss() float64 {
+	sum := 0.0
+	for _, k := range r.crew.ranks {
+		sum += k.experts.aux
+	}
+	return sum / float64(max(r.p.Experts.Copies, 1)) / float64(r.p.Batch.GlobalBatch)
+}
+
+// expertLoads joins what the ranks counted, layer by layer.
+func (r *run) expertLoads() []ExpertLoad {
+	if r.p.Experts.Copies == 0 {
+		return nil
+	}
+	var ids []layerID
+	for _, k := range r.crew.ranks {
+		for id := range k.experts.layers {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.SortFunc(ids, func(a, b layerID) int { return cmp.Or(a.segment-b.segment, a.layer-b.layer) })
+	out := make([]ExpertLoad, len(ids))
+	for i, id := range ids {
+		out[i] = r.expertLoad(id)
+	}
+	return out
+}
+
+func (r *run) expertLoad(id layerID) ExpertLoad {
+	e := ExpertLoad{Segment: r.p.Segments[id.segment].Name, Layer: id.layer, Rounds: make([]int, len(r.crew.ranks))}
+	var choices []int64
+	for i, k := range r.crew.ranks {
+		x := k.experts.layers[id]
+		if x == nil {
+			continue
+		}
+		if choices == nil {
+			choices = make([]int64, len(x.choices))
+		}
+		for j, n := range x.choices {
+			choices[j] += n
+		}
+		e.Dropped += x.dropped
+		e.Rounds[i], e.Further = x.rounds, max(e.Further, x.rounds-x.passes)
+	}
+	e.Dropped /= int64(r.p.Experts.Copies)
+	e.Load, e.CV = spread(choices)
+	return e
+}
+
+// spread is the largest of some numbers over their mean, and their deviation over it.
+func spread(n []int64) (most, cv float64) {
+	sum, squares, top := 0.0, 0.0, 0.0
+	for _, x := range n {
+		sum += float64(x)
+		top = max(top, float64(x))
+	}
+	mean := sum / float64(len(n))
+	for _, x := range n {
+		squares += float64((float64(x) - mean) * (float64(x) - mean))
+	}
+	return top / mean, math.Sqrt(squares/float64(len(n))) / mean
+}
+
+// experts writes what a step's line has of them, a number for each layer but where one is of all.
+func (m *metrics) experts(s *Step) {
+	if len(s.Experts) == 0 {
+		return
+	}
+	list := func(name string, of func(*ExpertLoad) float64) {
+		m.key(name)
+		for i := range s.Experts {
+			m.line = append(m.line, "[,"[min(i, 1)])
+			m.line = appendShort(m.line, of(&s.Experts[i]))
+		}
+		m.line = append(m.line, ']')
+	}
+	list("expert_load", func(e *ExpertLoad) float64 { return e.Load })
+	list("expert_cv", func(e *ExpertLoad) float64 { return e.CV })
+	further, dropped := 0, int64(0)
+	for i := range s.Experts {
+		further += s.Experts[i].Further
+		dropped += s.Experts[i].Dropped
+	}
+	m.integer("expert_rounds", int64(further))
+	m.integer("expert_dropped", dropped)
+}
