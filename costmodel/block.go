@@ -6,6 +6,7 @@ import "github.com/planc-dev/planc/ir"
 // are of the whole model, elements.
 type Transformer struct {
 	Seq, Hidden, Heads, KVHeads, HeadDim, FFN, Vocab int
+	Experts, Choices, ExpertFFN                      int  // of a block that has experts; FFN is then the width of what all tokens share, 0 if nothing
 	Gated                                            bool // the MLP's activation gates
 	Rotary                                           bool
 	Bias                                             bool // projections have biases
@@ -17,21 +18,26 @@ type Transformer struct {
 // Split is how a rank shares a layer: degrees, sequences of a micro-batch, bytes of an element.
 type Split struct {
 	TP, Micro int
+	CP        int    // ranks that share a sequence; 0 is 1
+	Context   string // how attention gets at the keys of other ranks: gather, ring, heads
+	EP, ETP   int    // ranks that share the experts, and each of them; 0 is 1
 	SP        bool
 	Size      int
 	Narrow    bool // matmuls are in 8 bits: operands are cast before each
 }
 
-// Function is what one rank does in a function of a layer: kernels, and collectives over tp in their order.
+// Function is what one rank does in a function of a layer: kernels, and collectives in their order.
 type Function struct {
 	Ops   []Op
 	Comms []Exchange
 }
 
-// Exchange is a collective over tp, by the bytes of the whole buffer.
+// Exchange is a collective over an axis, "" for tp, by the bytes of the whole buffer.
 type Exchange struct {
-	Op    ir.Op
-	Bytes float64
+	Op     ir.Op
+	Bytes  float64
+	Axis   ir.Axis
+	Beside bool // runs beside attention, but for the turn that begins it
 }
 
 // Layer is a layer's functions, the bytes that it saves beside its input for backward, and the bytes of temporaries at
@@ -51,15 +57,16 @@ type builder struct {
 	s *Transformer
 	p Split
 
-	tokens, near float64 // tokens of a micro-batch, and those of a rank in regions that sp splits
-	tp, size     float64
+	tokens, near float64 // tokens of a rank's part of a micro-batch, and of it in regions that sp splits
+	tp, cp, size float64
 	flash        bool
 }
 
 // Layers are the embedding, a block and the head of a transformer under an engine; again says what blocks recompute:
 // none, selective or full, and whole blocks recomputed leave their input alone.
 func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
-	b := &builder{e: e, s: s, p: p, tokens: float64(p.Micro * s.Seq), tp: float64(p.TP), size: float64(p.Size), flash: !e.Unfused}
+	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size), flash: !e.Unfused}
+	b.tokens = float64(p.Micro*s.Seq) / b.cp
 	if b.near = b.tokens; p.SP {
 		b.near /= b.tp
 	}
@@ -106,13 +113,13 @@ func (b *builder) edge(l *Layer, into bool) {
 		in, out = out, in
 	}
 	if !b.p.SP {
-		out.Comms = append(out.Comms, Exchange{ir.OpAllReduce, bytes})
+		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllReduce, Bytes: bytes})
 		return
 	}
-	in.Comms = append(in.Comms, Exchange{ir.OpAllGather, bytes})
-	out.Comms = append(out.Comms, Exchange{ir.OpReduceScatter, bytes})
+	in.Comms = append(in.Comms, Exchange{Op: ir.OpAllGather, Bytes: bytes})
+	out.Comms = append(out.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: bytes})
 	if into { // the gathered input is gathered again for the gradient of the weights
-		out.Comms = append(out.Comms, Exchange{ir.OpAllGather, bytes})
+		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllGather, Bytes: bytes})
 	}
 }
 
@@ -171,6 +178,7 @@ func (b *builder) attention(l *Layer) core {
 	kv := float64(max(s.KVHeads, b.p.TP)*s.HeadDim) / b.tp
 	b.edge(l, true)
 	b.product(l, b.tokens, q+2*kv, h)
+	b.context(l, q, kv)
 	c := b.scores(l, q, kv)
 	b.product(l, b.tokens, h, q)
 	b.edge(l, false)
@@ -187,16 +195,20 @@ func (b *builder) attention(l *Layer) core {
 // scores are attention itself: fused, or through memory.
 func (b *builder) scores(l *Layer, q, kv float64) core {
 	s := b.s
-	heads, n := float64(s.Heads)/b.tp*float64(b.p.Micro), float64(s.Seq)
+	heads, n := float64(s.Heads)/b.tp*float64(b.p.Micro), float64(s.Seq) // with cp each rank has its share of the pairs
 	d := float64(s.HeadDim)
 	if b.flash {
-		flops := 4 * heads * n * s.KeysSeen * d
-		f := Op{Kind: Attention, Flops: flops, Bytes: b.size * b.tokens * (2*q + 2*kv), Shape: GEMM{K: d}, Kernel: 1}
-		g := Op{Kind: AttentionGrad, Flops: 2.5 * flops, Bytes: b.size * b.tokens * (4*q + 4*kv), Shape: GEMM{K: d}, Kernel: 3}
+		flops, keys := 4*heads*n*s.KeysSeen*d/b.cp, kv*b.cp
+		if b.p.Context == "heads" {
+			keys = kv
+		}
+		f := Op{Kind: Attention, Flops: flops, Bytes: b.size * b.tokens * (2*q + 2*keys), Shape: GEMM{K: d}, Kernel: 1}
+		g := Op{Kind: AttentionGrad, Flops: 2.5 * flops, Bytes: b.size * b.tokens * (4*q + 4*keys), Shape: GEMM{K: d}, Kernel: 3}
 		l.Forward.add(f)
 		l.Backward.add(g)
 		return core{forward: Function{Ops: []Op{f}}}
 	}
+	heads /= b.cp
 	pairs := heads * n * n
 	one := func(x, y, z float64) Op {
 		return Op{Kind: Matrix, Flops: 2 * heads * x * y * z, Bytes: b.size * heads * (x*z + z*y + x*y), Shape: GEMM{x, y, z, heads}, Kernel: 1}
@@ -223,6 +235,12 @@ func (b *builder) scores(l *Layer, q, kv float64) core {
 
 // mlp adds the MLP.
 func (b *builder) mlp(l *Layer) {
+	if b.s.Experts > 0 {
+		b.experts(l)
+	}
+	if b.s.FFN == 0 {
+		return
+	}
 	f, h := float64(b.s.FFN)/b.tp, float64(b.s.Hidden)
 	b.edge(l, true)
 	wide := f
@@ -267,7 +285,7 @@ func (b *builder) kept() float64 {
 	if b.p.Narrow { // inputs of matmuls are kept as they were cast
 		near, far = near-h, far-(q+f)/2
 	}
-	bytes := b.size * (b.near*near + b.tokens*far)
+	bytes := b.size*(b.near*near+b.tokens*far) + b.routed()
 	if s.Dropout {
 		bytes += b.near * 2 * h // masks
 	}
@@ -287,9 +305,9 @@ func (b *builder) embed() Layer {
 		op := ir.OpAllReduce
 		if b.p.SP {
 			op = ir.OpReduceScatter
-			l.Backward.Comms = append(l.Backward.Comms, Exchange{ir.OpAllGather, b.tokens * h * b.size})
+			l.Backward.Comms = append(l.Backward.Comms, Exchange{Op: ir.OpAllGather, Bytes: b.tokens * h * b.size})
 		}
-		l.Forward.Comms = append(l.Forward.Comms, Exchange{op, b.tokens * h * b.size})
+		l.Forward.Comms = append(l.Forward.Comms, Exchange{Op: op, Bytes: b.tokens * h * b.size})
 	}
 	if b.s.Dropout {
 		l.Saved = b.near * h
@@ -318,7 +336,7 @@ func (b *builder) head() Layer {
 	l.Saved = b.size*b.near*h + bytes*b.tokens*v
 	if b.p.TP > 1 {
 		for range 3 { // maximum, sum, the label's logit
-			l.Forward.Comms = append(l.Forward.Comms, Exchange{ir.OpAllReduce, 4 * b.tokens})
+			l.Forward.Comms = append(l.Forward.Comms, Exchange{Op: ir.OpAllReduce, Bytes: 4 * b.tokens})
 		}
 	}
 	return l

@@ -7,6 +7,7 @@ type Cost struct {
 	Compute Seconds
 	Comm    Seconds // collectives in line: the next op waits for them
 	Context Seconds // of Comm, those over cp
+	Experts Seconds // of Comm, those over ep and etp, of tokens on their way to experts and back
 }
 
 // Sum is all of it.
@@ -38,7 +39,7 @@ type Chunk struct {
 // Pass is what a chunk's pass over a micro-batch takes, by parts that add up to Total.
 type Pass struct {
 	Compute, Recompute, TPComm Seconds
-	CPComm                     Seconds
+	CPComm, EPComm             Seconds
 	Exposed                    Seconds // waiting for parameters to come and for gradients to go, and what compute loses to them
 	Sent                       Seconds // waiting until what it sends has gone
 	Tail                       Seconds // gradients that are on their way when the pass ends
@@ -47,7 +48,7 @@ type Pass struct {
 
 // Total is how long the pass takes.
 func (p *Pass) Total() Seconds {
-	return p.Compute + p.Recompute + p.TPComm + p.CPComm + p.Exposed + p.Sent
+	return p.Compute + p.Recompute + p.TPComm + p.CPComm + p.EPComm + p.Exposed + p.Sent
 }
 
 // layerDone says when in a pass a layer has its gradients.
@@ -177,8 +178,9 @@ func (c *Chunk) parts(kind ir.ActionKind) Pass {
 
 // comm adds n times the collectives of a cost.
 func (p *Pass) comm(c Cost, n Seconds) {
-	p.TPComm += n * (c.Comm - c.Context)
+	p.TPComm += n * (c.Comm - c.Context - c.Experts)
 	p.CPComm += n * c.Context
+	p.EPComm += n * c.Experts
 }
 
 // flow is a pass as it goes on: compute, and the stream that moves parameters and gradients.

@@ -37,6 +37,7 @@ type Node struct {
 	Host         Host    `yaml:"host" doc:"CPU and its memory"`
 	NVMe         NVMe    `yaml:"nvme" doc:"local disks"`
 	PricePerHour float64 `yaml:"price_per_hour" min:"0" doc:"of a node"`
+	Currency     string  `yaml:"currency" doc:"of the price, such as USD; absent: it is printed without one"`
 }
 
 // Link is between the devices of a node. Its bandwidth is one direction of one device.

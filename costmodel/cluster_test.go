@@ -164,8 +164,37 @@ func TestBase(t *testing.T) {
 	}
 	want.Name, want.Base, want.GPU.Watts, want.GPU.PeakTFLOPS["bf16"], want.Node.Link.Bandwidth = "ours", "h100", 500, 900, 400e9
 	want.Network = []Tier{{Name: "net", Nodes: 3, NICs: 2, Bandwidth: 25e9, Oversubscription: 1}}
+	for _, own := range []string{"gpu.watts", "node.link.bandwidth", "network.nics", "network.bandwidth", "network.latency_us"} {
+		if want.Source[own] == "" {
+			t.Errorf("%s has no source to lose", own)
+		}
+		delete(want.Source, own)
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// The whole file needs no base and means the same.
+func TestWholeFile(t *testing.T) {
+	data := []byte("base: h100\ngpu: {watts: 500}\nnetwork: [{name: net, nics: 2, bandwidth: 200Gb/s}]\n")
+	whole, err := WholeFile("ours.yaml", data)
+	if err != nil || strings.Contains(string(whole), "base:") || !strings.Contains(string(whole), "memory_bandwidth: 3350GB/s") {
+		t.Fatalf("%v:\n%s", err, whole)
+	}
+	a, err := ParseCluster("ours.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ParseCluster("ours.yaml", whole)
+	if a.Base = ""; err != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("%v\nof its base %+v\nwhole       %+v", err, a, b)
+	}
+	if same, err := WholeFile("lab.yaml", []byte(labFile)); err != nil || string(same) != labFile {
+		t.Errorf("%v: a file without a base became\n%s", err, same)
+	}
+	if _, err := WholeFile("x.yaml", []byte("base: h1000\n")); err == nil {
+		t.Error("a base that is not there is none")
 	}
 }
 

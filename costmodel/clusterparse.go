@@ -2,6 +2,7 @@ package costmodel
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -52,8 +53,38 @@ func rebase(d *strict.Doc) *ir.Diag {
 	if len(diags) > 0 {
 		panic("costmodel: catalogue: " + diags.Err().Error())
 	}
+	if source := row.Root.Get("source"); source != nil {
+		unsource(source, d.Root, "")
+	}
 	d.Root = over(row.Root, d.Root)
 	return nil
+}
+
+// unsource takes out the sources of figures that a file replaces: they are of other figures.
+func unsource(source, above *strict.Node, prefix string) {
+	for _, f := range above.Fields {
+		path := prefix + f.Key
+		if f.Value.Kind == strict.Map {
+			unsource(source, f.Value, path+".")
+			continue
+		}
+		source.Fields = slices.DeleteFunc(source.Fields, func(s strict.Field) bool { return s.Key == path || strings.HasPrefix(s.Key, path+".") })
+	}
+}
+
+// WholeFile is a cluster file with the figures of its base in their places, so that it needs none; a file without a base as
+// it is. The error is an ir.Diags with all mistakes.
+func WholeFile(file string, data []byte) ([]byte, error) {
+	if _, err := ParseCluster(file, data); err != nil {
+		return nil, err
+	}
+	d, _ := strict.Parse(file, data)
+	if d.Root.Get("base") == nil {
+		return data, nil
+	}
+	rebase(d)
+	d.Root.Fields = slices.DeleteFunc(d.Root.Fields, func(f strict.Field) bool { return f.Key == "base" })
+	return d.YAML(), nil
 }
 
 // over is a mapping with another's fields over it; of mappings in both, the same. Lists are replaced.

@@ -45,6 +45,7 @@ type Engine struct {
 	Slack      float64      // allocator: what is reserved and not in use, a part of activations and temporaries
 	ShardGrads float64      // f32 gradients of a rank's shard at the update, a part of the optimizer's bytes
 	SumsWide   bool         // gradients of bf16 are summed in f32 beside the 16-bit ones
+	WholeWide  bool         // 16-bit gradients that are not sharded are summed in f32, in their place (FSDP2's unsharded_accumulated_grad; DDP's are of f32 weights)
 	Bytes16    ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
 }
 
@@ -66,9 +67,9 @@ var Engines = []*Engine{
 		Blocking: true, Interfere: 0.1,
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
-		Matrix: 1.008, Attention: 0.724, Memory: 1, Elementwise: 2.56, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 1.96e-3, Step: 10.2e-3,
+		Matrix: 1.008, Attention: 0.724, Memory: 1, Elementwise: 2.56, FloatLogits: true, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 1.96e-3, Step: 10.2e-3,
 		Overlap: [2]bool{true, true}, Interfere: 0.2,
-		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F16)},
+		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true, Bytes16: mixed(ir.F16)},
 }
 
 // mixed is 16-bit weights with f32 master copy and moments; F16 stands for the compute type. On the network gradients have
@@ -119,6 +120,9 @@ func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
 	}
 	if e.SumsWide && p.Precision.Grads == ir.BF16 {
 		m.Grads += 2 * m.Grads // four bytes beside two
+	}
+	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() {
+		m.Grads *= 2
 	}
 	m.Optimizer += int64(e.ShardGrads * float64(m.Optimizer))
 	groups := 0

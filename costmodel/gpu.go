@@ -34,6 +34,14 @@ var Generations = []Generation{
 	{"sm_", 100, 0.78, 0.70, 0.95, 0.80, 0, [2]float64{0.45, 0.40}, [2]float64{0.45, 0.40}},
 }
 
+// MXFP8 is what matmuls compute in where 8-bit operands have a scale for each 32 elements of their depth ("OCP Microscaling
+// Formats", 2023); "fp8" is one scale a tensor.
+const MXFP8 = "mxfp8"
+
+// BlockScaled is what matmuls in [MXFP8] keep of the rate of those with one scale a tensor: scales are read and applied beside
+// the products, and operands are cast twice, since their blocks lie along the depth that each product sums over. Fitted.
+var BlockScaled = 0.955
+
 func generationOf(arch string) *Generation {
 	for i := range Generations {
 		if strings.HasPrefix(arch, Generations[i].Arch) {

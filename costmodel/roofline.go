@@ -75,7 +75,11 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 	if c.IsCPU() {
 		return c.cpuDevice(compute)
 	}
-	peak, ok := c.GPU.Peak(compute)
+	nominal, scaled := compute, 1.0
+	if compute == MXFP8 {
+		nominal, scaled = "fp8", BlockScaled
+	}
+	peak, ok := c.GPU.Peak(nominal)
 	if !ok {
 		return Device{}, false
 	}
@@ -88,8 +92,8 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 		g = &Generations[len(Generations)-1]
 	}
 	matrix, half := g.matrix, peak
-	if compute == "fp8" {
-		matrix = g.narrow
+	if nominal == "fp8" {
+		matrix = g.narrow * scaled
 		half, _ = c.GPU.Peak("bf16")
 	}
 	cool, fused := g.Sustained*g.throttle(c.GPU.Watts), g.flash

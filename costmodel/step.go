@@ -164,6 +164,7 @@ func (r *stepRun) work(stage int) Time {
 			t.Recompute += n * p.Recompute
 			t.TPComm += n * p.TPComm
 			t.CPComm += n * p.CPComm
+			t.EPComm += n * p.EPComm
 			t.DPComm += n * p.Exposed
 			t.PPComm += n * p.Sent
 		}

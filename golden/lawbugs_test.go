@@ -21,9 +21,9 @@ var lawBugs = []struct {
 	{1, "a vocabulary that tensor parallelism does not divide", "gpt2", 0, []func(*ir.Plan){tp(2, false), tp(8, true)}},
 	{3, "a forward pass that reads parameters before they are gathered", "llama", 0, []func(*ir.Plan){zeroed(1), zeroed(2), zeroed(3)}},
 	{4, "gradients of queries, keys and values that miss what other parts of the sequence gave", "llama", 0, []func(*ir.Plan){
-		parts(2, "gather"), parts(4, "gather"), parts(2, "heads")}},
+		parts(2, "gather"), parts(4, "gather"), parts(2, "heads"), parts(2, "ring"), parts(4, "ring")}},
 	{5, "a loss that each part of the sequence, or each replica, divides by its own count of unmasked tokens", "gpt2", 0, []func(*ir.Plan){
-		parts(2, "gather"), replicated(2, parts(2, "gather")), replicated(4, parts(2, "heads"))}},
+		parts(2, "gather"), replicated(2, parts(2, "gather")), replicated(4, parts(2, "heads")), replicated(2, parts(4, "ring"))}},
 	{6, "gradients of experts off by how many ranks share them, which Adam hides", "mixtral", 0, []func(*ir.Plan){
 		split(2, 1, 2, 1, 0), split(4, 1, 2, 1, 0), split(4, 1, 4, 1, 0), split(2, 2, 4, 1, 0), split(2, 2, 1, 2, 0), split(2, 2, 2, 2, 0), split(4, 1, 2, 1, 1), split(4, 1, 2, 1, 3)}},
 	{7, "a global norm of one shard or stage, tied embeddings counted twice", "llama-tied", 0, []func(*ir.Plan){

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
 	"github.com/planc-dev/planc/passes"
 )
@@ -69,6 +70,7 @@ func pickOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 // drawCase draws a plan of number n, for the model of that number.
 func drawCase(n uint64) lawCase {
 	c, precision := drawModel(rand.New(rand.NewPCG(n/lawDrawsModel, 1)))
+	drawExperts(rand.New(rand.NewPCG(n/lawDrawsModel, 2)), &c)
 	r := rand.New(rand.NewPCG(n, 0))
 	for {
 		p, ok := drawPlan(r, c.model)
@@ -89,6 +91,28 @@ func drawModel(r *rand.Rand) (lawCase, ir.Precision) {
 	c.model.Layers = 2 + i%4
 	c.group = fmt.Sprintf("%s-%dl", c.group, c.model.Layers)
 	return c, drawPrecision(r, &c)
+}
+
+// drawExperts makes the model of some draws in f64 one of experts: in fewer bits a token may choose others on another plan.
+func drawExperts(r *rand.Rand, c *lawCase) {
+	if c.elem != ir.F64 || r.IntN(3) > 0 {
+		return
+	}
+	models := append(expertModels(), slices.DeleteFunc(routedModels(), func(m lawModel) bool { return m.Over != spec.OverSequence })...)
+	drop := c.model.DropResid
+	c.model = models[r.IntN(len(models))]
+	c.model.DropEmbd, c.model.DropResid, c.model.DropAttn = drop, drop, drop
+	c.model.Layers = 2 + r.IntN(3)
+	c.group = fmt.Sprintf("%s-%s-drop%v-%v-%dl", c.model.name, c.optimizer, drop, c.elem, c.model.Layers)
+}
+
+// drawRegrouping draws how the ranks of a stage are regrouped for experts, and how many places these have.
+func drawRegrouping(r *rand.Rand, p *ir.Plan, m lawModel) {
+	if m.Experts == 0 {
+		return
+	}
+	p.EP, p.ETP = pickOf(r, 1, 2, 2, 4, 8), pickOf(r, 1, 1, 2, 4)
+	p.MoESlack = pickOf(r, 0, 0, 1, 1.25, 2)
 }
 
 // legal tells whether the model can follow the plan: its heads and widths divide.
@@ -131,6 +155,7 @@ func drawPlan(r *rand.Rand, m lawModel) (ir.Plan, bool) {
 		axes = slices.Insert(axes, r.IntN(slices.Index(axes, "dp")+1), "cp")
 	}
 	p.AxisOrder = strings.Join(axes, ",")
+	drawRegrouping(r, &p, m)
 	return p, p.PP*p.VPP <= m.Layers+2
 }
 

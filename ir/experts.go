@@ -12,18 +12,40 @@ type piece struct {
 	size int
 }
 
-// expertPieces is how experts factor the ranks: etp is the fastest part of tp, ep the fastest of what is left, edp the rest.
-// There are none where the plan regroups nothing, and experts are replicated over all ranks of a stage.
-func (p Plan) expertPieces(ranks View) ([]piece, error) {
+// ExpertParts are the ranks of tp, cp and dp that ep takes: of tp what etp leaves, then of cp, then of dp, so that it does not
+// depend on the order of the axes. etp is the fastest part of tp, ep the fastest of what is left of an axis, edp the rest.
+func (p Plan) ExpertParts() (tp, cp, dp int, err error) {
 	etp, ep := max(p.ETP, 1), max(p.EP, 1)
-	if etp*ep == 1 {
-		return nil, nil
-	}
 	if p.TP%etp != 0 {
-		return nil, fmt.Errorf("etp %d does not divide tp %d", etp, p.TP)
+		return 1, 1, 1, fmt.Errorf("etp %d does not divide tp %d", etp, p.TP)
 	}
 	if stage := p.DP * p.CP * p.TP; stage%(etp*ep) != 0 {
-		return nil, fmt.Errorf("ep %d · etp %d does not divide the %d ranks of a stage", ep, etp, stage)
+		return 1, 1, 1, fmt.Errorf("ep %d · etp %d does not divide the %d ranks of a stage", ep, etp, stage)
+	}
+	take := func(name Axis, size, left int) int {
+		n := min(left, ep)
+		if err == nil && (left%n != 0 || ep%n != 0) {
+			err = fmt.Errorf("ep %d does not cut %s %d evenly", p.EP, name, size)
+			return 1
+		}
+		ep /= n
+		return n
+	}
+	tp = take("tp", p.TP, p.TP/etp)
+	cp = take("cp", p.CP, p.CP)
+	dp = take("dp", p.DP, p.DP)
+	return tp, cp, dp, err
+}
+
+// expertPieces is how experts factor the ranks. There are none where the plan regroups nothing, and experts are replicated
+// over all ranks of a stage.
+func (p Plan) expertPieces(ranks View) ([]piece, error) {
+	if max(p.ETP, 1)*max(p.EP, 1) == 1 {
+		return nil, nil
+	}
+	tp, cp, dp, err := p.ExpertParts()
+	if err != nil {
+		return nil, err
 	}
 	var out []piece
 	add := func(of Axis, size int) {
@@ -33,6 +55,7 @@ func (p Plan) expertPieces(ranks View) ([]piece, error) {
 			out = append(out, piece{of, size})
 		}
 	}
+	of := map[Axis]int{"tp": tp, "cp": cp, "dp": dp}
 	for _, a := range ranks {
 		left := a.Size
 		switch a.Name {
@@ -40,16 +63,11 @@ func (p Plan) expertPieces(ranks View) ([]piece, error) {
 			add("pp", left)
 			continue
 		case "tp":
-			add("etp", etp)
-			left /= etp
+			add("etp", max(p.ETP, 1))
+			left /= max(p.ETP, 1)
 		}
-		n := min(left, ep)
-		if left%n != 0 || ep%n != 0 {
-			return nil, fmt.Errorf("ep %d does not cut %s %d evenly", p.EP, a.Name, a.Size)
-		}
-		add("ep", n)
-		add("edp", left/n)
-		ep /= n
+		add("ep", of[a.Name])
+		add("edp", left/of[a.Name])
 	}
 	return out, nil
 }

@@ -100,6 +100,7 @@ func (p Plan) String() string {
 		parts = append(parts, fmt.Sprintf("cp %d %s", p.CP, p.CPKind))
 	}
 	degree("ep", p.EP)
+	degree("etp", p.ETP)
 	if p.Schedule == "gpipe" || p.Splits() {
 		parts = append(parts, p.Schedule)
 	}

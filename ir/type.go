@@ -219,7 +219,11 @@ func (t Type) With(l Layout) Type {
 }
 
 // Equal compares types entirely.
-func (t Type) Equal(u Type) bool { return t.String() == u.String() }
+func (t Type) Equal(u Type) bool {
+	return t.Elem == u.Elem && t.Monoid == u.Monoid && slices.EqualFunc(t.Dims, u.Dims, func(a, b Extent) bool {
+		return a.Dim == b.Dim && a.Size == b.Size && slices.Equal(a.Axes, b.Axes)
+	}) && (t.Monoid == NoMonoid || slices.Equal(t.Axes, u.Axes))
+}
 
 // Elems is the number of logical elements.
 func (t Type) Elems() int {

@@ -120,7 +120,7 @@ func (d *delayer) visit(n *ir.Node) {
 		return // partition reports it
 	}
 	layout := nodeLayout(d.prog, n, uses)
-	passed := d.passable(n, layout)
+	passed, open := d.passable(n, layout)
 	for _, a := range n.Args {
 		d.illegal = d.illegal || slices.Contains(d.forced, a) && !slices.Contains(passed, a)
 	}
@@ -135,7 +135,7 @@ func (d *delayer) visit(n *ir.Node) {
 		bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
 		switch {
 		case len(passed) > 0:
-			d.pass(o, passed, axes, layout, bytes)
+			d.pass(o, passed, axes, open, layout, bytes)
 		case len(axes) > 0 && n.Op.Monoid(i) == ir.Sum:
 			d.open[o] = &pending{own: true, axes: axes, layout: layout, bytes: bytes, cost: bytes}
 		}
@@ -149,14 +149,14 @@ func (d *delayer) visit(n *ir.Node) {
 // pass opens o as a sum of the passed operands' parts, which its op may sum over further axes. Where o is partial in
 // any case, passing costs nothing; else it is worth it only for fewer bytes, or where an accumulator takes the parts:
 // then commit walks this tree whatever the costs are.
-func (d *delayer) pass(o *ir.Value, passed []*ir.Value, own []ir.Axis, layout ir.Layout, bytes int) {
+func (d *delayer) pass(o *ir.Value, passed []*ir.Value, own, open []ir.Axis, layout ir.Layout, bytes int) {
 	before := 0
 	partial := len(own) > 0
 	for _, v := range passed {
 		before += d.open[v].cost
 		partial = partial || d.delay[v]
 	}
-	axes := majorFirst(d.prog.Mesh, slices.Concat(own, d.open[passed[0]].axes))
+	axes := majorFirst(d.prog.Mesh, slices.Concat(own, open))
 	d.open[o] = &pending{own: len(own) > 0, axes: axes, layout: layout, bytes: bytes, cost: bytes, from: passed}
 	if partial || bytes < before {
 		d.commit(passed...)
@@ -175,27 +175,48 @@ func (d *delayer) commit(vs ...*ir.Value) {
 	}
 }
 
-// passable are the operands of n that are open and may be passed, or nil if they may not all be.
-func (d *delayer) passable(n *ir.Node, layout ir.Layout) []*ir.Value {
-	var vs []*ir.Value
+// passable are the operands of n that are open and may be passed, and the axes over which they then are, or nil if they
+// may not all be.
+func (d *delayer) passable(n *ir.Node, layout ir.Layout) (vs []*ir.Value, open []ir.Axis) {
 	mask := uint16(0)
 	for i, a := range n.Args {
 		o := d.open[a]
-		if o == nil || d.saved[a.Name] || d.users[a] > 1 && !slices.Contains(d.forced, a) || !sameLayout(a.Type, o.layout, layout) {
+		if o == nil || d.saved[a.Name] || d.users[a] > 1 && !slices.Contains(d.forced, a) {
 			continue
 		}
+		axes := unscattered(a.Type, o, layout)
+		if len(axes) == 0 || n.Op == ir.OpAccumulate && !sameLayout(a.Type, o.layout, layout) {
+			continue
+		}
+		if vs != nil && !slices.Equal(axes, open) {
+			return nil, nil
+		}
 		mask |= 1 << i
-		vs = append(vs, a)
+		vs, open = append(vs, a), axes
 	}
 	if len(vs) == 0 || !n.Op.LinearIn(mask) {
-		return nil
+		return nil, nil
 	}
-	for _, v := range vs {
-		if !slices.Equal(d.open[v].axes, d.open[vs[0]].axes) {
+	return vs, open
+}
+
+// unscattered are the axes over which a value of type t is still partial in the layout that an op wants, where that is
+// its own, or splits dims by further axes over which it is partial: a reduce-scatter resolves these alone. So gradients of
+// keys and values that were gathered over cp, and are replicated over a part of tp, stay partial over that.
+func unscattered(t ir.Type, o *pending, layout ir.Layout) []ir.Axis {
+	rest := o.axes
+	for _, e := range t.Dims {
+		have, want := o.layout[e.Dim], layout[e.Dim]
+		if len(want) < len(have) || !slices.Equal(want[:len(have)], have) {
 			return nil
 		}
+		extra := ir.Plain(want[len(have):])
+		if !containsAll(rest, extra) {
+			return nil
+		}
+		rest = slices.DeleteFunc(slices.Clone(rest), func(a ir.Axis) bool { return slices.Contains(extra, a) })
 	}
-	return vs
+	return rest
 }
 
 // sameLayout compares two maps on the dims of t.

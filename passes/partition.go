@@ -62,6 +62,7 @@ func partitionSegment(p *ir.Program, s *ir.Segment, split bool, find func(f *ir.
 		if f == s.Forward && split {
 			pt.splitInput()
 		}
+		countRounds(p, f)
 	}
 	return nil
 }
@@ -139,7 +140,6 @@ func (pt *partitioner) run() error {
 		}
 	}
 	pt.f.Nodes = pt.nodes
-	countRounds(pt.prog, pt.f)
 	return nil
 }
 
@@ -199,6 +199,9 @@ func (pt *partitioner) node(n *ir.Node) error {
 	for i, a := range n.Args {
 		cur := pt.now[a]
 		if pt.delay[a] {
+			if n.Op != ir.OpAccumulate {
+				cur = pt.reshard(cur, stillPartial(cur.Type, a.Type.With(layout)), n.Region, n.From)
+			}
 			passed = cur.Type.Axes
 		} else if n.Op != ir.OpAccumulate || cur.Type.Monoid == ir.NoMonoid {
 			cur = pt.reshard(cur, a.Type.With(layout), n.Region, n.From)
@@ -235,6 +238,18 @@ func (pt *partitioner) node(n *ir.Node) error {
 	return nil
 }
 
+// stillPartial is want as a partial value has it that passes: over the axes that do not split it there.
+func stillPartial(have, want ir.Type) ir.Type {
+	want.Monoid = have.Monoid
+	for _, a := range have.Axes {
+		split := slices.ContainsFunc(want.Dims, func(e ir.Extent) bool { return slices.Contains(ir.Plain(e.Axes), a) })
+		if !split {
+			want.Axes = append(want.Axes, a)
+		}
+	}
+	return want
+}
+
 // goesRound tells whether keys and values come to the node's queries by a ring: where its layout splits keys.
 func goesRound(n *ir.Node, layout ir.Layout) bool { return n.Op.Attends() && len(layout[ir.KSeq]) > 0 }
 
@@ -265,9 +280,27 @@ func nodeLayout(p *ir.Program, n *ir.Node, uses []ir.Use) ir.Layout {
 		for _, d := range u.Merged {
 			layout[u.Dim] = append(layout[u.Dim], ir.Plain(layout[d])...)
 		}
-		layout[u.Dim] = majorFirst(p.Mesh, layout[u.Dim]) // places are in no order that matters
+		layout[u.Dim] = lastExperts(p, majorFirst(p.Mesh, layout[u.Dim]))
 	}
 	return layout
+}
+
+// lastExperts puts those axes last that split experts: places are in no order that matters, and so one all-to-all takes them to
+// their experts.
+func lastExperts(p *ir.Program, axes []ir.Axis) []ir.Axis {
+	var first, last []ir.Axis
+	experts := p.Layouts[ir.Experts][ir.Expert]
+	for _, a := range axes {
+		if !slices.Contains(experts, a) {
+			first = append(first, a)
+		}
+	}
+	for _, a := range experts {
+		if slices.Contains(axes, a) {
+			last = append(last, a)
+		}
+	}
+	return append(first, last...)
 }
 
 // lacking are the axes over which result i is partial by the node's own reduction; a ring leaves none.

@@ -6,7 +6,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// reshard brings v to type want, which has no partial, by the fewest collectives: a partial becomes a
+// reshard brings v to type want by the fewest collectives: a partial stays over want's axes, else it becomes a
 // reduce-scatter where want splits a dim over its axes, else an all-reduce; an axis that leaves one dim for another
 // is an all-to-all; one that leaves is an all-gather; one that arrives is a slice.
 func (pt *partitioner) reshard(v *ir.Value, want ir.Type, region ir.Region, from string) *ir.Value {
@@ -71,7 +71,7 @@ func (r *resharder) resolve() {
 	if t.Monoid == ir.NoMonoid {
 		return
 	}
-	rest := slices.Clone(t.Axes)
+	rest := slices.DeleteFunc(slices.Clone(t.Axes), func(a ir.Axis) bool { return slices.Contains(r.want.Axes, a) })
 	var scatter []ir.Attr
 	for i, e := range r.want.Dims {
 		have := t.Dims[i].Axes

@@ -121,7 +121,8 @@ func replicaAxes(m ir.Mesh, t ir.Type) []ir.Axis {
 // zero_group consecutive ones.
 func shardGroup(p *ir.Program, replicas []ir.Axis) ([]ir.Axis, error) {
 	want := p.Plan.ZeroGroup
-	if want <= 1 || want >= p.Mesh.Ranks(replicas) {
+	all := p.Mesh.Ranks(replicaAxes(p.Mesh, ir.Type{}))
+	if want <= 1 || want >= all || want >= p.Mesh.Ranks(replicas) { // of experts a global group is all of edp
 		return replicas, nil
 	}
 	for i := range replicas {

@@ -30,7 +30,8 @@ func (a *app) calibrateCommand() *cobra.Command {
 			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of rows, as\n" +
 			"planc validate takes them, of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
 			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a measured block.\n" +
-			"It says what each row changed, and how well a fit to the others predicts it.",
+			"It says what each row changed, and how well a fit to the others predicts it. A fit that predicts rows which it\n" +
+			"did not see worse than the figures as they were is not kept.",
 		Example: "planc calibrate -o here.yaml && planc plan --set cluster=here.yaml",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -151,8 +152,12 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 	m := q.cluster.Scaled(r.Measured).Measured
 	var b strings.Builder
 	b.WriteString(withoutBlock(string(q.file), "measured:"))
-	fmt.Fprintf(&b, "measured:\n  by: %q\n", fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s of rows left out of the fit",
-		q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), percent(r.MedianError(without))))
+	kept := ""
+	if r.Worse {
+		kept = ", which was not kept"
+	}
+	fmt.Fprintf(&b, "measured:\n  by: %q\n", fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s of rows left out of the fit%s",
+		q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), percent(r.MedianError(without)), kept))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
 			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))

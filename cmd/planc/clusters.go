@@ -14,10 +14,11 @@ import (
 
 func (a *app) clustersCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "clusters [NAME]",
+		Use:   "clusters [NAME|FILE]",
 		Short: "the catalogue of clusters; NAME prints its file",
 		Long: "clusters lists the nodes that a job can name. With a NAME it prints that node's cluster file, each\n" +
-			"figure with its source, which can be changed and used as a job's cluster.",
+			"figure with its source, which can be changed and used as a job's cluster. A file of yours is printed\n" +
+			"with the figures of its base in their places.",
 		Example: "planc clusters dgx-h100 > mine.yaml",
 		Args:    oneName("cluster"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -59,6 +60,10 @@ func clusterRowOf(name string) clusterRow {
 	if err != nil {
 		panic(fmt.Sprintf("cluster %s of the catalogue: %v", name, err))
 	}
+	return rowOfCluster(name, c)
+}
+
+func rowOfCluster(name string, c *costmodel.Cluster) clusterRow {
 	r := clusterRow{Name: name, Aliases: []string{}, GPU: c.GPU.Name, Devices: c.Node.Devices, MemoryGiB: c.GPU.MemoryGiB, Peak: c.GPU.PeakTFLOPS,
 		Link: c.Node.Link.Kind, LinkBps: float64(c.Node.Link.Bandwidth), Source: c.Source}
 	if len(c.Network) > 0 {
@@ -124,6 +129,9 @@ func (r clusterRow) networkText() string {
 
 // printCluster prints one as a file.
 func (a *app) printCluster(name string) error {
+	if costmodel.IsFile(name) {
+		return a.printClusterFile(name)
+	}
 	full := strings.ToLower(name)
 	if of, ok := costmodel.ClusterAliases()[full]; ok {
 		full = of
@@ -138,5 +146,27 @@ func (a *app) printCluster(name string) error {
 	}
 	row := clusterRowOf(full)
 	row.File = string(data)
+	return a.printJSON(row)
+}
+
+// printClusterFile prints a user's file, with the figures of its base in their places.
+func (a *app) printClusterFile(name string) error {
+	data, err := a.read(name)
+	if err != nil {
+		return ir.Diags{{Pos: ir.Pos{File: name}, Code: costmodel.NoFile, Msg: fmt.Sprintf("the cluster file cannot be read: %v", ir.FileReason(err))}}.Err()
+	}
+	whole, err := costmodel.WholeFile(name, data)
+	if err != nil {
+		return err
+	}
+	if !a.json {
+		return a.print(string(whole))
+	}
+	c, err := costmodel.ParseCluster(name, data)
+	if err != nil {
+		return err
+	}
+	row := rowOfCluster(c.Name, c)
+	row.File = string(whole)
 	return a.printJSON(row)
 }

@@ -17,6 +17,7 @@ func (a *app) explained(j *loaded, d *document, found *decision, whole bool) err
 	m := found.Best.Predict.MemoryBytes
 	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
 		ErrorBar: errorBar(j, found.Best.Plan.PP)}
+	d.head.experts = expertsSentence(found.Best.Plan, search.ExpertsOf(j.problem(), found.Best.Plan))
 	for _, c := range found.Choices {
 		d.Choices = append(d.Choices, d.choice(&c))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 )
@@ -11,8 +12,17 @@ import (
 type trainingDoc struct {
 	Tokens float64  `json:"tokens"`
 	Days   float64  `json:"days"`
-	Cost   *float64 `json:"cost"` // in whatever price_per_hour is in; null if the cluster has none
+	Cost   *float64 `json:"cost"` // null if the cluster has no price
+	money
 }
+
+// money is what prices are in.
+type money struct {
+	Currency string `json:"currency"` // "" where the cluster does not say
+}
+
+// text is a sum of it.
+func (m money) text(v float64) string { return strings.TrimSuffix(short(v)+" "+m.Currency, " ") }
 
 const secondsOfDay = 24 * 60 * 60
 
@@ -24,7 +34,7 @@ func training(c *costmodel.Cluster, p costmodel.Predict, tokens float64) *traini
 	t := &trainingDoc{Tokens: tokens, Days: tokens / p.TokensPerS / secondsOfDay}
 	if c.Node.PricePerHour > 0 {
 		cost := t.Days * 24 * float64(c.Nodes) * c.Node.PricePerHour
-		t.Cost = &cost
+		t.Cost, t.Currency = &cost, c.Node.Currency
 	}
 	return t
 }
@@ -33,7 +43,7 @@ func training(c *costmodel.Cluster, p costmodel.Predict, tokens float64) *traini
 func (t *trainingDoc) sentence() string {
 	s := fmt.Sprintf("%s tokens in %s", short(t.Tokens), durationText(t.Days))
 	if t.Cost != nil {
-		s += fmt.Sprintf(", at a cost of %s", short(math.Round(*t.Cost)))
+		s += fmt.Sprintf(", at a cost of %s", t.text(math.Round(*t.Cost)))
 	}
 	return s
 }

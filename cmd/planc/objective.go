@@ -23,6 +23,7 @@ type goalDoc struct {
 	LessPerS   float64  `json:"less_tokens_per_s"`
 	PerDay     *float64 `json:"cost_per_day"`
 	PerToken   *float64 `json:"joules_per_token"` // of the devices at full load, where the objective is energy
+	money
 
 	open bool // the job does not say how many nodes there may be
 }
@@ -197,7 +198,7 @@ func (s *aiming) take() error {
 	s.doc.Devices = s.chosen.Devices()
 	if price := s.chosen.Node.PricePerHour; price > 0 {
 		perDay := 24 * price * float64(s.chosen.Nodes)
-		s.doc.PerDay = &perDay
+		s.doc.PerDay, s.doc.Currency = &perDay, s.chosen.Node.Currency
 	}
 	if watts := s.chosen.GPU.Watts; s.doc.Kind == spec.Energy {
 		joules := s.cost * watts / s.stepTokens()
@@ -232,7 +233,7 @@ func (g *goalDoc) sentence() string {
 		s += fmt.Sprintf("; %s J a token", short(*g.PerToken))
 	}
 	if g.PerDay != nil {
-		s += fmt.Sprintf("; %s a day", short(*g.PerDay))
+		s += fmt.Sprintf("; %s a day", g.text(*g.PerDay))
 	}
 	return s
 }

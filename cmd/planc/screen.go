@@ -25,6 +25,7 @@ type header struct {
 	device      string // the word for a device: GPU
 	command     string // what to type next
 	rows        int    // of alternatives
+	experts     string // how they lie on the ranks, of explain; "" if there are none
 	lock        string // what the lock says, "" if nothing
 }
 

@@ -25,6 +25,10 @@ func (q *calibration) screen(r *calibrate.Result) string {
 	b.WriteString("\n" + calibratedRows(r))
 	b.WriteString("\n" + prose("", 0, fmt.Sprintf("median error %s before, %s after; %s of each row by a fit to the others",
 		percent(r.MedianError(before)), percent(r.MedianError(after)), percent(r.MedianError(without)))))
+	if r.Worse {
+		b.WriteString(prose("not kept", 10, fmt.Sprintf("a fit to the other rows predicts a row worse than the figures as they were: by %s, %s without it; the file has them as they were",
+			percent(r.MedianError(without)), percent(r.MedianError(before)))))
+	}
 	const shown = 5
 	for i, s := range q.skipped {
 		if i == shown {

@@ -15,6 +15,9 @@ func explainScreen(d *document) string {
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
+	if d.head.experts != "" {
+		b.WriteString(prose("EXPERTS", 9, d.head.experts))
+	}
 	if d.Room != nil {
 		b.WriteString(prose("TIGHT", 9, d.roomSentence()))
 	}

@@ -92,7 +92,7 @@ func validateScreen(r *validate.Report) string {
 		fmt.Fprintf(&b, "\nmemory   %d rows: median %s, mean %s, bias %s\n", m.N, percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
 	}
 	if f := r.Fit; f.N > 0 {
-		fmt.Fprintf(&b, "fits     %d rows: %s told right (mean of those that fit and those that do not)\n", f.N, percent(f.BalancedAccuracy))
+		b.WriteString(prose("fits", 9, fmt.Sprintf("%d rows: %s told right (mean of those that fit and those that do not)", f.N, percent(f.BalancedAccuracy))))
 	}
 	b.WriteString(worstRows(r.Rows))
 	b.WriteString(skippedRows(r.Skipped))

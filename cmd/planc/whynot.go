@@ -43,6 +43,7 @@ func parseQuestion(text string) (question, error) {
 		}
 	}
 	diags = append(diags, doc.Decode(&pins)...)
+	pins.Own(&diags, func(string) ir.Pos { return ir.Pos{} })
 	if q.pins = search.PinsOf(&pins); len(q.pins) == 0 && len(diags) == 0 {
 		return q, mistake(BadFlag, "", "--why-not rest names no value to change, as tp=4 does")
 	}

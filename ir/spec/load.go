@@ -155,6 +155,7 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	j.lengths(diags)
 	j.optimizer(diags)
 	j.objective(diags)
+	j.Plan.Own(diags, j.Pos)
 	if d := j.Train.Dropout; d != nil && j.Config != nil {
 		j.Config.DropEmbd, j.Config.DropResid, j.Config.DropAttn = *d, *d, *d
 	}

@@ -17,9 +17,9 @@ type Pins struct {
 	TP              Pin[int]     `yaml:"tp" min:"1" doc:"tensor parallelism" absent:"searched" eg:"[1, 2, 4]"`
 	PP              Pin[int]     `yaml:"pp" min:"1" doc:"pipeline stages" absent:"searched" eg:"1"`
 	CP              Pin[int]     `yaml:"cp" min:"1" doc:"context parallelism: parts of a sequence" absent:"searched" eg:"1"`
-	EP              Pin[int]     `yaml:"ep" min:"1" now:"1" doc:"expert parallelism" absent:"searched" eg:"1"`
-	ETP             Pin[int]     `yaml:"etp" min:"1" now:"1" doc:"tensor parallelism inside experts" absent:"searched" eg:"1"`
-	EPAxis          string       `yaml:"ep_axis" enum:"own" now:"-" doc:"own: gpus = dp·tp·pp·cp·ep" absent:"experts regroup dp·cp·tp" eg:"own"`
+	EP              Pin[int]     `yaml:"ep" min:"1" doc:"expert parallelism" absent:"searched" eg:"1"`
+	ETP             Pin[int]     `yaml:"etp" min:"1" doc:"tensor parallelism inside experts" absent:"searched" eg:"1"`
+	EPAxis          string       `yaml:"ep_axis" enum:"own" doc:"own: gpus = dp·tp·pp·cp·ep, and plan.dp is this dp" absent:"experts regroup dp·cp·tp" eg:"own"`
 	VPP             Pin[int]     `yaml:"vpp" min:"1" doc:"chunks of a stage" absent:"searched" eg:"1"`
 	SP              Pin[bool]    `yaml:"sp" doc:"sequence parallelism over tp" absent:"searched" eg:"true"`
 	CPKind          Pin[string]  `yaml:"cp_kind" enum:"none,ring,gather,heads" doc:"how context parallelism moves keys and values" absent:"searched" eg:"none"`
@@ -35,7 +35,7 @@ type Pins struct {
 	StageLayers     Pin[int]     `yaml:"stage_layers" min:"0" doc:"block counts of the chunks in model order, all of them" absent:"searched" eg:"[16, 16]"`
 	AxisOrder       Pin[string]  `yaml:"axis_order" enum:"tp,cp,dp,pp" doc:"axes, the fastest-varying rank first, all of them" absent:"searched" eg:"[tp, dp]"`
 	Offload         Pin[string]  `yaml:"offload" enum:"optimizer:cpu,optimizer:nvme,params:cpu,params:nvme,activations:cpu" now:"-" doc:"what may leave the device" absent:"searched" eg:"[optimizer:cpu]"`
-	MoESlack        Pin[float64] `yaml:"moe_slack" min:"1" now:"-" doc:"expert buffers over the balanced load" absent:"searched" eg:"1.2"`
+	MoESlack        Pin[float64] `yaml:"moe_slack" min:"1" doc:"expert buffers over the balanced load" absent:"1.25" eg:"1.2"`
 }
 
 // Pin is a field of the plan: no values, it is searched; one, it is that; several, it is one of them.
@@ -43,6 +43,20 @@ type Pin[T int | bool | string | float64] struct{ Values []T }
 
 // Free says whether the field is searched without limits.
 func (p Pin[T]) Free() bool { return len(p.Values) == 0 }
+
+// Own puts dp into planc's own words where ep is an axis of its own: replicas that see other tokens, those of ep among them.
+func (p *Pins) Own(diags *ir.Diags, pos func(path string) ir.Pos) {
+	if p.EPAxis != "own" || p.DP.Free() {
+		return
+	}
+	if len(p.EP.Values) != 1 {
+		diags.Addf(pos("plan.ep_axis"), Missing, "plan.ep_axis own wants one value of plan.ep beside plan.dp, which is multiplied by it")
+		return
+	}
+	for i := range p.DP.Values {
+		p.DP.Values[i] *= p.EP.Values[0]
+	}
+}
 
 // List is the value of a field that is a list itself, as plans write it: "16,16".
 func (p Pin[T]) List() string {
@@ -96,6 +110,7 @@ func (p *Pins) rows(plan ir.Plan) []pinRow {
 		{"schedule", p.Schedule.Allows(plan.Schedule)}, {"recompute", p.Recompute.Allows(plan.Recompute)},
 		{"recompute_layers", p.RecomputeLayers.Allows(plan.RecomputeLayers)}, {"recompute_every", p.RecomputeEvery.Allows(plan.RecomputeEvery)},
 		{"recompute_split", p.RecomputeSplit.Allows(plan.RecomputeSplit)},
+		{"moe_slack", p.MoESlack.Allows(plan.MoESlack)},
 		{"stage_layers", p.StageLayers.Free() || p.StageLayers.List() == plan.StageLayers},
 		{"axis_order", p.AxisOrder.Free() || p.AxisOrder.List() == plan.AxisOrder},
 	}

@@ -49,7 +49,9 @@ type Result struct {
 	Same     []string // of which they tell that they are as predicted
 	Open     []string // of which they tell nothing
 	Rows     []Row
-	Measured costmodel.Measured // the factors, to be written
+	Measured costmodel.Measured // the factors, to be written; none where the fit was not kept
+
+	Worse bool // than no fit at all, on rows that it did not see: it is not kept
 }
 
 // fitter prices observations under factors.
@@ -78,7 +80,19 @@ func Fit(rows []Observation) (*Result, error) {
 		r.Factors = append(r.Factors, Factor{key, v, s.deviation(i) * s.spread()})
 		*r.Measured.Factor(key) = round(v)
 	}
-	return r, f.leaveOneOut(s, r)
+	if err := f.leaveOneOut(s, r); err != nil {
+		return nil, err
+	}
+	r.judge()
+	return r, nil
+}
+
+// judge keeps the fit or what was there before it, whichever is nearer to each row by what the other rows say.
+func (r *Result) judge() {
+	before, without := r.MedianError(func(w Row) float64 { return w.Before }), r.MedianError(func(w Row) float64 { return w.Without })
+	if r.Worse = without > before; r.Worse {
+		r.Measured = costmodel.Measured{}
+	}
 }
 
 // worth is by how much a factor must lessen the sum of squares to be taken: two deviations.

@@ -127,3 +127,22 @@ func TestNothingToFit(t *testing.T) {
 		t.Error("a fit to nothing")
 	}
 }
+
+// A fit that predicts rows which it did not see worse than the catalogue is not kept.
+func TestWorseFitIsNotKept(t *testing.T) {
+	rows := runs(t, []int{1}, costmodel.Measured{}, 0)
+	rows[0].StepS *= 1.9 // one run was slow; the others are as predicted
+	rows[1].StepS *= 1.9
+	r, err := Fit(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, without := r.MedianError(func(w Row) float64 { return w.Before }), r.MedianError(func(w Row) float64 { return w.Without })
+	if !r.Worse || r.Measured != (costmodel.Measured{}) || without <= before || len(r.Factors) == 0 {
+		t.Errorf("worse %v: %.3f of rows left out, %.3f before; factors %+v, kept %+v", r.Worse, without, before, r.Factors, r.Measured)
+	}
+	kept, err := Fit(runs(t, []int{1}, costmodel.Measured{Matrix: 0.7}, 0.02))
+	if err != nil || kept.Worse || kept.Measured.Matrix == 0 {
+		t.Errorf("a fit that helps is not kept: %+v, %v", kept, err)
+	}
+}

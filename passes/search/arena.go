@@ -153,10 +153,10 @@ type stateNeed struct{ params, grads, master, moment, moving int }
 // stateNeeds are those of the stages that may be the fullest.
 func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNeed {
 	fr, prec := s.frame(f), &f.plan.Precision
-	st := s.stateOf(f, of)
+	st, shared := s.stateOf(f, of), ownersOf(&f.plan, of.group)
 	for _, h := range s.holdsOf(f) {
 		stage := &fr.stages[h.stage]
-		elems, owned := st.held(stage.walk, of.group)
+		elems, owned := st.held(stage.walk, shared)
 		params, grads := elems, elems
 		if of.zero >= 2 {
 			grads = owned
@@ -169,7 +169,7 @@ func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNe
 		if of.zero >= 2 {
 			gather, scatter := 0, 0
 			for _, w := range stage.walk {
-				g, sc := st.moving(w.segment, of.group, prec)
+				g, sc := st.moving(w.segment, shared, prec)
 				gather, scatter = max(gather, g), max(scatter, sc)
 			}
 			n.moving = 2 * (gather + scatter)

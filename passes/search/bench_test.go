@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // problem175 is GPT-3 175B on 1,024 A100, its vocabulary padded as Megatron-LM's.
@@ -162,3 +164,12 @@ func BenchmarkWithin(b *testing.B) {
 		}
 	}
 }
+
+// problemMixtral is Mixtral 8x7B on 64 H100.
+func problemMixtral(t testing.TB) *Problem {
+	cfg := llamaConfig(32, 4096, 32, 8, 14336, 32000, 4096)
+	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 8, 2, 14336, true
+	return problem(cluster(t, "dgx-h100", 8, 0), cfg, 4096, 1024, mixed)
+}
+
+func BenchmarkSearchMixtral(b *testing.B) { benchmarkSearch(b, problemMixtral(b)) }

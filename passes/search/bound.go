@@ -29,6 +29,7 @@ type base struct {
 	byMicro map[int]*blocks
 	works   map[deviceMicro]costmodel.Seconds // of all layers
 	elems   []int                             // parameters of a layer of each segment of the model, on one rank
+	experts []int                             // of those, the experts'
 	tied    int                               // those of the last segment that the first one owns
 }
 
@@ -48,9 +49,12 @@ func (s *searcher) base(plan ir.Plan) *base {
 		b.foreignLines()
 	}
 	for i, seg := range b.prog.Model.Segments {
-		b.elems = append(b.elems, 0)
+		b.elems, b.experts = append(b.elems, 0), append(b.experts, 0)
 		for _, w := range seg.Forward.Weights() {
 			n := w.Type.LocalElems(b.prog.Mesh)
+			if w.Type.Has(ir.Expert) {
+				b.experts[i] += n
+			}
 			if w.Param.Tied == "" {
 				b.elems[i] += n
 			} else {
@@ -79,7 +83,7 @@ func (s *searcher) slopes(b *base) {
 				continue
 			}
 			two := scan(f.f, m)
-			f.at.more = two.hard - f.at.hard
+			f.at.more, f.at.round.more = two.hard-f.at.hard, two.round.at-f.at.round.at
 			for j := range f.at.ops {
 				f.at.ops[j].slope = f.at.ops[j].at.Slope(&two.ops[j].at)
 			}

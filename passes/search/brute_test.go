@@ -87,7 +87,7 @@ func (b *brute) hold(m *member, n int, c *price) {
 	if closed, near := b.quote(&q).time, b.pipelined(&q); closed > near || near > time {
 		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time, closed, near)
 	}
-	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero), fmt.Sprint("pp ", plan.PP)} {
+	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero), fmt.Sprint("pp ", plan.PP), fmt.Sprint("ep ", min(2, plan.EP))} {
 		b.seen[what]++
 	}
 	if c.memory.Fits() {
@@ -140,7 +140,7 @@ func narrow(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches) {
 			return
 		}
 		f := b.space.families[r.IntN(len(b.space.families))]
-		key := []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute", "axis_order", "cp", "cp_kind"}[r.IntN(10)]
+		key := []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute", "axis_order", "cp", "cp_kind", "ep", "etp"}[r.IntN(12)]
 		plan := f.plan
 		if of := p.shardings(&plan); key == "zero" {
 			plan.Zero = of[r.IntN(len(of))].zero
@@ -194,7 +194,7 @@ func TestSearchIsBruteForceOfMany(t *testing.T) {
 	}
 	t.Log(seen)
 	for what, want := range map[string]int{"problems": 3 * many / 4, "bounded": many, "no plan fits": many / 100, "zb-h1": many, "zb-v": many / 2, "interleaved": many / 2, "gpipe": many,
-		"zero 1": many, "zero 2": many, "zero 3": many, "recompute full": many, "recompute selective": many, "pp 4": many / 2} {
+		"zero 1": many, "zero 2": many, "zero 3": many, "recompute full": many, "recompute selective": many, "pp 4": many / 2, "ep 2": many / 4} {
 		if seen[what] < want {
 			t.Errorf("%s: %d of %d problems, %d are wanted", what, seen[what], many, want)
 		}

@@ -29,6 +29,8 @@ func number(get func(*ir.Plan) int) func(*ir.Plan) string {
 
 func staged(p *ir.Plan) bool { return p.PP > 1 }
 
+func experts(p *ir.Plan) bool { return p.MoESlack > 0 }
+
 func always(*ir.Plan) bool { return true }
 
 // choices are the keys that are searched, in the order in which they are explained.
@@ -39,6 +41,8 @@ var choices = []choice{
 	{"pp", number(func(p *ir.Plan) int { return p.PP }), nextTo, nil},
 	{"cp", number(func(p *ir.Plan) int { return p.CP }), nextTo, always},
 	{"cp_kind", func(p *ir.Plan) string { return p.CPKind }, eachOne, func(p *ir.Plan) bool { return p.CP > 1 }},
+	{"ep", number(func(p *ir.Plan) int { return p.EP }), nextTo, experts},
+	{"etp", number(func(p *ir.Plan) int { return p.ETP }), nextTo, func(p *ir.Plan) bool { return experts(p) && p.TP > 1 }},
 	{"vpp", number(func(p *ir.Plan) int { return p.VPP }), theBest, staged},
 	{"schedule", func(p *ir.Plan) string { return p.Schedule }, eachOne, staged},
 	{"sp", func(p *ir.Plan) string { return strconv.FormatBool(p.SP) }, eachOne, nil},
@@ -49,11 +53,14 @@ var choices = []choice{
 
 // follow says which other keys can no longer be as they were when a key changes.
 var follow = map[string][]string{
-	"dp":              {"tp", "zero_group", "micro_batches"},
-	"tp":              {"dp", "zero_group", "axis_order", "stage_layers", "micro_batches", "recompute_split"},
-	"pp":              {"dp", "zero_group", "axis_order", "stage_layers", "micro_batches", "vpp", "schedule", "recompute_layers"},
-	"cp":              {"dp", "cp_kind", "zero_group", "axis_order", "stage_layers", "micro_batches"},
-	"cp_kind":         {"cp", "dp", "zero_group", "axis_order", "stage_layers", "micro_batches"},
+	"dp":              {"tp", "ep", "etp", "zero_group", "micro_batches"},
+	"tp":              {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches", "recompute_split"},
+	"pp":              {"dp", "ep", "etp", "zero_group", "axis_order", "stage_layers", "micro_batches", "vpp", "schedule", "recompute_layers"},
+	"cp":              {"dp", "ep", "cp_kind", "zero_group", "axis_order", "stage_layers", "micro_batches"},
+	"cp_kind":         {"cp", "dp", "ep", "zero_group", "axis_order", "stage_layers", "micro_batches"},
+	"ep":              {"etp", "zero_group", "stage_layers"},
+	"etp":             {"ep", "zero_group", "stage_layers"},
+	"moe_slack":       {"stage_layers"},
 	"vpp":             {"stage_layers", "schedule", "recompute_layers"},
 	"schedule":        {"stage_layers", "vpp", "recompute_layers"},
 	"sp":              {"stage_layers", "recompute_split"},
@@ -71,7 +78,7 @@ func Kept(plan ir.Plan, but Pins) Pins {
 	out := Pins{}
 	for key, value := range keyValues(plan) {
 		switch key {
-		case "precision", "offload", "moe_slack":
+		case "precision", "offload":
 		default:
 			out[key] = []string{value}
 		}
@@ -102,7 +109,7 @@ func only(c *choice, than *ir.Plan, want func(string) bool) *keep {
 }
 
 func sameDegrees(a, b *ir.Plan) bool {
-	return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP && a.CP == b.CP
+	return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP && a.CP == b.CP && a.EP == b.EP && a.ETP == b.ETP
 }
 
 // values are a choice's values in a space, in order of first occurrence; of orders of the axes, those of a plan's degrees.

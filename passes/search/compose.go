@@ -18,6 +18,7 @@ func (s *searcher) composition(t *tables, stage int) Composition {
 		f := t.prof.of(v).function(kind)
 		w.l.flops += f.flops
 		for _, c := range f.comms {
+			c.what.Axes = c.group.on(t.Mesh, c.what.Axes)
 			w.l.add(c.what, 1)
 		}
 	}

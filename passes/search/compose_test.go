@@ -58,12 +58,18 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 			f.change(&cfg)
 		}
 	}
+	if cfg.Family == spec.Llama && r.IntN(3) == 0 {
+		cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, pick(4, 6, 8), pick(1, 2, 3), cfg.FFN, r.IntN(2) == 0
+	}
 	p := problem(randomCluster(t, r), cfg, seq, pick(8, 12, 16, 24), precisions[r.IntN(len(precisions))])
 	if r.IntN(3) == 0 {
 		p.Recipe.Optimizer = "sgd"
 	}
+	if cfg.Experts > 0 && r.IntN(2) == 0 { // some are tried on request
+		p.Pins = Pins{"schedule": schedules}
+	}
 	if r.IntN(2) == 0 { // rows are too short to be split but on request
-		p.Pins = Pins{"cp": {"1", "2", "4"}}
+		p.Pins = p.Pins.With(Pins{"cp": {"1", "2", "4"}})
 	}
 	return p
 }
@@ -92,12 +98,13 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 	}
 	type kind struct {
 		dp, tp, pp, cp int
+		ep, etp        int
 		kind, schedule string
 	}
 	of := map[kind][]*family{}
 	var kinds []kind
 	for _, f := range sp.families {
-		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.CP, f.plan.CPKind, f.plan.Schedule}
+		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.CP, f.plan.EP, f.plan.ETP, f.plan.CPKind, f.plan.Schedule}
 		if of[k] = append(of[k], f); len(of[k]) == 1 {
 			kinds = append(kinds, k)
 		}

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"cmp"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
@@ -37,7 +39,8 @@ func transformer(m *ir.Model, d Dims) costmodel.Transformer {
 				t.KeysSeen = keysSeen(n)
 			case ir.OpMul:
 				_, wide := n.Outs[0].Type.Extent(ir.FFN)
-				t.Gated = t.Gated || wide
+				_, expert := n.Outs[0].Type.Extent(ir.ExpertFFN)
+				t.Gated = t.Gated || wide || expert
 			case ir.OpRope:
 				t.Rotary = true
 			case ir.OpDropout:
@@ -71,38 +74,61 @@ func keysSeen(n *ir.Node) float64 {
 	return flops / pairs
 }
 
+// shape is a model as other runtimes would run it.
+type shape costmodel.Transformer
+
 // foreign puts an engine's own layers in the place of the passes'.
 func (s *searcher) foreign(p *profile, k profileKey) {
 	e := s.problem.engine()
 	if e.Own {
 		return
 	}
-	shape := transformer(s.problem.Model, s.dims)
-	split := costmodel.Split{TP: k.tp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8"}
+	shape := shape(transformer(s.problem.Model, s.dims))
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8}
 	more := split
 	more.Micro++
-	plain, grown := threeLayers(e, &shape, split, "none"), threeLayers(e, &shape, more, "none")
-	again, againGrown := threeLayers(e, &shape, split, k.again), threeLayers(e, &shape, more, k.again)
 	segs := p.prog.Model.Segments
 	for i, seg := range segs {
-		at := 1
-		switch {
-		case i == 0 && s.dims.Embed:
-			at = 0
-		case i == len(segs)-1 && s.dims.Head:
-			at = 2
+		own := shape.of(s.problem.Model.Segments[i])
+		pick := func(p costmodel.Split, again string) *costmodel.Layer {
+			embed, block, head := e.Layers(&own, p, again)
+			switch {
+			case i == 0 && s.dims.Embed:
+				return &embed
+			case i == len(segs)-1 && s.dims.Head:
+				return &head
+			}
+			return &block
 		}
-		p.replace(seg, &plain[at], &grown[at], k.apart)
+		p.replace(seg, pick(split, "none"), pick(more, "none"), k.apart)
 		if seg.Remat != nil {
-			p.replace(seg.Remat, &again[at], &againGrown[at], k.apart)
+			p.replace(seg.Remat, pick(split, k.again), pick(more, k.again), k.apart)
 		}
 	}
 	p.logits = 0 // no entry for sampling
 }
 
-func threeLayers(e *costmodel.Engine, t *costmodel.Transformer, p costmodel.Split, again string) [3]costmodel.Layer {
-	embed, block, head := e.Layers(t, p, again)
-	return [3]costmodel.Layer{embed, block, head}
+// of is the shape of one segment's layers: of its own MLP, and of its experts where it has some.
+func (t shape) of(seg *ir.Segment) costmodel.Transformer {
+	own := costmodel.Transformer(t)
+	own.FFN, own.Experts, own.Choices, own.ExpertFFN = 0, 0, 0, 0
+	for _, n := range seg.Forward.Nodes {
+		for _, v := range n.Outs {
+			for _, e := range v.Type.Dims {
+				switch e.Dim {
+				case ir.FFN:
+					own.FFN = e.Size
+				case ir.Expert:
+					own.Experts = e.Size
+				case ir.Choice:
+					own.Choices = e.Size
+				case ir.ExpertFFN:
+					own.ExpertFFN = e.Size
+				}
+			}
+		}
+	}
+	return own
 }
 
 // replace sets a variant's profile; grown is the layer at one sequence more.
@@ -124,15 +150,15 @@ func (p *profile) replace(v *ir.Segment, l, grown *costmodel.Layer, apart bool) 
 func lines(f, grown costmodel.Function) funcProfile {
 	p := funcProfile{}
 	for i := range f.Ops {
-		p.add(f.Ops[i])
+		p.add(f.Ops[i], false)
 		p.ops[i].slope = f.Ops[i].Slope(&grown.Ops[i])
 		if f.Ops[i].Kind != costmodel.Vector {
 			p.more += p.ops[i].slope.Flops
 		}
 	}
 	for i, c := range f.Comms {
-		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{"tp"}, Bytes: int(c.Bytes)}
-		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes})
+		what := ir.Collective{Op: c.Op, Axes: []ir.Axis{cmp.Or(c.Axis, "tp")}, Bytes: int(c.Bytes)}
+		p.comms = append(p.comms, commLine{what: what, slope: grown.Comms[i].Bytes - c.Bytes, beside: c.Beside})
 	}
 	return p
 }

@@ -34,7 +34,6 @@ func (e *enumeration) degrees() {
 		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
 			plan := e.set.plain(1, e.p.Precision)
 			plan.TP, plan.PP = tp, pp
-			e.set.splitExperts(&plan)
 			if _, pinned := e.p.Pins["tp"]; !pinned && !obeys(&plan, "tp", e.set) {
 				continue
 			}
@@ -54,7 +53,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	kinds, askedKind := e.p.Pins["cp_kind"]
 	asked = asked || askedKind && !slices.Contains(kinds, "none")
 	for _, plan.CP = range e.p.ints("cp", divisors(rest)) {
-		if plan.CP > 1 && (!asked && e.set.Seq/plan.CP < ownPositions || e.p.engine() != costmodel.PlancEngine) {
+		if plan.CP > 1 && !asked && e.set.Seq/plan.CP < ownPositions {
 			continue
 		}
 		of := []string{"none"}
@@ -71,16 +70,55 @@ func (e *enumeration) contexts(plan ir.Plan) {
 			plan.AxisOrder = usualOrder(&plan)
 			for _, plan.DP = range e.p.ints("dp", []int{max(1, rest/max(1, plan.CP))}) {
 				for _, plan.SP = range e.p.bools("sp") {
-					e.chunks(plan)
+					e.experts(plan)
 				}
 			}
 		}
 	}
 }
 
+// experts goes through etp, ep and moe_slack. Where no pin says otherwise, experts are split over tp or not at all.
+func (e *enumeration) experts(plan ir.Plan) {
+	etps, eps := []int{1}, []int{1}
+	if e.set.Experts > 0 {
+		etps, eps = slices.Compact([]int{1, plan.TP}), divisors(e.set.Experts)
+	}
+	_, etp := e.p.Pins["etp"]
+	_, ep := e.p.Pins["ep"]
+	for _, plan.MoESlack = range e.p.slacks(plan.MoESlack) {
+		for _, plan.ETP = range e.p.ints("etp", etps) {
+			if !etp && !obeys(&plan, "etp", e.set) {
+				continue
+			}
+			for _, plan.EP = range e.p.ints("ep", eps) {
+				if ep || etp && plan.ETP < 1 || obeys(&plan, "ep", e.set) {
+					e.chunks(plan)
+				}
+			}
+			plan.EP = 1
+		}
+	}
+}
+
+// slacks are the values of moe_slack that pins ask for, or the usual one.
+func (p *Problem) slacks(usual float64) []float64 {
+	texts, pinned := p.Pins["moe_slack"]
+	if !pinned {
+		return []float64{usual}
+	}
+	var out []float64
+	for _, t := range texts {
+		if v, err := strconv.ParseFloat(t, 64); err == nil {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // obeys tells whether a plan breaks none of the rules of the degrees that are about a key.
 func obeys(plan *ir.Plan, key string, set *setting) bool {
-	for _, rules := range [][]rule{degreeRules, contextRules} {
+	for _, rules := range [][]rule{degreeRules, contextRules, expertRules} {
 		for i := range rules {
 			if r := &rules[i]; r.key == key && !r.ok(plan, set) {
 				return false
@@ -121,6 +159,9 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 	var out []string
 	for _, name := range schedules {
 		plan.Schedule = name
+		if plan.Splits() && experts(plan) { // on request: gradients of experts are made in their rounds, and cannot wait
+			continue
+		}
 		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) {
 			out = append(out, name)
 		}
@@ -197,7 +238,10 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 
 // priceable tells whether blocks can be split as a plan's degrees say.
 func (e *enumeration) priceable(plan *ir.Plan) bool {
-	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind"} {
+	if min(plan.EP, plan.ETP) < 1 {
+		return false
+	}
+	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
 		if !obeys(plan, key, e.set) {
 			return false
 		}
@@ -226,7 +270,7 @@ func even(blocks, chunks int) []int {
 // visit adds a family, or notes why it is none.
 func (e *enumeration) visit(plan ir.Plan, split []int) {
 	broken := 0
-	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP) < 1 {
+	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP, plan.EP, plan.ETP) < 1 {
 		broken = len(rules)
 	}
 	for i := range rules {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -31,7 +30,7 @@ func flightOf(f *ir.Func, m ir.Mesh, i, at int) flight {
 
 // flying is the cost of a function that has messages under way while it computes, one after the other. On a CPU, whose
 // ranks copy them themselves, they are in line.
-func (s *searcher) flying(p *funcProfile, k int, m ir.Mesh, own arithmetic) costmodel.Cost {
+func (s *searcher) flying(p *funcProfile, k int, rounds float64, m ir.Mesh, own arithmetic) costmodel.Cost {
 	c := costmodel.Cost{Compute: own.time}
 	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels
 	ends := make([]costmodel.Seconds, len(p.comms))
@@ -39,18 +38,15 @@ func (s *searcher) flying(p *funcProfile, k int, m ir.Mesh, own arithmetic) cost
 	for i := range len(p.ops) + 1 {
 		for ; next < len(p.comms) && p.comms[next].from == i; next++ {
 			l := &p.comms[next]
-			place := s.problem.Cluster.Place(m, l.what.Axes)
-			t := s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(float64(l.what.Bytes)+float64(float64(k-1)*l.slope)))
-			kernels += math.Log2(float64(place.Ranks()))
+			t, more := s.moving(l, k, rounds, m)
+			kernels += more
 			if l.until > l.from && !s.problem.Cluster.IsCPU() {
 				free = max(free, now) + t
 				ends[next] = free
 				continue
 			}
-			now, c.Comm = now+t, c.Comm+t
-			if slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext) {
-				c.Context += t
-			}
+			now += t
+			l.enter(&c, t)
 		}
 		for j := range p.comms[:next] { // those that this op waits for
 			if l := &p.comms[j]; l.until == i && ends[j] > now {
@@ -64,6 +60,7 @@ func (s *searcher) flying(p *funcProfile, k int, m ir.Mesh, own arithmetic) cost
 	}
 	c.Comm *= costmodel.Seconds(s.exposedTP)
 	c.Context *= costmodel.Seconds(s.exposedTP)
+	c.Experts *= costmodel.Seconds(s.exposedTP)
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
 }

@@ -146,7 +146,7 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	message := s.message(f, stream, o)
 	through += costmodel.Seconds(2*fr.sends) * message
 	if of.still {
-		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostElems(f)/of.group)
+		once := s.device.OptimizerTime(f.plan.Precision, s.problem.Recipe, s.mostOwned(f))
 		return (max(through, s.slowest(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - tie)
 	}
 	if t := &fr.turns[0]; t.stage == 0 && !f.splits { // where the passes end
@@ -186,23 +186,24 @@ func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends
 	return best
 }
 
-// mostElems are the parameters of the stage that has most.
-func (s *searcher) mostElems(f *family) int {
-	if f.mostElems > 0 {
-		return f.mostElems
+// mostOwned is of how many parameters the ranks of the stage that has most own the state at least, all replicas sharing it.
+func (s *searcher) mostOwned(f *family) int {
+	if f.mostOwned > 0 {
+		return f.mostOwned
 	}
-	b, fr := s.base(f.plan), s.frame(f)
+	b, fr, shared := s.base(f.plan), s.frame(f), ownersOf(&f.plan, f.plan.Replicas())
 	for i := range fr.stages {
-		sum := 0
+		sum, experts := 0, 0
 		for _, w := range fr.stages[i].walk {
 			sum += w.count * b.elems[w.segment]
+			experts += w.count * b.experts[w.segment]
 		}
 		if last := len(fr.kindOf) - 1; i > 0 && slices.Contains(fr.stages[i].chunks, last) {
 			sum += b.tied
 		}
-		f.mostElems = max(f.mostElems, sum)
+		f.mostOwned = max(f.mostOwned, shared.least(sum, experts))
 	}
-	return f.mostElems
+	return f.mostOwned
 }
 
 // familyFloor is at most what any plan of a family takes that recomputes at least so many blocks in one way: as if nothing
@@ -212,7 +213,9 @@ func (s *searcher) familyFloor(f *family, a *again, n int) costmodel.Seconds {
 	orders := f.ordersOf()
 	for i := range orders {
 		o := &orders[i]
-		if slices.ContainsFunc(orders[:i], func(x order) bool { return x.tp == o.tp && x.pp == o.pp && x.cp == o.cp }) {
+		if slices.ContainsFunc(orders[:i], func(x order) bool {
+			return x.tp == o.tp && x.pp == o.pp && x.cp == o.cp && (x.dp == o.dp || f.plan.EP == 1)
+		}) {
 			continue
 		}
 		for _, zero := range []int{0, 2} {

@@ -28,7 +28,7 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 }
 
 // onlyValue are the keys that have one value today, of which no rule speaks.
-var onlyValue = map[string]bool{"offload": true, "moe_slack": true, "precision": true}
+var onlyValue = map[string]bool{"offload": true, "precision": true}
 
 // Beside is Search with a plan given, which Check has passed: alternatives and choices are held against that one. Best is
 // what the search itself would choose. It fails with a NoPlan if the given plan does not fit.

@@ -87,7 +87,7 @@ func (p *Problem) pinned(d Dims) error {
 			continue
 		}
 		for _, v := range p.Pins[k] {
-			if why := badValue(old, v); why != "" && k != "stage_layers" {
+			if why := badValue(old, v); why != "" && k != "stage_layers" && k != "moe_slack" {
 				bad.Reasons = append(bad.Reasons, Reason{k, fmt.Sprintf("%s: %q is %s", k, v, why)})
 			}
 		}
@@ -119,7 +119,7 @@ func (p *Problem) unfollowed(plan ir.Plan) []Reason {
 	if len(p.Pins) == 0 {
 		return nil
 	}
-	rest := p.Pins.Without(append([]string{"dp", "tp", "pp", "cp", "cp_kind", "vpp", "sp", "schedule", "micro_batch", "stage_layers"}, open...)...)
+	rest := p.Pins.Without(append([]string{"dp", "tp", "pp", "cp", "cp_kind", "vpp", "sp", "schedule", "micro_batch", "stage_layers", "ep", "etp", "moe_slack"}, open...)...)
 	if len(rest) == 0 {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (c *costSums) perhaps(of *costSums) {
 }
 
 func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
-	k := blockCost{b, [2]int{o.tp, o.cp}}
+	k := blockCost{b, strides(&f.plan, o.tp, o.cp, o.dp)}
 	if c := s.blockCosts[k]; c != nil {
 		return c
 	}
@@ -85,8 +85,8 @@ func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
 }
 
 // blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
-// cp.
+// cp, where expert parallel ones are those and that of dp.
 type blockCost struct {
 	blocks  *blocks
-	strides [2]int
+	strides [3]int
 }

@@ -32,7 +32,7 @@ type rule struct {
 }
 
 // rules are all of them. Everything that is not here is legal, and priced.
-var rules = slices.Concat(degreeRules, contextRules, stageRules, recomputeRules(), placeRules)
+var rules = slices.Concat(degreeRules, contextRules, expertRules, stageRules, recomputeRules(), placeRules)
 
 // degreeRules are those of the degrees, of sharding and of the batch. A vocabulary is padded where tp does not divide it.
 var degreeRules = []rule{
@@ -50,10 +50,6 @@ var degreeRules = []rule{
 	{"tp", "tp divides the MLP's width", func(p *ir.Plan, s *setting) bool { return s.FFN%p.TP == 0 },
 		func(p *ir.Plan, s *setting) string {
 			return fmt.Sprintf("tp %d does not divide the MLP's width %d (%s)", p.TP, s.FFN, nearby(divisors(s.FFN), p.TP))
-		}},
-	{"tp", "tp divides an expert's width", func(p *ir.Plan, s *setting) bool { return s.ExpertFFN%p.TP == 0 },
-		func(p *ir.Plan, s *setting) string {
-			return fmt.Sprintf("tp %d does not divide an expert's width %d (%s)", p.TP, s.ExpertFFN, nearby(divisors(s.ExpertFFN), p.TP))
 		}},
 	{"tp", "each rank has a row of the vocabulary, which is padded where tp does not divide it", func(p *ir.Plan, s *setting) bool {
 		return s.Vocab == 0 || s.rowsForAll(p.TP)
@@ -124,7 +120,7 @@ func recomputeRules() []rule {
 	return rs
 }
 
-// placeRules are the order of the axes, and what does not exist yet.
+// placeRules are the order of the axes.
 var placeRules = []rule{
 	{"axis_order", "axis_order names tp, dp and, where pp is above 1, pp; on one node, and for axes of one rank, in this order. Where cp is above 1 it comes before dp, usually just before it",
 		func(p *ir.Plan, s *setting) bool {
@@ -133,27 +129,6 @@ var placeRules = []rule{
 		func(p *ir.Plan, s *setting) string {
 			return fmt.Sprintf("axis_order %s is none of %s", p.AxisOrder, strings.Join(axisOrders(p, s.nodes), "; "))
 		}},
-	later("ep", 1, func(p *ir.Plan) int { return p.EP }),
-	{"etp", "etp is tp where there are experts, else 1", func(p *ir.Plan, s *setting) bool { return p.ETP == s.expertTP(p) },
-		func(p *ir.Plan, s *setting) string {
-			return fmt.Sprintf("etp %d is not planned yet; %d is", p.ETP, s.expertTP(p))
-		}},
-}
-
-// expertTP is how many ranks split an expert.
-func (s *setting) expertTP(p *ir.Plan) int {
-	q := *p
-	q.ETP = 1
-	s.splitExperts(&q)
-	return q.ETP
-}
-
-// later is the rule of a key that has one value until its parallelism exists.
-func later(key string, only int, get func(*ir.Plan) int) rule {
-	return rule{key, fmt.Sprintf("today %d", only), func(p *ir.Plan, _ *setting) bool { return get(p) == only },
-		func(p *ir.Plan, _ *setting) string {
-			return fmt.Sprintf("%s %d is not planned yet; %d is", key, get(p), only)
-		}}
 }
 
 // Rules are the rules of legality in words, in the order in which they are tried.
@@ -172,10 +147,13 @@ func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
 }
 
 func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
-	if min(p.DP, p.TP, p.PP, p.VPP, p.CP) < 1 {
+	if min(p.DP, p.TP, p.PP, p.VPP, p.CP, p.EP, p.ETP) < 1 {
 		words := fmt.Sprintf("dp %d · tp %d · pp %d · vpp %d", p.DP, p.TP, p.PP, p.VPP)
 		if p.CP < 1 {
 			words += fmt.Sprintf(" · cp %d", p.CP)
+		}
+		if min(p.EP, p.ETP) < 1 {
+			words += fmt.Sprintf(" · ep %d · etp %d", p.EP, p.ETP)
 		}
 		return []Reason{{"dp", words + ": degrees are at least 1"}}
 	}

@@ -46,8 +46,12 @@ func (d *Dims) contextCuts(p *ir.Plan) []int {
 	return own.headCuts()
 }
 
-// zeroGroups are the numbers of replicas that can share a copy of the state: all of cp, and of dp a part that divides it.
+// zeroGroups are the numbers of replicas that can share a copy of the state: all of cp, and of dp a part that divides it; all
+// of both where experts have other replicas, edp, which all share one copy too.
 func zeroGroups(p *ir.Plan) []int {
+	if apart(p) && p.Replicas() > 1 {
+		return []int{p.Replicas()}
+	}
 	var out []int
 	for _, n := range divisors(p.DP) {
 		if n *= p.CP; n > 1 {

@@ -46,11 +46,12 @@ func (p *Problem) shardings(plan *ir.Plan) []sharding {
 type shardingsKey struct {
 	problem *Problem
 	dp, cp  int
+	apart   bool
 }
 
 // shardings are a problem's, listed once.
 func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
-	k := shardingsKey{p, plan.DP, plan.CP}
+	k := shardingsKey{p, plan.DP, plan.CP, apart(plan)}
 	out, known := s.listed[k]
 	if !known {
 		out = p.shardings(plan)

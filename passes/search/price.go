@@ -82,6 +82,7 @@ func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 		l.Backward.Compute += c.weights.Compute
 		l.Backward.Comm += c.weights.Comm
 		l.Backward.Context += c.weights.Context
+		l.Backward.Experts += c.weights.Experts
 		l.Weights = costmodel.Cost{}
 	}
 	if r.Remat {

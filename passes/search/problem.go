@@ -35,7 +35,7 @@ type Dims struct {
 	Layers, Seq, Hidden, Vocab, FFN int
 	KVHeads                         int  // K/V heads
 	Group                           int  // query heads of one K/V head
-	ExpertFFN                       int  // width of an expert, 0 where there are none
+	Experts, ExpertFFN, Choices     int  // of a block; the width of each, and how many a token goes to; 0 where there are none
 	Embed, Head                     bool // the model begins with an embedding, ends with a head
 }
 
@@ -63,7 +63,7 @@ func DimsOf(m *ir.Model) Dims {
 		}
 	}
 	d.Seq, d.Hidden, d.Vocab, d.FFN = size[ir.Seq], size[ir.Hidden], size[ir.Vocab], size[ir.FFN]
-	d.ExpertFFN = size[ir.ExpertFFN]
+	d.Experts, d.ExpertFFN, d.Choices = size[ir.Expert], size[ir.ExpertFFN], size[ir.Choice]
 	d.KVHeads, d.Group = size[ir.Head], size[ir.Group]
 	if d.KVHeads > 0 && d.Group == 0 {
 		d.Group = 1
@@ -81,17 +81,10 @@ const expertSlack = 1.25
 // plain is the plan of one rank.
 func (d Dims) plain(micro int, precision ir.Precision) ir.Plan {
 	p := ir.SerialPlan(d.Layers, micro, precision)
-	if d.ExpertFFN > 0 {
+	if d.Experts > 0 {
 		p.MoESlack = expertSlack
 	}
 	return p
-}
-
-// splitExperts makes a plan split experts over tp as other MLPs.
-func (d Dims) splitExperts(p *ir.Plan) {
-	if d.ExpertFFN > 0 {
-		p.ETP = p.TP
-	}
 }
 
 // roundPart is the part of the places of a node that evenly spread tokens take: 1 where it has none.
@@ -160,9 +153,6 @@ func (p *Problem) check() error {
 	if _, ok := c.DeviceOf(p.engine(), p.gemm()); !ok {
 		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
-	}
-	if pin, ok := p.Pins["cp"]; ok && p.engine() != costmodel.PlancEngine && !slices.Contains(pin, "1") {
-		return fmt.Errorf("plan.cp %s: context parallelism is priced for engine planc, not for %s", strings.Join(pin, ", "), p.engine().Name)
 	}
 	if DimsOf(p.Model).ExpertFFN > 0 && p.engine() != costmodel.PlancEngine {
 		return fmt.Errorf("a model with experts is priced for engine planc, not for %s", p.engine().Name)

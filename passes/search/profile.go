@@ -24,10 +24,11 @@ type profileKey struct {
 	split    bool
 	apart    bool // backward is two passes
 	each     bool // whose gradients are scattered after each micro-batch
+	experts  expertKey
 }
 
 func keyOf(p ir.Plan) profileKey {
-	k := profileKey{p.TP, p.CP, p.CPKind, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(), p.Splits() && p.Zero >= 2}
+	k := profileKey{p.TP, p.CP, p.CPKind, p.SP, p.MicroBatch, p.DP > 1, p.Recompute, p.RecomputeSplit, p.Splits(), p.Splits() && p.Zero >= 2, expertKeyOf(&p)}
 	if p.RecomputeEvery > 1 {
 		k.again = "none"
 	}
@@ -73,19 +74,32 @@ type funcProfile struct {
 	flops   float64 // of all nodes
 	hard    float64 // of matmuls and attention
 	more    float64 // of those, by which they grow with the micro-batch
+	round   flopLine
 }
 
-// hardAt is the flops of matmuls and attention at a micro-batch.
-func (p *funcProfile) hardAt(micro int) float64 { return p.hard + float64(float64(micro-1)*p.more) }
+// flopLine is flops as a line over the micro-batch.
+type flopLine struct{ at, more float64 }
+
+// hardAt is the flops of matmuls and attention at a micro-batch, where experts need so many rounds.
+func (p *funcProfile) hardAt(micro int, rounds float64) float64 {
+	all := p.hard + float64(float64(micro-1)*p.more)
+	return all + float64((rounds-1)*(p.round.at+float64(float64(micro-1)*p.round.more)))
+}
 
 // opLine is an op as a line over the micro-batch: at size k, at grown by (k-1)·slope.
-type opLine struct{ at, slope costmodel.Op }
+type opLine struct {
+	at, slope costmodel.Op
+	round     bool // done in each round of the experts
+}
 
 // commLine is a collective in line, its bytes as a line over the micro-batch.
 type commLine struct {
-	what  ir.Collective
-	slope float64
+	what   ir.Collective
+	slope  float64
+	beside bool // of other engines: runs beside attention, but for the first of its members' turns
 	flight
+	group group
+	round bool
 }
 
 // profile finds a profile, or makes it.
@@ -105,10 +119,10 @@ func (s *searcher) profile(k profileKey) *profile {
 func (s *searcher) newProfile(k profileKey) *profile {
 	plan := s.dims.plain(k.micro, s.problem.Precision)
 	plan.TP, plan.SP, plan.CP, plan.CPKind = k.tp, k.sp, k.cp, k.kind
-	s.dims.splitExperts(&plan)
 	if k.replicas {
 		plan.DP = 2
 	}
+	k.experts.set(&plan)
 	if k.apart {
 		plan.PP, plan.Schedule, plan.StageLayers = 2, "zb-h1", fmt.Sprintf("%d,%d", (s.dims.Layers+1)/2, s.dims.Layers/2)
 	}
@@ -161,25 +175,28 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 	}
 	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
-			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops))})
+			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops)), group: groupOf(n, c.Axes, m), round: n.Attr.Round})
 			p.flights = p.flights || n.Op == ir.OpShift
 			continue
 		}
 		if n.Op.View() {
 			continue
 		}
-		p.add(costmodel.OpOf(n, m))
+		p.add(costmodel.OpOf(n, m), n.Attr.Round)
 	}
 	return p
 }
 
 // add enters an op.
-func (p *funcProfile) add(o costmodel.Op) {
+func (p *funcProfile) add(o costmodel.Op, round bool) {
 	p.flops += o.Flops
 	if o.Kind != costmodel.Vector {
 		p.hard += o.Flops
+		if round {
+			p.round.at += o.Flops
+		}
 	}
-	p.ops = append(p.ops, opLine{at: o})
+	p.ops = append(p.ops, opLine{at: o, round: round})
 }
 
 // of is the profile of a variant of a segment.
@@ -202,12 +219,12 @@ type costSums struct{ forward, backward, weights, rematForward, rematBackward co
 type costKey struct {
 	profile profileKey
 	times   int
-	strides [2]int // of the axes tp and cp
+	strides [3]int // of the axes tp and cp, and of dp where ep has ranks of it
 }
 
 // costs are those of the model's segments at times the profile's micro-batch, on a plan's mesh.
 func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []layerCost {
-	key := costKey{k, times, [2]int{stride(plan, "tp"), stride(plan, "cp")}}
+	key := costKey{k, times, strides(plan, stride(plan, "tp"), stride(plan, "cp"), stride(plan, "dp"))}
 	if c := s.layerCosts[key]; c != nil {
 		return c
 	}
@@ -215,20 +232,31 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan.Text(), err))
 	}
+	rounds := s.rounds(&k, k.micro*times)
 	out := make([]layerCost, 0, len(p.prog.Model.Segments))
 	for _, seg := range p.prog.Model.Segments {
 		plain := p.of(seg)
-		c := layerCost{forward: s.cost(&plain.forward, times, mesh), backward: s.cost(&plain.backward, times, mesh),
-			weights: s.cost(&plain.weights, times, mesh)}
+		c := layerCost{forward: s.cost(&plain.forward, times, rounds, mesh), backward: s.cost(&plain.backward, times, rounds, mesh),
+			weights: s.cost(&plain.weights, times, rounds, mesh)}
 		if seg.Remat != nil {
 			again := p.of(seg.Remat)
-			c.rematForward, c.rematBackward = s.cost(&again.forward, times, mesh), s.cost(&again.backward, times, mesh)
+			c.rematForward, c.rematBackward = s.cost(&again.forward, times, rounds, mesh), s.cost(&again.backward, times, rounds, mesh)
 		}
 		c.sums = costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
 		out = append(out, c)
 	}
 	s.layerCosts[key] = out
 	return out
+}
+
+// strides are those that costs of layers depend on.
+func strides(p *ir.Plan, tp, cp, dp int) [3]int {
+	if k := expertKeyOf(p); k.slack > 0 {
+		if _, _, n := k.parts(p.TP, p.CP); n > 1 {
+			return [3]int{tp, cp, dp}
+		}
+	}
+	return [3]int{tp, cp}
 }
 
 // stride is how many ranks two neighbours on an axis are apart.
@@ -242,29 +270,55 @@ func stride(p *ir.Plan, axis string) int {
 	return n
 }
 
-// cost is the function's time at k times the micro-batch of the profile.
-func (s *searcher) cost(p *funcProfile, k int, m ir.Mesh) costmodel.Cost {
-	own := s.arithmetic(p, k)
+// cost is the function's time at k times the micro-batch of the profile, where experts need so many rounds.
+func (s *searcher) cost(p *funcProfile, k int, rounds float64, m ir.Mesh) costmodel.Cost {
+	own := s.arithmetic(p, k, rounds)
 	if p.flights {
-		return s.flying(p, k, m, own)
+		return s.flying(p, k, rounds, m, own)
 	}
 	c := costmodel.Cost{Compute: own.time}
-	more, kernels := float64(k-1), own.kernels
+	kernels, beside := own.kernels, costmodel.Seconds(0)
 	for i := range p.comms {
 		l := &p.comms[i]
-		bytes := float64(l.what.Bytes) + float64(more*l.slope)
-		place := s.problem.Cluster.Place(m, l.what.Axes)
-		t := s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(bytes))
-		c.Comm += t
-		if slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext) {
+		t, more := s.moving(l, k, rounds, m)
+		kernels += more
+		switch {
+		case l.beside:
+			beside += t
+			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.Ranks(l.what.Axes))))
+		case l.group.experts != nil:
+			c.Experts += t
+		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
 			c.Context += t
+		default:
+			c.Comm += t
 		}
-		kernels += math.Log2(float64(place.Ranks())) // hosts wait for the slowest of them
 	}
-	c.Comm *= costmodel.Seconds(s.exposedTP)
-	c.Context *= costmodel.Seconds(s.exposedTP)
+	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
+}
+
+// moving is the time of a collective at k times the micro-batch of the profile, and the kernels' worth of waiting for the
+// slowest host.
+func (s *searcher) moving(l *commLine, k int, rounds float64, m ir.Mesh) (t costmodel.Seconds, kernels float64) {
+	place, times := s.problem.Cluster.Place(m, l.group.on(m, l.what.Axes)), 1.0
+	if l.round {
+		times = rounds
+	}
+	t = s.problem.Cluster.CollectiveTime(l.what.Op, place, costmodel.Bytes(float64(l.what.Bytes)+float64(float64(k-1)*l.slope)))
+	return costmodel.Seconds(times) * t, float64(times * math.Log2(float64(place.Ranks())))
+}
+
+// enter adds a collective in line to a cost.
+func (l *commLine) enter(c *costmodel.Cost, t costmodel.Seconds) {
+	c.Comm += t
+	switch {
+	case l.group.experts != nil:
+		c.Experts += t
+	case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
+		c.Context += t
+	}
 }
 
 // worksKey is what a function's arithmetic depends on: of degrees and clusters nothing that the profile does not.
@@ -275,13 +329,15 @@ type worksKey struct {
 
 // arithmetic is a function's own work, without collectives.
 type arithmetic struct {
-	time    costmodel.Seconds
-	kernels float64
-	each    []costmodel.Seconds // of each op, where some collectives are under way beside them
+	time      costmodel.Seconds
+	attention costmodel.Seconds // of it
+	kernels   float64
+	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
-// arithmetic is the function's at k times the micro-batch of the profile.
-func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
+// arithmetic is the function's at k times the micro-batch of the profile, where experts need so many rounds, which follow
+// from both.
+func (s *searcher) arithmetic(p *funcProfile, k int, rounds float64) (own arithmetic) {
 	if s.own == nil {
 		if s.works[s.device] == nil {
 			s.works[s.device] = map[worksKey]arithmetic{}
@@ -294,11 +350,18 @@ func (s *searcher) arithmetic(p *funcProfile, k int) (own arithmetic) {
 	}
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
-		t := s.device.Time(&o)
-		if own.time += t; p.flights {
+		times := 1.0
+		if p.ops[i].round {
+			times = rounds
+		}
+		t := costmodel.Seconds(times) * s.device.Time(&o)
+		if own.time += t; o.Kind >= costmodel.Attention {
+			own.attention += t
+		}
+		if p.flights {
 			own.each = append(own.each, t)
 		}
-		own.kernels += o.Kernel
+		own.kernels += float64(times * o.Kernel)
 	}
 	s.own[key] = own
 	return own

@@ -59,6 +59,8 @@ type priceKey struct {
 	order                [4]int32
 	cp                   int32
 	context              byte // of cp_kind
+	ep, etp              int32
+	slack                float64
 }
 
 func (p *point) key(s *searcher) priceKey {
@@ -66,7 +68,7 @@ func (p *point) key(s *searcher) priceKey {
 	layers, every := p.again.numbers(p.n)
 	k := priceKey{frame: s.frame(f), tp: int32(f.plan.TP), dp: int32(f.plan.DP), micro: int32(f.plan.MicroBatch), group: int32(p.of.group),
 		layers: int32(layers), every: int32(every), zero: uint8(p.of.zero), schedule: uint8(slices.Index(schedules, f.plan.Schedule)), kind: p.again.kind[0],
-		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)}, cp: int32(f.plan.CP), context: f.plan.CPKind[0]}
+		order: [4]int32{int32(p.order.tp), int32(p.order.dp), int32(p.order.pp), int32(p.order.cp)}, cp: int32(f.plan.CP), context: f.plan.CPKind[0], ep: int32(f.plan.EP), etp: int32(f.plan.ETP), slack: f.plan.MoESlack}
 	if f.plan.SP {
 		k.sp = 1
 	}
@@ -123,7 +125,7 @@ func (s *searcher) hardFlops(p *point) float64 {
 	f := p.family
 	b, fr := s.blocksOf(f, p.again, p.each()), s.frame(f)
 	layers, every := p.again.numbers(p.n)
-	sum := 0.0
+	sum, rounds := 0.0, s.rounds(&b.base.key, b.micro)
 	for i := range fr.kinds {
 		for _, r := range fr.kinds[i].parts(layers, every, p.again.split) {
 			seg := b.base.prog.Model.Segments[r.segment]
@@ -131,9 +133,9 @@ func (s *searcher) hardFlops(p *point) float64 {
 				seg = seg.Remat
 			}
 			of := b.base.profile.of(seg)
-			hard := of.forward.hardAt(b.micro) + of.backward.hardAt(b.micro) + of.weights.hardAt(b.micro)
+			hard := of.forward.hardAt(b.micro, rounds) + of.backward.hardAt(b.micro, rounds) + of.weights.hardAt(b.micro, rounds)
 			if r.Every > 0 {
-				hard += of.forward.hardAt(b.micro)
+				hard += of.forward.hardAt(b.micro, rounds)
 			}
 			sum += float64(float64(fr.kinds[i].count*r.Count*f.plan.MicroBatches) * hard)
 		}
@@ -173,7 +175,8 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 func (s *searcher) stepOf(p *point) *costmodel.Step {
 	f, plan, e := p.family, p.plan(), s.problem.engine()
 	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.row(p.family, p.of).state
-	costs, prices := s.costsOf(f, p.again, p.each(), p.order).layers, &bucketPrices{s: s, state: st, plan: plan, order: p.order}
+	costs := s.costsOf(f, p.again, p.each(), p.order).layers
+	prices := &bucketPrices{s: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.of.group)}
 	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.of.zero, 1)], Ahead: e.Ahead, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
 	kinds := make([][]costmodel.Layers, len(fr.kinds))
@@ -226,6 +229,7 @@ type bucketPrices struct {
 	state *state
 	plan  ir.Plan
 	order *order
+	owners
 }
 
 // bucketKey is what the price of a bucket depends on.
@@ -233,7 +237,7 @@ type bucketKey struct {
 	state                        *state
 	tp, dp, pp, cp, group        int
 	strideTP, strideDP, stridePP int
-	strideCP                     int
+	strideCP, ep, etp            int
 	class, elems                 int
 }
 
@@ -245,7 +249,7 @@ type bucketPrice struct {
 
 // of prices a bucket by the functions that pass bucket writes for it.
 func (b *bucketPrices) of(class, elems int) *bucketPrice {
-	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp, b.order.pp, b.order.cp, class, elems}
+	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp, b.order.pp, b.order.cp, b.plan.EP, b.plan.ETP, class, elems}
 	if p := b.s.bucketPrices[k]; p != nil {
 		return p
 	}
@@ -272,7 +276,7 @@ func (b *bucketPrices) moved(segment int) (fetch, scatter costmodel.Seconds) {
 	}
 	for _, u := range b.state.uses[segment] {
 		c := &b.state.classes[u.class]
-		p := b.of(u.class, passes.RoundUp(c.elems[u.segment], c.padTo(b.plan.ZeroGroup)))
+		p := b.of(u.class, passes.RoundUp(c.elems[u.segment], c.padTo(b.owners)))
 		fetch, scatter = fetch+p.fetch, scatter+p.scatter
 	}
 	return fetch, scatter
@@ -280,7 +284,7 @@ func (b *bucketPrices) moved(segment int) (fetch, scatter costmodel.Seconds) {
 
 // stage is a stage's buckets, as pass bucket cuts them, and its norm.
 func (b *bucketPrices) stage(fr *frame, of *frameStage) (out []costmodel.BucketCost, norm costmodel.Seconds) {
-	elems, owned := b.state.held(of.walk, b.plan.ZeroGroup)
+	elems, owned := b.state.held(of.walk, b.owners)
 	total := 0
 	for i := range b.state.classes {
 		for _, w := range of.walk {
@@ -292,7 +296,7 @@ func (b *bucketPrices) stage(fr *frame, of *frameStage) (out []costmodel.BucketC
 		c := &b.state.classes[i]
 		open, last := 0, [2]int{}
 		shut := func() {
-			cost := b.of(i, passes.RoundUp(open, c.padTo(b.plan.ZeroGroup))).BucketCost
+			cost := b.of(i, passes.RoundUp(open, c.padTo(b.owners))).BucketCost
 			cost.Segment, cost.Layer = last[0], last[1]
 			out, open = append(out, cost), 0
 		}

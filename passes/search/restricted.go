@@ -3,8 +3,6 @@ package search
 import (
 	"fmt"
 	"slices"
-
-	"github.com/planc-dev/planc/costmodel"
 )
 
 // restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not about.
@@ -26,6 +24,13 @@ var restrictions = []restriction{
 		again := p.Pins.allows("recompute", "full") || p.Pins.allows("recompute", "selective")
 		return p.free("recompute_split") && again && p.above("tp", d.Heads()) && p.Pins.allows("sp", "false")
 	}},
+	{"etp: but 1 and tp", func(p *Problem, d *Dims) bool {
+		return d.Experts > 0 && p.free("etp") && p.above("tp", d.Heads()) && p.Cluster.Devices() > 3
+	}},
+	{fmt.Sprintf("moe_slack: but %v", expertSlack), func(p *Problem, d *Dims) bool { return d.Experts > 0 && p.free("moe_slack") }},
+	{"schedule: zb-h1 and zb-v of a model with experts", func(p *Problem, d *Dims) bool {
+		return d.Experts > 0 && p.free("schedule") && p.above("pp", d.mostChunks())
+	}},
 	{fmt.Sprintf("cp: where a rank has fewer than %d positions", ownPositions), func(p *Problem, d *Dims) bool {
 		return p.freeContext(d) && d.Seq/p.Cluster.Devices() < ownPositions
 	}},
@@ -36,7 +41,7 @@ func (p *Problem) free(key string) bool { return p.Pins[key] == nil }
 
 // freeContext tells whether the search may choose cp.
 func (p *Problem) freeContext(d *Dims) bool {
-	return p.free("cp") && p.free("cp_kind") && p.engine() == costmodel.PlancEngine && d.KVHeads > 0 && p.Cluster.Devices() > 1
+	return p.free("cp") && p.free("cp_kind") && d.KVHeads > 0 && p.Cluster.Devices() > 1
 }
 
 // above tells whether pins allow a degree above 1 and up to most.

@@ -34,7 +34,7 @@ func TestRestricted(t *testing.T) {
 		{8, 1024, "planc", Pins{"tp": {"1"}, "cp_kind": {"none"}}, []string{split, groups}},
 		{8, 1024, "planc", Pins{"sp": {"true"}, "recompute": {"selective"}}, []string{split, short}},
 		{8, 65536, "planc", nil, []string{split, groups, parts}},
-		{8, 1024, "megatron", nil, []string{split, groups, parts}},
+		{8, 1024, "megatron", nil, []string{split, groups, parts, short}},
 		{1, 1024, "planc", nil, []string{groups}},
 	} {
 		p := problem(cluster(t, "dgx-h100", 1, x.devices), small, x.seq, 64, mixed)
@@ -48,13 +48,22 @@ func TestRestricted(t *testing.T) {
 // lacking says which key of a legal plan keeps it out of a space; "" if it is in it.
 func (s *searcher) lacking(sp *space, plan *ir.Plan) string {
 	key := func(p *ir.Plan) string {
-		return fmt.Sprint(p.TP, p.PP, p.CP, p.CPKind, p.SP, p.VPP, p.Schedule, p.MicroBatch, p.EP, p.ETP)
+		return fmt.Sprint(p.TP, p.PP, p.CP, p.CPKind, p.SP, p.VPP, p.Schedule, p.MicroBatch, p.EP, p.ETP, p.MoESlack)
 	}
-	of := ""
+	of, other := "", "cp"
+	switch {
+	case s.dims.Experts == 0:
+	case plan.ETP > 1 && plan.ETP < plan.TP:
+		other = "etp"
+	case plan.MoESlack != expertSlack:
+		other = "moe_slack"
+	case plan.Splits():
+		other = "schedule"
+	}
 	for _, f := range sp.families {
 		switch {
 		case key(&f.plan) != key(plan):
-			of = max(of, "cp")
+			of = max(of, other)
 		case f.plan.StageLayers != plan.StageLayers:
 			of = "stage_layers"
 		case !slices.ContainsFunc(s.shardings(sp.problem, plan), func(x sharding) bool { return x.zero == plan.Zero && x.group == plan.ZeroGroup }):
@@ -110,7 +119,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, key := range []string{"", "cp", "stage_layers", "recompute_split", "recompute_every"} {
+	for _, key := range []string{"", "cp", "etp", "moe_slack", "schedule", "stage_layers", "recompute_split", "recompute_every"} {
 		if seen[key] == 0 {
 			t.Errorf("no plan was drawn that is out for its %q", key)
 		}
@@ -127,7 +136,10 @@ func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
 		rest /= *to
 	}
 	p.DP, p.SP = rest, r.IntN(2) == 0
-	s.dims.splitExperts(&p)
+	if s.dims.Experts > 0 {
+		etps, eps := divisors(p.TP), divisors(s.dims.Experts)
+		p.ETP, p.EP, p.MoESlack = etps[r.IntN(len(etps))], eps[r.IntN(len(eps))], []float64{expertSlack, expertSlack, expertSlack, 2}[r.IntN(4)]
+	}
 	if p.CP > 1 {
 		p.CPKind = ir.ContextKinds[1+r.IntN(len(ir.ContextKinds)-1)]
 	}

@@ -55,20 +55,33 @@ func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
 		return nil
 	}
 	b := s.base(f.plan)
-	k := moveKey{b, of.zero >= 3, o.dp, o.cp, of.group}
+	k := moveKey{b, of.zero >= 3, o.dp, o.cp, of.group, 0, 0}
+	expertsApart := apart(&f.plan)
+	if expertsApart {
+		k.replicas, k.strideTP = expertReplicas(&f.plan), o.tp
+	}
 	if m := s.layerMoves[k]; m != nil {
 		return m
 	}
-	place := s.shardPlace(f.plan.CP, o, of.group)
-	prec, c := &f.plan.Precision, s.problem.Cluster
+	place, prec, c := s.shardPlace(f.plan.CP, o, of.group), &f.plan.Precision, s.problem.Cluster
+	move := func(to *moved, n int, place costmodel.Placement) {
+		if n == 0 {
+			return
+		}
+		to.scatter += c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
+		if of.zero >= 3 {
+			to.fetch += c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
+		}
+	}
 	out := make([]moved, len(b.elems))
 	for i, n := range b.elems {
-		if n == 0 {
+		if !expertsApart {
+			move(&out[i], n, place)
 			continue
 		}
-		out[i].scatter = c.CollectiveTime(ir.OpReduceScatter, place, costmodel.Bytes(n*prec.Reduce.Size()))
-		if of.zero >= 3 {
-			out[i].fetch = c.CollectiveTime(ir.OpAllGather, place, costmodel.Bytes(n*prec.Params.Size()))
+		move(&out[i], n-b.experts[i], place)
+		if b.experts[i] > 0 {
+			move(&out[i], b.experts[i], s.expertPlace(f, o))
 		}
 	}
 	s.layerMoves[k] = out
@@ -80,6 +93,7 @@ type moveKey struct {
 	base                    *base
 	fetches                 bool
 	stride, strideCP, group int
+	replicas, strideTP      int // of experts, where they have other replicas
 }
 
 // shardPlace is where the ranks are that share a copy of the state: all of cp, and of dp what is left of the group.

@@ -48,9 +48,10 @@ func (s *searcher) settled(f *family, of sharding, o *order) []settling {
 
 func (s *searcher) settle(f *family, of sharding, o *order, fr *frame, st *state, t *turn) (out settling) {
 	stage, b := &fr.stages[t.stage], s.base(f.plan)
-	elems, shared := 0, 0
+	elems, experts, shared := 0, 0, 0
 	for _, w := range stage.walk {
 		elems += w.count * b.elems[w.segment]
+		experts += w.count * b.experts[w.segment]
 		shared += w.count * st.shared[w.segment]
 	}
 	if t.stage > 0 && slices.Contains(stage.chunks, len(fr.kindOf)-1) {
@@ -71,18 +72,18 @@ func (s *searcher) settle(f *family, of sharding, o *order, fr *frame, st *state
 	if of.zero < 2 && s.overlap[of.zero] {
 		out.hidden = all
 	}
-	out.update = s.updated(f, of, o, elems, shared)
+	out.update = s.updated(f, of, o, elems, ownersOf(&f.plan, of.group).least(elems, experts), shared)
 	return out
 }
 
 // updated is at most what a stage does once all gradients are there: gathers wait for the norm, not for all updates.
-func (s *searcher) updated(f *family, of sharding, o *order, elems, shared int) costmodel.Seconds {
+func (s *searcher) updated(f *family, of sharding, o *order, elems, owned, shared int) costmodel.Seconds {
 	prec := &f.plan.Precision
-	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, elems/of.group), costmodel.Seconds(0)
+	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
 	if (of.zero == 1 || of.zero == 2) && !s.problem.engine().Ahead { // gathers may run beside the step that follows
 		gather = s.routeTime(ir.OpAllGather, o.dp, of.group, shared*prec.Params.Size())
 	}
-	norm := s.norm(&ir.Plan{Zero: of.zero, Precision: *prec}, elems, elems/of.group)
+	norm := s.norm(&ir.Plan{Zero: of.zero, Precision: *prec}, elems, owned)
 	if s.overlap[min(of.zero, 1)] {
 		return norm + max(update, gather)
 	}

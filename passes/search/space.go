@@ -23,7 +23,7 @@ type family struct {
 	blocks     [variants]*blocks
 	costs      [variants][]*layerTable // by the order's place
 	perhaps    []floorTable
-	mostElems  int
+	mostOwned  int
 
 	plan   ir.Plan // without those, the axes in their usual order
 	counts []int   // blocks of each chunk

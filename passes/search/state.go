@@ -24,7 +24,30 @@ type classState struct {
 	elems       []int
 	each, fetch bool
 	sharded     bool
+	experts     bool // its state is shared out among edp, not among dp · cp
 }
+
+// owners is how many ranks share one copy of the state: of a plan's parameters, and of its experts.
+type owners struct{ group, experts int }
+
+// ownersOf are those of a plan whose zero_group is group, 1 where ZeRO does nothing.
+func ownersOf(p *ir.Plan, group int) owners {
+	if group > 1 && apart(p) {
+		return owners{group, expertReplicas(p)}
+	}
+	return owners{group, group}
+}
+
+// of is how many share that of a class.
+func (o owners) of(experts bool) int {
+	if experts {
+		return o.experts
+	}
+	return o.group
+}
+
+// least is how many elements a rank owns at least, of which so many are experts'.
+func (o owners) least(elems, experts int) int { return (elems-experts)/o.group + experts/o.experts }
 
 // use is a bucket that a layer's functions read parameters from, where each layer has buckets of its own.
 type use struct{ segment, class int }
@@ -35,6 +58,7 @@ type stateKey struct {
 	zero    int
 	groups  int  // see groupsOf
 	apart   bool // the first and the last chunk lie on different stages
+	experts bool // have replicas
 }
 
 // stateOf finds where the state of a family's plans lies. All of it but the padding is the same for any number of replicas.
@@ -58,7 +82,7 @@ func groupsOf(p *ir.Plan, zero, group int) int {
 }
 
 func (s *searcher) state(p *ir.Plan, zero, group int) *state {
-	k := stateKey{baseKey(*p), zero, groupsOf(p, zero, group), p.PP > 1 && p.Schedule != "zb-v"}
+	k := stateKey{baseKey(*p), zero, groupsOf(p, zero, group), p.PP > 1 && p.Schedule != "zb-v", expertReplicas(p) > 1}
 	k.profile.again, k.profile.split = "none", false
 	k.profile.each = p.Splits() && zero >= 2
 	if st := s.states[k]; st != nil {
@@ -84,6 +108,7 @@ func (s *searcher) newState(plan ir.Plan) *state {
 	size, segs := passes.ClassSizes(t.Program), base.Model.Segments
 	for i, c := range t.Classes {
 		cs := classState{each: c.Each, fetch: c.Fetch, sharded: len(c.Shard) > 0}
+		cs.experts = cs.sharded && apart(&plan) && ofExperts(t.Program, c)
 		for _, seg := range segs {
 			cs.elems = append(cs.elems, size(seg.Name, i))
 		}
@@ -113,19 +138,25 @@ func (s *searcher) newState(plan ir.Plan) *state {
 	return st
 }
 
+// ofExperts tells whether a class's state is shared out among other ranks than dp · cp.
+func ofExperts(p *ir.Program, c ir.Class) bool {
+	replicas := p.Mesh.Expand(present(p.Mesh, "dp", "cp"))
+	return len(c.Shard) != len(replicas) || slices.ContainsFunc(c.Shard, func(a ir.Axis) bool { return !slices.Contains(replicas, a) })
+}
+
 // padTo is what the size of a bucket of a class is a multiple of.
-func (c *classState) padTo(group int) int {
+func (c *classState) padTo(o owners) int {
 	if !c.sharded {
 		return bucketLine
 	}
-	return group * bucketLine
+	return o.of(c.experts) * bucketLine
 }
 
 // bucketLine is what parameters are laid out in, in elements.
 const bucketLine = passes.BucketLine
 
 // held are the elements of a stage's buckets, and those that one rank owns the state of.
-func (st *state) held(walk []stretch, group int) (elems, owned int) {
+func (st *state) held(walk []stretch, o owners) (elems, owned int) {
 	total := 0
 	for i := range st.classes {
 		c := &st.classes[i]
@@ -136,7 +167,7 @@ func (st *state) held(walk []stretch, group int) (elems, owned int) {
 	limit := passes.BucketLimit(total)
 	for i := range st.classes {
 		c := &st.classes[i]
-		pad := c.padTo(group)
+		pad := c.padTo(o)
 		sum := c.sum(walk, pad, limit)
 		elems += sum
 		owned += sum / (pad / bucketLine)
@@ -175,13 +206,13 @@ func (c *classState) sum(walk []stretch, pad, limit int) int {
 
 // moving is how many bytes a layer of a segment needs for parameters that are gathered for it, and for gradients that are
 // scattered after it.
-func (st *state) moving(segment, group int, prec *ir.Precision) (gather, scatter int) {
+func (st *state) moving(segment int, o owners, prec *ir.Precision) (gather, scatter int) {
 	for _, u := range st.uses[segment] {
 		c := &st.classes[u.class]
 		if !c.each && !c.fetch {
 			continue
 		}
-		n := passes.RoundUp(c.elems[u.segment], c.padTo(group))
+		n := passes.RoundUp(c.elems[u.segment], c.padTo(o))
 		if c.fetch {
 			gather += roundUp(n * prec.Params.Size())
 		}

@@ -19,15 +19,16 @@ const (
 type defaults struct {
 	zero  int // without dist_optimizer
 	micro int
+	cp    string // how keys move
 	doc   string
 }
 
 // defaultsOf has a row for each engine.
 var defaultsOf = map[string]defaults{
-	"planc":     {0, defaultMicro, "zero 0, micro_batch 1"},
-	"megatron":  {0, defaultMicro, "zero 0 (1 with dist_optimizer), micro_batch 1"},
-	"deepspeed": {1, defaultMicro, "zero 1, micro_batch 1"},
-	"fsdp":      {3, defaultMicroRaw, "zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 2, micro_batch 1"},
+	"planc":     {0, defaultMicro, "ring", "zero 0, micro_batch 1, cp_kind ring"},
+	"megatron":  {0, defaultMicro, "ring", "zero 0 (1 with dist_optimizer), micro_batch 1, cp_kind ring"},
+	"deepspeed": {1, defaultMicro, "heads", "zero 1, micro_batch 1, cp_kind heads"},
+	"fsdp":      {3, defaultMicroRaw, "gather", "zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 1, micro_batch 1; cp_kind gather"},
 }
 
 // runtimes are words of a row's source or note that say whose runtime ran it.

@@ -3,18 +3,38 @@ package validate
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/planc-dev/planc/ir/spec"
 )
 
 // config is the row's model: by its shape, or of the catalogue where the row has a name alone.
 func (r *Row) config() (*spec.Config, error) {
-	if n := r.count("experts", 0); n > 1 {
-		return nil, fmt.Errorf("it has %d experts, and rows with experts are not priced yet", n)
-	}
 	if r.count("hidden", 0) == 0 {
-		return r.catalogued()
+		return r.catalogued(r.lower("model"))
 	}
+	n := r.count("experts", 0)
+	if n <= 1 {
+		return r.shaped()
+	}
+	// A row does not say all that there is to a model with experts; the catalogue does.
+	if c, err := r.catalogued(strings.ReplaceAll(r.lower("model"), "_", "-")); err == nil && c.Experts == n && c.Layers == r.count("layers", 0) && c.Hidden == r.count("hidden", 0) {
+		return c, nil
+	}
+	k := r.count("top_k", 0)
+	if k < 1 {
+		return nil, fmt.Errorf("it has %d experts, the catalogue no such model, and top_k, how many of them a token goes to, is missing", n)
+	}
+	c, err := r.shaped()
+	if err != nil {
+		return nil, err
+	}
+	c.Family, c.Experts, c.Choices, c.ExpertFFN, c.RouteShare = spec.Mixtral, n, k, c.FFN, true
+	return c, nil
+}
+
+// shaped is the model of a row's own figures.
+func (r *Row) shaped() (*spec.Config, error) {
 	c := &spec.Config{Family: spec.GPT2, Name: r.Text("model"), Layers: r.count("layers", 0), Hidden: r.count("hidden", 0), Heads: r.count("heads", 0),
 		FFN: r.count("ffn_hidden", 0), Vocab: r.count("vocab", 0), MaxPositions: r.count("seq_len", 0), Activation: "gelu_new", NormEps: 1e-5, InitStd: 0.02,
 		Tied: true, AttentionBias: true, QKVBias: true, MLPBias: true}
@@ -52,11 +72,11 @@ func (r *Row) config() (*spec.Config, error) {
 }
 
 // catalogued is a model of the catalogue.
-func (r *Row) catalogued() (*spec.Config, error) {
+func (r *Row) catalogued(name string) (*spec.Config, error) {
 	if r.count("seq_len", 0) < 1 {
 		return nil, fmt.Errorf("seq_len is missing")
 	}
-	c, err := spec.LoadModel(r.lower("model"), func(string) ([]byte, error) { return nil, errors.New("no files are read") })
+	c, err := spec.LoadModel(name, func(string) ([]byte, error) { return nil, errors.New("no files are read") })
 	if err != nil {
 		return nil, fmt.Errorf("model %q is not in the catalogue, and its shape (layers, hidden, heads) is missing", r.Text("model"))
 	}

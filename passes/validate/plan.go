@@ -19,10 +19,7 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if gpus < 1 {
 		return p, 0, fmt.Errorf("num_gpus is missing")
 	}
-	if r.context(&p); p.CP > 1 && engine != "planc" {
-		return p, 0, fmt.Errorf("cp %d under engine %s, whose attention over several ranks is not priced", p.CP, engine)
-	}
-	if gpus%(p.TP*p.PP*p.CP) != 0 {
+	if r.context(&p, d); gpus%(p.TP*p.PP*p.CP) != 0 {
 		return p, 0, fmt.Errorf("tp %d · pp %d%s does not divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
 	}
 	if p.DP = r.count("dp", gpus/(p.TP*p.PP*p.CP)); p.Ranks() != gpus {
@@ -33,8 +30,8 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 		d.micro = defaultMicro
 	}
 	r.shard(&p, d)
-	if engine == "fsdp" && p.PP > 1 && p.Zero == 3 { // parameters stay gathered, as torchtitan's default is with a pipeline
-		p.Zero = 2
+	if engine == "fsdp" && p.PP > 1 && p.Zero >= 2 { // torch.distributed.pipelining gathers parameters and reduces gradients once a step
+		p.Zero = 1
 	}
 	if batch, err = r.batches(&p, d); err != nil {
 		return p, 0, err
@@ -45,13 +42,13 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	return p, batch, r.again(&p)
 }
 
-// context sets cp and what moves keys and values: where column cp_kind is empty they are gathered.
-func (r *Row) context(p *ir.Plan) {
+// context sets cp and what moves keys and values: where column cp_kind is empty, as the engine's own users have it.
+func (r *Row) context(p *ir.Plan, d defaults) {
 	if p.CP = max(1, r.count("cp", 1)); p.CP == 1 {
 		return
 	}
 	if p.CPKind = r.lower("cp_kind"); p.CPKind == "" {
-		p.CPKind = "gather"
+		p.CPKind = d.cp
 	}
 	p.AxisOrder = "tp,cp,dp"
 }

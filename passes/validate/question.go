@@ -29,8 +29,19 @@ var offloaded = regexp.MustCompile(`(?i)full cpu offload|(optimizer|param) offlo
 // eitherZero finds a cell that names two stages of ZeRO.
 var eitherZero = regexp.MustCompile(`(?i)[0-3]\s+or\s+[0-3]`)
 
+// blockScaled finds a note that says which 8 bits were meant.
+var blockScaled = regexp.MustCompile(`\bFP8-MX\b|\bMXFP8\b`)
+
+// presetOf is the precision that has the state of what matmuls compute in.
+func presetOf(gemm string) string {
+	if gemm == costmodel.MXFP8 {
+		return "fp8"
+	}
+	return gemm
+}
+
 // precisions are how rows name what GEMMs compute in.
-var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32", "tf32": "f32", "fp8": "fp8", "mxfp8": "fp8"}
+var precisions = map[string]string{"bf16": "bf16", "fp16": "fp16", "f16": "fp16", "fp32": "f32", "f32": "f32", "tf32": "f32", "fp8": "fp8", "mxfp8": costmodel.MXFP8}
 
 // modelKey is what models are shared by.
 type modelKey struct {
@@ -95,8 +106,11 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if !ok {
 		return nil, fmt.Errorf("precision %s is not priced", r.Text("precision"))
 	}
+	if name == "fp8" && blockScaled.MatchString(r.Text("note")) {
+		name = costmodel.MXFP8
+	}
 	e := a.engine(engineKey{engine, r.ways(engine, cluster)})
-	prec := e.State(spec.Presets[name].IR())
+	prec := e.State(spec.Presets[presetOf(name)].IR())
 	plan, batch, err := r.plan(c.Layers, prec, engine, r.flash(cluster))
 	if err != nil {
 		return nil, err
@@ -115,7 +129,7 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 
 // model is a configuration's graph, one for all rows with the same.
 func (a *Asker) model(c *spec.Config, seq int, elem ir.Elem) *ir.Model {
-	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads, c.FFN, c.Vocab, c.Tied, c.DropResid), seq, elem}
+	k := modelKey{fmt.Sprintf("%s/%d/%d/%d/%d/%d/%d/%v/%v/%d/%d/%d", c.Family, c.Layers, c.Hidden, c.Heads, c.KVHeads, c.FFN, c.Vocab, c.Tied, c.DropResid, c.Experts, c.Choices, c.ExpertFFN), seq, elem}
 	if m := a.models[k]; m != nil {
 		return m
 	}

@@ -135,7 +135,7 @@ func TestWays(t *testing.T) {
 			t.Errorf("%s: sums apart %v, want %v", source, got, want)
 		}
 	}
-	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 2 || p.MicroBatch != 1 {
+	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 1 || p.MicroBatch != 1 {
 		t.Errorf("with a pipeline zero %d, micro-batch %d", p.Zero, p.MicroBatch)
 	}
 	if p := of("fsdp", `1,1,16,bf16,1,selective,3,"every n-th block; HFU=0.75; recomputed MFU (6N)=0.6"`).Plan; p.Recompute != "full" || p.RecomputeLayers != 3 {
@@ -160,7 +160,7 @@ func TestReasons(t *testing.T) {
 	head := "model,layers,hidden,heads,seq_len,experts,cp,gpu,num_gpus,tp,pp,global_batch,precision,measured_step_s"
 	for line, want := range map[string]string{
 		"m,4,512,8,128,8,,A100,8,1,1,8,bf16,1":      "8 experts",
-		"m,4,512,8,128,,2,A100,8,1,1,8,bf16,1":      "cp 2 under engine megatron",
+		"m,4,512,8,128,,128,A100,128,1,1,8,bf16,1":  "128 positions are not two chunks a rank",
 		"m,4,512,8,128,,,A100,8,16,1,8,bf16,1":      "does not divide 8 GPUs",
 		"m,4,512,8,128,,,A100,8,1,1,7,bf16,1":       "does not divide the batch of 7",
 		"m,4,512,8,128,,,A100,8,1,1,8,int3,1":       "precision int3",

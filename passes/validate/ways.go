@@ -11,13 +11,15 @@ import (
 type ways struct {
 	flash    bool // attention is fused
 	compiled bool // element-wise ops are fused, as by a compiler
+	oneLoss  bool // the loss is one kernel over 16-bit logits, which its gradient takes the place of
 	async    bool // tensor parallel collectives run beside matmuls, in chunks
 	early    bool // Megatron-LM before 2022: gradients are summed by kernels of their own
 }
 
 // Words of a row's source and note.
 var (
-	compiles = regexp.MustCompile(`(?i)\bcompile\b|\bmaxtext\b|flashattention training`) // XLA, inductor; hand-fused kernels
+	compiles = regexp.MustCompile(`(?i)\bcompile\b|\bmaxtext\b|flashattention training|tinyllama`) // XLA, inductor; hand-fused kernels
+	fusesCE  = regexp.MustCompile(`(?i)llm-foundry|flashattention training|\bmaxtext\b|tinyllama`) // flash-attn's cross-entropy, which their documents name; XLA
 	asyncTP  = regexp.MustCompile(`(?i)\basync ?tp\b`)
 	before22 = regexp.MustCompile(`(?i)megatron.*(sc21|20(20|21)\b)`)
 )
@@ -28,6 +30,7 @@ func (r *Row) ways(engine string, c *costmodel.Cluster) ways {
 	return ways{
 		flash:    r.flash(c),
 		compiled: engine == "fsdp" && compiles.MatchString(text),
+		oneLoss:  fusesCE.MatchString(r.Source()),
 		async:    engine == "fsdp" && asyncTP.MatchString(text),
 		early:    engine == "megatron" && before22.MatchString(r.Source()),
 	}
@@ -40,6 +43,9 @@ func (k engineKey) engine() *costmodel.Engine {
 	e.Unfused = !k.flash
 	if k.compiled {
 		e.Elementwise = min(e.Elementwise, megatron.Elementwise)
+	}
+	if k.oneLoss {
+		e.FloatLogits = false
 	}
 	if k.async {
 		e.HiddenTP = megatron.HiddenTP

@@ -40,6 +40,7 @@ func params() []param {
 			ps = append(ps, param{g.Arch + " sustained", &g.Sustained, prior, 0.15})
 		}
 	}
+	ps = append(ps, param{"mxfp8 matrix", &costmodel.BlockScaled, 1, 0.1})
 	for _, e := range costmodel.Engines[1:] {
 		for _, row := range engineParams {
 			prior := map[string]float64{"megatron": row.megatron, "deepspeed": row.others[0], "fsdp": row.others[1]}[e.Name]

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// expertsSentence says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of its own
+// have it, and what their price rests on; "" where there are none.
+func expertsSentence(p ir.Plan, e search.Experts) string {
+	if p.MoESlack == 0 {
+		return ""
+	}
+	axes := func(dp int) string {
+		words := []string{fmt.Sprintf("dp %d", dp)}
+		for _, a := range []struct {
+			name string
+			size int
+		}{{"cp", p.CP}, {"tp", p.TP}, {"pp", p.PP}} {
+			if a.size > 1 {
+				words = append(words, fmt.Sprintf("%s %d", a.name, a.size))
+			}
+		}
+		return strings.Join(words, " · ")
+	}
+	text := fmt.Sprintf("edp %d · ep %d · etp %d regroup the ranks of %s", e.Replicas, p.EP, p.ETP, axes(p.DP))
+	if p.EP > 1 && e.Own > 0 {
+		text += fmt.Sprintf("; where ep counts as an axis of its own that is %s · ep %d", axes(e.Own), p.EP)
+	}
+	rounds := "one round is"
+	if e.Rounds > 1 {
+		rounds = fmt.Sprintf("%.0f rounds are", e.Rounds)
+	}
+	return text + fmt.Sprintf(". Priced as if any token may choose any expert: with moe_slack %v %s expected.", p.MoESlack, rounds)
+}

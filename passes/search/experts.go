@@ -1,0 +1,180 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// A model's experts regroup ranks. What a block's functions are depends on how many ranks of each axis ep takes, not on
+// how many there are beside; whose collectives are whose, on the order of the axes alone.
+
+// expertKey is what a profile needs to know of experts: of dp whether there are replicas beyond those that ep takes.
+type expertKey struct {
+	ep, etp int
+	beyond  bool
+	slack   float64
+}
+
+// expertKeyOf is a plan's; the zero value where there are no experts.
+func expertKeyOf(p *ir.Plan) expertKey {
+	if p.MoESlack == 0 {
+		return expertKey{}
+	}
+	k := expertKey{ep: p.EP, etp: p.ETP, slack: p.MoESlack}
+	_, _, dp := k.parts(p.TP, p.CP)
+	k.beyond = p.DP > dp
+	return k
+}
+
+// parts are the ranks of tp, cp and dp that ep takes: see [ir.Plan.ExpertParts].
+func (k *expertKey) parts(tp, cp int) (ofTP, ofCP, ofDP int) {
+	ofTP = min(tp/k.etp, k.ep)
+	ofCP = min(cp, k.ep/ofTP)
+	return ofTP, ofCP, k.ep / ofTP / ofCP
+}
+
+// set gives a profile's plan the experts of the key, with the fewest replicas.
+func (k *expertKey) set(p *ir.Plan) {
+	if k.slack == 0 {
+		return
+	}
+	_, _, dp := k.parts(p.TP, p.CP)
+	p.EP, p.ETP, p.MoESlack, p.DP = k.ep, k.etp, k.slack, dp
+	if k.beyond {
+		p.DP *= 2
+	}
+}
+
+// group is whose collective it is where experts regroup ranks, in words that hold for any number of replicas and any order of
+// the axes; the zero value: its axes are the same in any plan.
+type group struct {
+	experts []ir.Axis // ep, etp, or both
+	spans   []span
+}
+
+// span is some ranks of an axis, to 0: up to its end.
+type span struct {
+	axis     ir.Axis
+	from, to int
+}
+
+// groupOf finds whose collective a node's is.
+func groupOf(n *ir.Node, axes []ir.Axis, m ir.Mesh) (g group) {
+	if !m.Has("ep") && !m.Has("etp") || slices.ContainsFunc(axes, func(a ir.Axis) bool { return a != a.Plain() }) { // cp in zigzag
+		return g
+	}
+	switch {
+	case n.Op == ir.OpRounds:
+		g.experts = present(m, "ep", "etp")
+	case n.Attr.Round && n.Op == ir.OpAllToAll:
+		g.experts = []ir.Axis{"ep"}
+	case n.Attr.Round:
+		g.experts = []ir.Axis{"etp"}
+	default:
+		g.spans = spansOf(m, m.Expand(axes))
+	}
+	return g
+}
+
+// present are those of some axes that a mesh has.
+func present(m ir.Mesh, axes ...ir.Axis) []ir.Axis {
+	return slices.DeleteFunc(axes, func(a ir.Axis) bool { return !m.Has(a) })
+}
+
+// spansOf are atoms of a mesh as ranks of tp, cp and dp.
+func spansOf(m ir.Mesh, atoms []ir.Axis) (out []span) {
+	for _, axis := range present(m, "tp", "cp", "dp") {
+		all := m.Expand([]ir.Axis{axis})
+		for i, n := 0, 1; i < len(all); i++ {
+			size := m.Ranks(all[i : i+1])
+			if slices.Contains(atoms, all[i]) {
+				to := n * size
+				if i == len(all)-1 {
+					to = 0
+				}
+				if k := len(out) - 1; k >= 0 && out[k].axis == axis && out[k].to == n {
+					out[k].to = to
+				} else {
+					out = append(out, span{axis, n, to})
+				}
+			}
+			n *= size
+		}
+	}
+	return out
+}
+
+// on are the group's axes on a plan's mesh, the major one first.
+func (g *group) on(m ir.Mesh, axes []ir.Axis) []ir.Axis {
+	if g.experts == nil && g.spans == nil {
+		return axes
+	}
+	var atoms []ir.Axis
+	for _, a := range g.experts {
+		atoms = append(atoms, m.Expand([]ir.Axis{a})...)
+	}
+	for _, s := range g.spans {
+		n := 1
+		for _, a := range m.Expand([]ir.Axis{s.axis}) {
+			if n >= s.from && (s.to == 0 || n < s.to) {
+				atoms = append(atoms, a)
+			}
+			n *= m.Ranks([]ir.Axis{a})
+		}
+	}
+	var out []ir.Axis
+	for _, x := range slices.Backward(m.Atoms) {
+		if slices.Contains(atoms, x.Name) {
+			out = append(out, x.Name)
+		}
+	}
+	return out
+}
+
+// rounds is how many rounds the experts of a block are expected to need at a micro-batch where each token is as likely to
+// choose any expert as any other. The tokens of a rank for an expert are then binomial, and all ranks that exchange
+// them go on until the fullest place is empty: of n such counts the largest is about sqrt(2 ln n) deviations above their mean.
+func (s *searcher) rounds(k *profileKey, micro int) float64 {
+	if k.experts.slack == 0 {
+		return 1
+	}
+	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
+	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
+	counts := float64(k.experts.ep * s.dims.Experts)
+	most := tokens*choice + math.Sqrt(float64(2*math.Log(counts)*tokens*choice*(1-choice)))
+	p := ir.Plan{DP: 1, CP: k.cp, TP: k.tp, ETP: k.experts.etp, MicroBatch: micro, MoESlack: k.experts.slack}
+	places := float64(p.ExpertSlots(s.dims.Seq, s.dims.Experts, s.dims.Choices) / (k.tp * k.cp / k.experts.etp))
+	return max(1, math.Ceil(min(most, tokens)/places-1e-9))
+}
+
+// Experts is how a plan regroups ranks for experts, and what its prices rest on.
+type Experts struct {
+	Replicas int     // edp: ranks that have the same experts
+	Own      int     // dp where ep is counted as an axis of its own, 0 where that is no whole number
+	Rounds   float64 // expected, where tokens choose any expert as likely as any other
+}
+
+// ExpertsOf says so of a plan of a model with experts.
+func ExpertsOf(p *Problem, plan ir.Plan) Experts {
+	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
+	e := Experts{Replicas: expertReplicas(&plan), Rounds: s.rounds(&k, plan.MicroBatch)}
+	if plan.DP%plan.EP == 0 {
+		e.Own = plan.DP / plan.EP
+	}
+	return e
+}
+
+// expertPlace is where the replicas of an expert are, edp.
+func (s *searcher) expertPlace(f *family, o *order) costmodel.Placement {
+	plan := f.plan
+	plan.AxisOrder = o.name
+	mesh, err := plan.Mesh(s.dims.KVHeads)
+	if err != nil {
+		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan.Text(), err))
+	}
+	return s.problem.Cluster.Place(mesh, ir.ExpertReplicas(mesh))
+}

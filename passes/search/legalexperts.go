@@ -1,0 +1,100 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// expertRules are those of expert parallelism: experts regroup the ranks of dp, cp and tp as edp · ep · etp.
+var expertRules = []rule{
+	{"ep", "ep above 1 has a model with experts, whose number it divides", func(p *ir.Plan, s *setting) bool {
+		return p.EP == 1 || s.Experts%p.EP == 0 && s.Experts > 0
+	}, func(p *ir.Plan, s *setting) string {
+		if s.Experts == 0 {
+			return fmt.Sprintf("ep %d needs a model with experts (1 does not)", p.EP)
+		}
+		return fmt.Sprintf("ep %d does not divide %d experts (%s)", p.EP, s.Experts, nearby(divisors(s.Experts), p.EP))
+	}},
+	{"etp", "etp above 1 has a model with experts, and divides tp", func(p *ir.Plan, s *setting) bool {
+		return p.ETP == 1 || s.Experts > 0 && p.TP%p.ETP == 0
+	}, func(p *ir.Plan, s *setting) string {
+		if s.Experts == 0 {
+			return fmt.Sprintf("etp %d needs a model with experts (1 does not)", p.ETP)
+		}
+		return fmt.Sprintf("etp %d does not divide tp %d (%s)", p.ETP, p.TP, nearby(divisors(p.TP), p.ETP))
+	}},
+	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *setting) bool { return s.ExpertFFN%p.ETP == 0 },
+		func(p *ir.Plan, s *setting) string {
+			return fmt.Sprintf("etp %d does not divide an expert's width %d (%s)", p.ETP, s.ExpertFFN, nearby(divisors(s.ExpertFFN), p.ETP))
+		}},
+	{"etp", "tp / etp ranks share the positions of a rank, train.seq_len / cp, among them before they send tokens to experts", func(p *ir.Plan, s *setting) bool {
+		return s.Experts == 0 || p.TP%p.ETP != 0 || (s.Seq/p.CP)%(p.TP/p.ETP) == 0
+	}, func(p *ir.Plan, s *setting) string {
+		return fmt.Sprintf("tp %d / etp %d does not divide %d positions (etp %d does)", p.TP, p.ETP, s.Seq/p.CP, p.TP)
+	}},
+	{"ep", "ep · etp divides dp · cp · tp; ep takes what etp leaves of tp, then of cp, then of dp, and cuts each into equal parts, K/V heads not across",
+		func(p *ir.Plan, s *setting) bool { return s.wrongExperts(p) == "" },
+		func(p *ir.Plan, s *setting) string { return s.wrongExperts(p) }},
+	{"moe_slack", "moe_slack is 1 or more where there are experts, else 0", func(p *ir.Plan, s *setting) bool {
+		return s.Experts == 0 && p.MoESlack == 0 || s.Experts > 0 && p.MoESlack >= 1
+	}, func(p *ir.Plan, s *setting) string {
+		if s.Experts == 0 {
+			return fmt.Sprintf("moe_slack %v needs a model with experts (0 does not)", p.MoESlack)
+		}
+		return fmt.Sprintf("moe_slack %v leaves no place for every token (%v does)", p.MoESlack, expertSlack)
+	}},
+}
+
+// wrongExperts says what is wrong with how ep takes its ranks, "" if nothing is.
+func (s *setting) wrongExperts(p *ir.Plan) string {
+	if p.EP*p.ETP == 1 || s.Experts == 0 || p.TP%p.ETP != 0 {
+		return "" // or another rule's
+	}
+	tp, cp, dp, err := p.ExpertParts()
+	if err != nil {
+		return fmt.Sprintf("%v (ep %s)", err, nearby(s.expertCuts(p), p.EP))
+	}
+	kv, contexts := 1, 1
+	if s.KVHeads > 0 && p.TP > s.KVHeads {
+		kv = p.TP / s.KVHeads
+	}
+	if p.CPKind == "heads" && s.KVHeads > 0 {
+		contexts = p.CP / min(p.CP, max(1, s.KVHeads/p.TP))
+	}
+	if !nests(kv, p.ETP, p.ETP*tp, p.TP) || !nests(contexts, cp, p.CP) || !nests(dp, p.DP) {
+		return fmt.Sprintf("ep %d · etp %d cuts tp %d · cp %d elsewhere than the K/V heads do, of which there are %d", p.EP, p.ETP, p.TP, p.CP, s.KVHeads)
+	}
+	return ""
+}
+
+// expertCuts are the degrees of ep that its ranks allow, beside the ranks that etp takes.
+func (s *setting) expertCuts(p *ir.Plan) []int {
+	var out []int
+	for _, n := range divisors(s.Experts) {
+		q := *p
+		q.EP = n
+		if _, _, _, err := q.ExpertParts(); err == nil {
+			out = append(out, n)
+		}
+	}
+	return append(out, 1)[:max(1, len(out))]
+}
+
+// nests tells whether one axis can be cut after each of these numbers of ranks.
+func nests(cuts ...int) bool {
+	slices.Sort(cuts)
+	for i := 1; i < len(cuts); i++ {
+		if cuts[i]%cuts[i-1] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// apart tells whether experts have other replicas than the rest of a model: edp are other ranks than dp · cp.
+func apart(p *ir.Plan) bool { return p.MoESlack > 0 && p.EP*p.ETP != p.TP }
+
+// expertReplicas is edp.
+func expertReplicas(p *ir.Plan) int { return p.DP * p.CP * p.TP / (p.EP * p.ETP) }
