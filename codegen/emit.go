@@ -27,6 +27,12 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		e.call(rt("Select"), n.Outs[0], n.Args[0], outer, size, inner, jen.Id("r").Dot("Pos"))
 	},
 
+	ir.OpJoin: emitJoin,
+	ir.OpPart: func(e *emitter, n *ir.Node) {
+		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
+		e.call(rt("PartOf"), n.Outs[0], n.Args[0], outer, size*inner, n.Attr.Offset*inner)
+	},
+
 	ir.OpLayerNorm: func(e *emitter, n *ir.Node) {
 		args := []any{n.Outs[0], n.Args[0], n.Args[1], jen.Nil()}
 		if len(n.Args) > 2 {
@@ -186,7 +192,14 @@ func (e *emitter) offset(d ir.Extent) jen.Code {
 	return rt("Index").Call(jen.Id("r"), e.groupCode(d.Axes)).Op("*").Lit((d.Size + ranks - 1) / ranks)
 }
 
-// emitReduceSum sums over leading or trailing dims.
+// middle tells whether what is not kept lies between what is.
+func middle(kept []bool) bool {
+	gone := slices.Index(kept, false)
+	rest := kept[gone+slices.Index(kept[gone:], true):]
+	return kept[len(kept)-1] && !slices.Contains(rest, false)
+}
+
+// emitReduceSum sums over leading dims, trailing ones, or those in the middle.
 func emitReduceSum(e *emitter, n *ir.Node) {
 	in, out := n.Args[0].Type, n.Outs[0].Type
 	kept := make([]bool, len(in.Dims))
@@ -204,6 +217,10 @@ func emitReduceSum(e *emitter, n *ir.Node) {
 	case k == 0 && !slices.Contains(kept[slices.Index(kept, false):], true):
 		rows := e.count(in.Dims[:slices.Index(kept, false)])
 		e.kernel("SumCols", n.Outs[0], n.Args[0], rows, all/rows, e.acc(n))
+	case k == 0 && middle(kept):
+		gone := slices.Index(kept, false)
+		rows, cols := e.count(in.Dims[:gone]), e.count(in.Dims[gone+slices.Index(kept[gone:], true):])
+		e.kernel("SumRowsEach", n.Outs[0], n.Args[0], rows, all/rows/cols, cols, e.acc(n))
 	default:
 		panic(fmt.Sprintf("codegen: no kernel sums %v to %v", in, out))
 	}

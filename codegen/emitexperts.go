@@ -51,11 +51,12 @@ func emitRounds(e *emitter, n *ir.Node) {
 
 func (e *emitter) routeShape(n *ir.Node, x, index ir.Type) jen.Code {
 	candidates, choices := x.Dims[len(x.Dims)-1], index.Dims[len(index.Dims)-1]
-	d := jen.Dict{jen.Id("Rows"): jen.Lit(e.count(x.Dims[:len(x.Dims)-1])), jen.Id("Experts"): jen.Lit(candidates.Size), jen.Id("Choices"): jen.Lit(choices.Size),
-		jen.Id("Scale"): jen.Lit(1.0)}
-	if n.Attr.Scale != 0 {
-		d[jen.Id("Scale")] = jen.Lit(n.Attr.Scale)
+	scale := n.Attr.Scale
+	if scale == 0 {
+		scale = 1
 	}
+	d := jen.Dict{jen.Id("Rows"): jen.Lit(e.count(x.Dims[:len(x.Dims)-1])), jen.Id("Experts"): jen.Lit(candidates.Size), jen.Id("Choices"): jen.Lit(choices.Size),
+		jen.Id("Scale"): jen.Lit(scale)}
 	if n.Attr.Eps != 0 {
 		d[jen.Id("Eps")] = jen.Lit(n.Attr.Eps)
 	}

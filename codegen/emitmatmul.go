@@ -2,7 +2,9 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -35,11 +37,29 @@ func emitMatMul(e *emitter, n *ir.Node) {
 	if !inOrder(inside(n, out, groups).Dims, m, nn) {
 		panic(fmt.Sprintf("codegen: no kernel writes the result of %v", n))
 	}
+	each := 0
 	if len(groups) > 0 {
-		e.kernel("MatMulEach", n.Outs[0], a, b, e.count(groups), e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
-		return
+		each = e.count(groups)
 	}
-	e.kernel("MatMul", n.Outs[0], a, b, e.count(m), e.count(nn), e.count(k), ta, tb, e.acc(n))
+	e.product(n, a, b, each, e.count(m), e.count(nn), e.count(k), ta, tb)
+}
+
+// product writes the call: of one product, or of each of so many groups if there are any, of operands in bf16 as they are stored, with sums
+// that are rounded as they come or added to what is there.
+func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms int, ta, tb bool) {
+	args := []any{n.Outs[0], a, b, rows, cols, terms, ta, tb}
+	name := "MatMul"
+	if groups > 0 {
+		name, args = "MatMulEach", slices.Insert(args, 3, any(groups))
+	}
+	switch {
+	case n.Products16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):
+		e.call(jen.Id("kern").Dot(name+"RoundBF16"), args...)
+	case n.Products16():
+		e.kernel(name+"BF16", append(args, e.acc(n))...)
+	default:
+		e.kernel(name, append(args, e.acc(n))...)
+	}
 }
 
 // inside is t without the dims of a product for each of which there is one of its own; they come first.

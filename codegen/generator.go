@@ -199,7 +199,7 @@ func (g *generator) paramTable() jen.Code {
 
 func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
 	name := s.Name + "." + w.Name
-	if s.Count > 1 || s.Name == "block" {
+	if s.Numbered() {
 		name = s.Name + ".{layer}." + w.Name
 	}
 	init := jen.Dict{jen.Id("Kind"): rt(map[string]string{"zeros": "Zeros", "ones": "Ones", "normal": "Normal"}[w.Param.Init])}
@@ -209,7 +209,7 @@ func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
 	if w.Param.First > 0 {
 		init[jen.Id("First")] = jen.Lit(w.Param.First)
 	}
-	return jen.Dict{
+	row := jen.Dict{
 		jen.Id("Name"): jen.Lit(name), jen.Id("Decay"): jen.Lit(w.Param.Decay), jen.Id("Init"): rt("Init").Values(init),
 		jen.Id("Layers"): jen.Lit(s.Count), jen.Id("Places"): g.places(s, w),
 		jen.Id("Dims"): jen.Index().Add(rt("Dim")).ValuesFunc(func(v *jen.Group) {
@@ -218,6 +218,20 @@ func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
 			}
 		}),
 	}
+	if w.Param.Balance {
+		row[jen.Id("Choices")] = jen.Lit(choices(s.Forward))
+	}
+	return row
+}
+
+// choices is how many experts a token goes to in a function.
+func choices(f *ir.Func) int {
+	for _, n := range f.Nodes {
+		if n.Op == ir.OpRoute {
+			return n.Outs[1].Type.Dims[len(n.Outs[1].Type.Dims)-1].Size
+		}
+	}
+	panic("codegen: no router in " + f.Name)
 }
 
 // weightTable is var weights.

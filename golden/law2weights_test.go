@@ -86,7 +86,7 @@ func floats(t *testing.T, file *ckpt.File, name string) []float64 {
 func (f *fixture) weights() (list []ckpt.Tensor) {
 	all := f.file.Tensors()
 	for _, x := range all {
-		if slices.ContainsFunc(all, func(y ckpt.Tensor) bool { return y.Name == "grad."+x.Name }) {
+		if slices.ContainsFunc(all, func(y ckpt.Tensor) bool { return y.Name == "final."+x.Name }) {
 			list = append(list, x)
 		}
 	}
@@ -97,7 +97,9 @@ func (f *fixture) weights() (list []ckpt.Tensor) {
 func (f *fixture) all(kind string) map[string][]float64 {
 	out := map[string][]float64{}
 	for _, x := range f.weights() {
-		out[x.Name] = f.values(kind + x.Name)
+		if f.has(kind + x.Name) { // of what no gradient moves there is none
+			out[x.Name] = f.values(kind + x.Name)
+		}
 	}
 	return out
 }
@@ -105,20 +107,17 @@ func (f *fixture) all(kind string) map[string][]float64 {
 // theirs puts planc's tensors together as Hugging Face's.
 func (f *fixture) theirs(ours map[string][]float64) map[string][]float64 {
 	m := f.model(ir.F64)
-	dims := map[string][]ir.Extent{}
+	dims, layers := map[string][]ir.Extent{}, map[string]int{}
 	for _, s := range m.Segments {
 		for _, w := range s.Forward.Weights() {
-			dims[s.Name+"."+w.Name] = w.Type.Dims
+			dims[s.Name+"."+w.Name], layers[s.Name+"."+w.Name] = w.Type.Dims, s.Count
 		}
 	}
 	out := map[string][]float64{}
 	for _, pub := range weights.Of(m, f.config).Tensors {
-		layers := f.config.Layers
-		if !strings.Contains(pub.Name, "{layer}") {
-			layers = 1
-		}
-		for layer := range layers {
+		for layer := range layers[strings.Replace(pub.Shares[0].Param, ".{layer}", "", 1)] {
 			at := func(name string) string { return strings.Replace(name, "{layer}", fmt.Sprint(layer), 1) }
+			published := strings.Replace(pub.Name, "{layer}", fmt.Sprint(pub.From+layer), 1)
 			size := int64(1)
 			for _, n := range pub.Shape {
 				size *= n
@@ -127,7 +126,7 @@ func (f *fixture) theirs(ours map[string][]float64) map[string][]float64 {
 			for _, s := range pub.Shares {
 				put(x, s, dims[strings.Replace(s.Param, ".{layer}", "", 1)], ours[at(s.Param)])
 			}
-			out[at(pub.Name)] = x
+			out[published] = x
 		}
 	}
 	return out

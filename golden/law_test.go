@@ -152,6 +152,7 @@ func lawSettings(optimizer string, p ir.Precision) rt.Settings {
 		}
 	}
 	return rt.Settings{Train: rt.TrainSettings{Precision: rt.PrecisionSettings{LossScale: scale}, Epochs: 1, Seed: 7, Optimizer: o, OnNonfinite: "stop",
+		Experts:  rt.ExpertSettings{BiasRate: 0.05},
 		Schedule: rt.ScheduleSettings{Kind: "linear", Warmup: 2}, Eval: rt.EvalSettings{Batches: 1}}}
 }
 
@@ -164,6 +165,7 @@ type lawVerdict struct {
 	FirstLoss, LastLoss               float64
 	Arena                             int64
 	Calls                             map[int]map[string]int // of each rank in the first step
+	Rounds                            []int                  // of experts, of each rank in the first step, over its layers and micro-batches
 }
 
 func TestLawParallelEqualsSerial(t *testing.T) {

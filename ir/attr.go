@@ -29,6 +29,7 @@ var attrFields = []struct {
 	{"layers", func(a *Attr) string { return string(a.Layers) }, setLayers},
 	{"local", getFloat(func(a *Attr) *float64 { return &a.Local }), setFloat(func(a *Attr) *float64 { return &a.Local })},
 	{"turn", getInt(func(a *Attr) *int { return &a.Turn }), setInt(func(a *Attr) *int { return &a.Turn })},
+	{"adjacent", getBool(func(a *Attr) *bool { return &a.Pairs }), setBool(func(a *Attr) *bool { return &a.Pairs })},
 	{"offset", getInt(func(a *Attr) *int { return &a.Offset }), setInt(func(a *Attr) *int { return &a.Offset })},
 	{"most", getInt(func(a *Attr) *int { return &a.Most }), setInt(func(a *Attr) *int { return &a.Most })},
 	{"gate", func(a *Attr) string { return a.Gate }, func(a *Attr, s string) error { a.Gate = s; return checkName(s) }},

@@ -27,6 +27,8 @@ var attrRules = []struct {
 		return ""
 	}},
 	{[]Op{OpRope}, wrongTurn},
+	{[]Op{OpJoin}, wrongJoin},
+	{[]Op{OpPart}, wrongPart},
 	{[]Op{OpRope}, wrongScaling},
 	{[]Op{OpRope}, func(n *Node) string {
 		if n.Attr.Layers != "" && n.Attr.Local == 0 {
@@ -77,8 +79,28 @@ func (n *Node) turned() int {
 
 func wrongTurn(n *Node) string {
 	e, ok := n.Args[0].Type.Extent(n.Attr.Dim)
-	if t := n.turned(); ok && (t%2 != 0 || t < 0 || t > e.Size) {
+	if t := n.turned(); ok && (t%2 != 0 || t < 0 || n.Attr.Offset < 0 || n.Attr.Offset+t > e.Size) {
 		return fmt.Sprintf("%d of the %d elements of %s cannot be turned in pairs", t, e.Size, n.Attr.Dim)
+	}
+	return ""
+}
+
+// wrongJoin: a join is as long as its parts.
+func wrongJoin(n *Node) string {
+	_, _, a, b, d := n.JoinDims()
+	if a.Size+b.Size != d.Size {
+		return fmt.Sprintf("%s=%d and %s=%d do not make %s=%d", a.Dim, a.Size, b.Dim, b.Size, d.Dim, d.Size)
+	}
+	return ""
+}
+
+// wrongPart: a part lies within.
+func wrongPart(n *Node) string {
+	whole, _ := n.Args[0].Type.Extent(n.Attr.Dim)
+	for _, e := range n.Outs[0].Type.Dims {
+		if !n.Args[0].Type.Has(e.Dim) && (n.Attr.Offset < 0 || n.Attr.Offset+e.Size > whole.Size) {
+			return fmt.Sprintf("%s=%d from %d on is no part of %s=%d", e.Dim, e.Size, n.Attr.Offset, whole.Dim, whole.Size)
+		}
 	}
 	return ""
 }

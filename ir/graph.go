@@ -36,6 +36,8 @@ type Param struct {
 	Std   float64 // of a normal
 	First int     // rows of the first dim that init draws, the others begin at 0; 0: all
 	Decay bool    // weight decay applies
+
+	Balance bool // no gradient moves it: what is added to experts' scores moves against how many choices each gets
 }
 
 // Attr are a node's attributes; each op's row says which it reads.
@@ -54,13 +56,14 @@ type Attr struct {
 	Softcap float64 // of softcap, and of attention's scores: x becomes cap·tanh(x/cap)
 	Layers  Layers  // of the layers, which are local; where it is given, Window and Local hold in those alone
 	Local   float64 // rotary base of local layers, whose positions are not scaled
-	Turn    int     // rotary: how many elements of dim are turned, from the first on; 0 for all
+	Turn    int     // rotary: how many elements of dim are turned, from Offset on; 0 for all
+	Pairs   bool    // rotary: what turns together are neighbours, not the halves
 	Causal  bool    // attention
 	Alibi   bool    // attention: scores get slope(head)·(key's position - query's), Press et al. 2022
 	Unit    bool    // of a norm: the gain is 1 + its parameter
 	Inverse bool    // rotary: turn back
 	Ends    bool    // of a collective over pp: the first and the last stage alone
-	Offset  int     // of iota: added to each index
+	Offset  int     // of iota: added to each index; of part and rotary: the first element of dim
 	Most    int     // of iota: indices above it become it, 0 for no bound
 
 	Gate   string // of a router, what makes scores of its outputs: softmax or sigmoid
@@ -149,6 +152,16 @@ type Segment struct {
 
 	Remat *Segment // the same blocks where they are recomputed: they save less, and backward makes it again
 }
+
+// BlockName and DenseName are the names of the segments whose blocks have numbers, also where there is one: a model's blocks and, where its
+// first ones have no experts and the others do, those first ones.
+const (
+	BlockName = "block"
+	DenseName = "dense"
+)
+
+// Numbered tells whether names of the segment's parameters have the number of a block.
+func (s *Segment) Numbered() bool { return s.Count > 1 || s.Name == BlockName || s.Name == DenseName }
 
 // Func lists the segment's functions that exist.
 func (s *Segment) Funcs() []*Func {

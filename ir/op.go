@@ -22,6 +22,7 @@ type opInfo struct {
 	ints     uint16 // operands that are indices: a bit for each
 	element  bool   // element by element: the fuse pass may join it with its like
 	view     bool   // moves no bytes
+	copies   bool   // moves numbers as they are stored
 	comm     bool   // a collective: inserted by partition and zero
 	effect   bool   // has no result and must stay
 	attrs    []string

@@ -26,6 +26,8 @@ const (
 	OpBroadcast
 	OpRename
 	OpSelect
+	OpJoin
+	OpPart
 	OpLayerNorm
 	OpLayerNormDX
 	OpLayerNormDGain
@@ -127,6 +129,11 @@ var ops = [NumOps]opInfo{
 	OpSelect: {name: "select", text: "m* !p -> m*", linear: []uint16{1}, gathers: true,
 		attrs: []string{"dim"}, doc: "takes one index of dim, known at run time"},
 
+	OpJoin: {name: "join", text: "b* m* !p, b* !q -> b* m* !d", linear: []uint16{3}, grad: true, copies: true,
+		doc: "puts the second's row behind each of the first's that lie there: p and q become d"},
+	OpPart: {name: "part", text: "m* !d -> m* !p", linear: []uint16{1}, copies: true,
+		attrs: []string{"dim", "offset"}, doc: "the elements of dim from offset on, as many as the result has"},
+
 	// norms over dim
 	OpLayerNorm: {name: "layer_norm", text: "m* !d, d, d -> m* d", optional: 1, grad: true, flops: 8,
 		attrs: []string{"eps"}, doc: "(x - mean) / sqrt(var + eps) * gain + bias"},
@@ -151,7 +158,8 @@ var ops = [NumOps]opInfo{
 
 	// attention
 	OpRope: {name: "rope", text: "m* !d -> m* d", linear: []uint16{1}, grad: true, flops: 6,
-		attrs: []string{"dim", "theta", "rope", "layers", "local", "turn", "inverse"}, doc: "turns pairs (j, j+n/2) of the first n = turn elements of dim by position * theta^(-2j/n)"},
+		attrs: []string{"dim", "theta", "rope", "layers", "local", "offset", "turn", "adjacent", "inverse"},
+		doc:   "turns pairs (j, j+n/2), or adjacent ones (2j, 2j+1), of n = turn elements of dim, from offset on, by position * theta^(-2j/n)"},
 	OpAttention: {name: "attention", stats: 2, text: "b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* e, b* s*", optional: 2, grad: true,
 		monoids: []Monoid{WeightedLSE, LSE}, work: attentionFlops(1),
 		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},

@@ -323,6 +323,8 @@ func parseParam(name, words string) (*Param, error) {
 			p.First, _ = strconv.Atoi(first) // what is no number is not as planc prints it
 		} else if w == "decay" {
 			p.Decay = true
+		} else if w == "balance" {
+			p.Balance = true
 		}
 	}
 	if paramWords(p) != words {

@@ -67,6 +67,9 @@ func paramWords(p *Param) string {
 	if p.Decay {
 		s += " decay"
 	}
+	if p.Balance {
+		s += " balance"
+	}
 	if p.Tied != "" {
 		s += " tied=" + p.Tied
 	}

@@ -152,16 +152,19 @@ func RopeKinds() []string {
 // YarnAttention is yarn's factor of cos and sin where config.json does not give attention_factor; mscale and
 // mscaleAll are 0 where it has not both.
 func YarnAttention(factor, mscale, mscaleAll float64) float64 {
-	of := func(m float64) float64 {
-		if factor <= 1 {
-			return 1
-		}
-		return 0.1*m*math.Log(factor) + 1
-	}
 	if mscale != 0 && mscaleAll != 0 {
-		return of(mscale) / of(mscaleAll)
+		return YarnScores(factor, mscale) / YarnScores(factor, mscaleAll)
 	}
-	return of(1)
+	return YarnScores(factor, 1)
+}
+
+// YarnScores is yarn's correction of attention for positions that reach factor times further (Peng et al. 2023), m times
+// as strong as there.
+func YarnScores(factor, m float64) float64 {
+	if factor <= 1 {
+		return 1
+	}
+	return 0.1*m*math.Log(factor) + 1
 }
 
 // LongRopeAttention is longrope's factor of cos and sin where config.json does not give attention_factor: factor is how

@@ -4,12 +4,16 @@ package ir
 // f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go.
 func (n *Node) Widened() []*Value {
 	row := n.Op.Info()
-	if row.element || row.view || row.comm || row.gathers || row.effect {
+	if row.element || row.view || row.copies || row.comm || row.gathers || row.effect {
 		return nil
 	}
 	var out []*Value
 	seen := map[*Value]bool{}
-	for _, vs := range [][]*Value{n.Outs, n.Args} {
+	args := n.Args
+	if n.Products16() {
+		args = nil
+	}
+	for _, vs := range [][]*Value{n.Outs, args} {
 		for _, v := range vs {
 			if narrow(v) && !seen[v] {
 				seen[v] = true
@@ -18,6 +22,11 @@ func (n *Node) Widened() []*Value {
 		}
 	}
 	return out
+}
+
+// Products16 tells whether a node multiplies matrices of bf16, which a CPU's kernel reads as they are, with sums in f32.
+func (n *Node) Products16() bool {
+	return n.Op == OpMatMul && n.Args[0].Type.Elem == BF16 && n.Args[1].Type.Elem == BF16
 }
 
 // RegionScratch is the name of what [Program.Scratch] sizes. A program's arena has no such region, since devices that

@@ -13,6 +13,7 @@ type Weights struct {
 // Published is a tensor of such files, or one for each layer.
 type Published struct {
 	Name   string // "{layer}" stands for a layer's index
+	From   int    // that of the parameters' first layer, where other blocks come before
 	Shape  []int64
 	Shares []Share // together they hold each element once
 }

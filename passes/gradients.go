@@ -54,6 +54,18 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpBroadcast: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.reduced(d[0], n.Args[0].Type))
 	},
+	ir.OpJoin: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		_, _, first, second, whole := n.JoinDims()
+		a, b := n.Args[0], n.Args[1]
+		if g.need[a] {
+			g.add(a, g.op(ir.OpPart, ir.Attr{Dim: whole.Dim}, a.Type, d[0]))
+		}
+		if g.need[b] {
+			t := a.Type.Clone()
+			t.Dims[len(t.Dims)-1] = second
+			g.add(b, g.reduced(g.op(ir.OpPart, ir.Attr{Dim: whole.Dim, Offset: first.Size}, t, d[0]), b.Type))
+		}
+	},
 	ir.OpRename: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpRename, ir.Attr{Dim: n.Attr.To, To: n.Attr.Dim}, n.Args[0].Type, d[0]))
 	},
@@ -88,6 +100,12 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 		if d[0] != nil {
 			x := n.Args[0]
 			g.add(x, g.op(ir.OpRouteGrad, n.Attr, x.Type, d[0], g.use(x), g.use(n.Outs[0]), g.use(n.Outs[1])))
+		}
+		if len(n.Args) > 1 { // no gradient: what it moves against
+			bias := n.Args[1]
+			t := bias.Type.Clone()
+			t.Elem = t.Elem.Statistic()
+			g.add(bias, g.op(ir.OpTally, ir.Attr{}, t, g.use(n.Outs[1])))
 		}
 	},
 	ir.OpDeal: func(g *gradient, n *ir.Node, d []*ir.Value) {

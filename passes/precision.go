@@ -51,7 +51,7 @@ func castWeights(f *ir.Func, prec ir.Precision) {
 
 // widen gives a parameter's gradient its type, and what it is the sum or another name of.
 func widen(d *ir.Value, elem ir.Elem, users map[*ir.Value]int) {
-	if d.Def == nil || users[d] > 1 {
+	if d.Def == nil || users[d] > 1 || d.Def.Op.Statistic(0) && elem.Narrow() { // numbers of choices stay what they are
 		return
 	}
 	d.Type.Elem = elem

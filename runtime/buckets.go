@@ -24,6 +24,7 @@ type bucket struct {
 type span struct {
 	lo, hi int // in elements of the flat space
 	decay  bool
+	load   *Param // whose numbers move against experts' loads; nil: those that move by their gradient
 }
 
 // job is work for a rank's communication line.

@@ -37,7 +37,7 @@ func ClipGradients[F Float](r *Rank, world int) {
 	sum := 0.0
 	for i := range r.buckets {
 		if b := &r.buckets[i]; b.counts {
-			sum += gradSquares[F](r, r.gradAt(i, b.lo), b.hi-b.lo)
+			sum += bucketSquares[F](r, i)
 		}
 	}
 	r.pair = [2]float64{sum, 0}
@@ -52,6 +52,18 @@ func ClipGradients[F Float](r *Rank, world int) {
 		r.Clip = min(1, c/(r.Norm+clipEpsilon))
 	}
 	r.Clip /= r.Scale
+}
+
+// bucketSquares is the sum of squares of this rank's part of a bucket's gradient. Loads of experts are none.
+func bucketSquares[F Float](r *Rank, i int) (sum float64) {
+	b, lo := &r.buckets[i], r.buckets[i].lo
+	for _, s := range b.spans {
+		if s.load != nil {
+			sum += gradSquares[F](r, r.gradAt(i, lo), s.lo-lo)
+			lo = s.hi
+		}
+	}
+	return sum + gradSquares[F](r, r.gradAt(i, lo), b.hi-lo)
 }
 
 // gradSquares is the sum of squares of n accumulated gradients from byte at on.

@@ -167,5 +167,6 @@ func (c *crew) head() *Rank {
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+arenaAlign-1)
 	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))
+	adviseHuge(b)
 	return b[at : at+n : at+n]
 }

@@ -72,6 +72,25 @@ func AtMost(ids []int32, most int) {
 	}
 }
 
+// Join puts rows of a and of b one behind the other in dst. b has a row for each times rows of a, [outer, times, ...].
+func Join[T any](dst, a, b []T, outer, times, width, more int) {
+	for i := range outer {
+		for range times {
+			copy(dst, a[:width])
+			copy(dst[width:], b[i*more:][:more])
+			dst, a = dst[width+more:], a[width:]
+		}
+	}
+}
+
+// PartOf leaves in dst [outer, ...] the elements of src [outer, n] from at on.
+func PartOf[T any](dst, src []T, outer, n, at int) {
+	width := len(dst) / outer
+	for i := range outer {
+		copy(dst[i*width:][:width], src[i*n+at:])
+	}
+}
+
 // Select leaves dst[o,j] = src[o,at,j] of src [outer, n, inner].
 func Select[T any](dst, src []T, outer, n, inner, at int) {
 	for o := range outer {

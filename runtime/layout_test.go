@@ -172,9 +172,9 @@ func TestSpans(t *testing.T) {
 		lo, hi int
 		want   []span
 	}{
-		{0, 96, []span{{3, 38, true}, {38, 45, false}, {45, 80, true}}},
-		{0, 48, []span{{3, 38, true}, {38, 45, false}, {45, 48, true}}},
-		{40, 42, []span{{40, 42, false}}},
+		{0, 96, []span{{3, 38, true, nil}, {38, 45, false, nil}, {45, 80, true, nil}}},
+		{0, 48, []span{{3, 38, true, nil}, {38, 45, false, nil}, {45, 48, true, nil}}},
+		{40, 42, []span{{40, 42, false, nil}}},
 		{80, 96, nil},
 	} {
 		if got := spansOf(ts, test.lo, test.hi); !slices.Equal(got, test.want) {
@@ -182,7 +182,7 @@ func TestSpans(t *testing.T) {
 		}
 	}
 	ts[2].param = &Param{Decay: true}
-	if got := spansOf(ts, 0, 96); !slices.Equal(got, []span{{3, 80, true}}) {
+	if got := spansOf(ts, 0, 96); !slices.Equal(got, []span{{3, 80, true, nil}}) {
 		t.Errorf("spans that touch were not joined: %v", got)
 	}
 }

@@ -19,6 +19,10 @@ func Optimize[F Float](r *Rank, bucket int) {
 		u.room = make([]F, 4*blockElems)
 	}
 	for _, s := range b.spans {
+		if s.load != nil {
+			u.balance(bucket, &s, spec.State-b.lo)
+			continue
+		}
 		for lo := s.lo; lo < s.hi; {
 			n := s.hi - lo
 			if !whole {
@@ -95,14 +99,18 @@ func optimize[F Float](r *Rank, decay bool, param, grad, m, v []F) {
 func spansOf(ts []tensor, lo, hi int) []span {
 	var out []span
 	for _, t := range ts {
-		if s := (span{max(lo, t.offset), min(hi, t.offset+t.local), t.param.Decay}); s.lo < s.hi {
+		s := span{lo: max(lo, t.offset), hi: min(hi, t.offset+t.local), decay: t.param.Decay}
+		if t.param.Choices > 0 {
+			s.load = t.param
+		}
+		if s.lo < s.hi {
 			out = append(out, s)
 		}
 	}
 	slices.SortFunc(out, func(a, b span) int { return a.lo - b.lo })
 	joined := out[:0]
 	for _, s := range out {
-		if n := len(joined); n > 0 && joined[n-1].hi == s.lo && joined[n-1].decay == s.decay {
+		if n := len(joined); n > 0 && joined[n-1].hi == s.lo && joined[n-1].decay == s.decay && joined[n-1].load == s.load {
 			joined[n-1].hi = s.hi
 			continue
 		}

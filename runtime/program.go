@@ -103,6 +103,10 @@ type Param struct {
 	Places []Place // its own; then those where a stage that lacks the owner's segment has it too
 	Init   Init
 	Decay  bool // weight decay applies
+
+	// Choices is how many experts a token goes to, of a parameter that is added to experts' scores; 0: of any other. Its
+	// gradient is how many choices each expert got.
+	Choices int
 }
 
 // Place is where a parameter lies in its layer's run of a class, in elements.
@@ -269,6 +273,7 @@ type TrainSettings struct {
 	Dropout     float64            `json:"-"` // compiled in
 	Eval        EvalSettings       `json:"eval"`
 	Checkpoint  CheckpointSettings `json:"checkpoint"`
+	Experts     ExpertSettings     `json:"experts"`
 	OnNonfinite string             `json:"on_nonfinite"` // "skip" or "stop"
 	Precision   PrecisionSettings  `json:"precision"`
 }
@@ -276,6 +281,11 @@ type TrainSettings struct {
 // PrecisionSettings are what of the precision is not compiled in.
 type PrecisionSettings struct {
 	LossScale LossScaleSettings `json:"loss_scale"`
+}
+
+// ExpertSettings are what of train.experts is not compiled in.
+type ExpertSettings struct {
+	BiasRate float64 `json:"bias_rate"` // what is added to an expert's score moves by so much a step, against its load
 }
 
 // OptimizerSettings: Betas[0] is also SGD's momentum (0 for none).

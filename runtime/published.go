@@ -18,6 +18,7 @@ type Weights struct {
 // Published is a tensor of such files, or one for each layer.
 type Published struct {
 	Name   string // "{layer}" stands for a layer's index
+	From   int    // that of the parameters' first layer, where other blocks come before
 	Shape  []int64
 	Shares []Share // together they hold each element once
 }
@@ -63,7 +64,7 @@ func (p *Program) placed() []placed {
 	for i := range p.Weights.Tensors {
 		pub := &p.Weights.Tensors[i]
 		for layer := range layers[pub.Shares[0].Param] {
-			t := placed{name: strings.ReplaceAll(pub.Name, "{layer}", strconv.Itoa(layer)), Published: pub}
+			t := placed{name: strings.ReplaceAll(pub.Name, "{layer}", strconv.Itoa(pub.From+layer)), Published: pub}
 			for _, s := range pub.Shares {
 				t.at = append(t.at, first[s.Param]+layer)
 			}

@@ -49,6 +49,7 @@ type Float interface{ float32 | float64 }
 // Hyper is what the optimizer reads in one step.
 type Hyper struct {
 	LR, Beta1, Beta2, Eps, WeightDecay, Momentum, ClipNorm float64
+	BiasRate                                               float64
 	T                                                      int // updates done before this one, plus 1
 }
 

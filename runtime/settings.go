@@ -25,6 +25,7 @@ var setters = map[string]func(s *Settings, v any) error{
 	"train.optimizer.weight_decay":           func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.WeightDecay, v) },
 	"train.optimizer.momentum":               func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.Momentum, v) },
 	"train.optimizer.clip_norm":              func(s *Settings, v any) error { return setNumber(&s.Train.Optimizer.ClipNorm, v) },
+	"train.experts.bias_rate":                func(s *Settings, v any) error { return setNumber(&s.Train.Experts.BiasRate, v) },
 	"train.schedule.kind":                    func(s *Settings, v any) error { return setString(&s.Train.Schedule.Kind, v) },
 	"train.schedule.warmup":                  func(s *Settings, v any) error { return setInt(&s.Train.Schedule.Warmup, v) },
 	"train.schedule.min_lr":                  func(s *Settings, v any) error { return setNumber(&s.Train.Schedule.MinLR, v) },

@@ -36,7 +36,7 @@ func TestSetMessages(t *testing.T) {
 	}{
 		{"train.optimizer.lrr", 1, "no setting train.optimizer.lrr; did you mean train.optimizer.lr?"},
 		{"colour", 1, "no setting colour; settings are data.root, data.tokenizer, data.train, data.valid, train.checkpoint.every, " +
-			"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, train.init, train.on_nonfinite, train.optimizer.betas, " +
+			"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, train.experts.bias_rate, train.init, train.on_nonfinite, train.optimizer.betas, " +
 			"train.optimizer.clip_norm, train.optimizer.eps, train.optimizer.lr, train.optimizer.momentum, train.optimizer.weight_decay, " +
 			"train.precision.loss_scale, train.precision.loss_scale.consecutive, train.precision.loss_scale.hysteresis, " +
 			"train.precision.loss_scale.init, train.precision.loss_scale.min, train.precision.loss_scale.window, " +

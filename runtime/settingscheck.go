@@ -26,6 +26,7 @@ var limits = []struct {
 	{"train.optimizer.weight_decay", func(s *Settings) float64 { return s.Train.Optimizer.WeightDecay }, fromZero, "a number from 0 up"},
 	{"train.optimizer.momentum", func(s *Settings) float64 { return s.Train.Optimizer.Momentum }, unit, "at least 0 and below 1"},
 	{"train.optimizer.clip_norm", func(s *Settings) float64 { return s.Train.Optimizer.ClipNorm }, fromZero, "a number from 0 up"},
+	{"train.experts.bias_rate", func(s *Settings) float64 { return s.Train.Experts.BiasRate }, fromZero, "a number from 0 up"},
 	{"train.schedule.warmup", func(s *Settings) float64 { return float64(s.Train.Schedule.Warmup) }, fromZero, "steps, from 0 up"},
 	{"train.schedule.min_lr", func(s *Settings) float64 { return s.Train.Schedule.MinLR }, fromZero, "a number from 0 up"},
 	{"train.schedule.decay", func(s *Settings) float64 { return float64(s.Train.Schedule.Decay) }, fromZero, "steps, from 0 up"},

@@ -52,6 +52,7 @@ func (r *run) hyper(step int) Hyper {
 	return Hyper{
 		LR: rate(&t.Schedule, o.LR, step, r.total), Beta1: o.Betas[0], Beta2: o.Betas[1], Eps: o.Eps,
 		WeightDecay: o.WeightDecay, Momentum: o.Momentum, ClipNorm: o.ClipNorm, T: r.done.updates + 1,
+		BiasRate: t.Experts.BiasRate,
 	}
 }
 

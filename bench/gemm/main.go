@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/num"
 )
 
 var (
@@ -20,6 +21,7 @@ var (
 	only    = flag.String("only", "", "shapes whose name contains this")
 	isa     = flag.String("cpu-isa", "auto", "instructions of ours")
 	alone   = flag.Bool("alone", false, "no peer")
+	bf16    = flag.Bool("bf16", false, "ours multiply bfloat16, with sums in float32")
 )
 
 func main() {
@@ -117,6 +119,7 @@ func compare(p *peer, s shape) (r result, err error) {
 type ours struct {
 	shape
 	a, b, c []float32
+	ah, bh  []num.BF16
 }
 
 func newOurs(s shape) *ours {
@@ -127,16 +130,28 @@ func newOurs(s shape) *ours {
 		}
 		return x
 	}
-	return &ours{s, fill(s.m * s.k), fill(s.k * s.n), fill(s.m * s.n)}
+	o := &ours{shape: s, a: fill(s.m * s.k), b: fill(s.k * s.n), c: fill(s.m * s.n)}
+	o.ah, o.bh = make([]num.BF16, len(o.a)), make([]num.BF16, len(o.b))
+	num.Store(o.ah, o.a)
+	num.Store(o.bh, o.b)
+	return o
+}
+
+func (o *ours) multiply() {
+	t := cpu.Table[float32]()
+	if *bf16 {
+		t.MatMulBF16(o.c, o.ah, o.bh, o.m, o.n, o.k, o.ta, o.tb, false)
+	} else {
+		t.MatMul(o.c, o.a, o.b, o.m, o.n, o.k, o.ta, o.tb, false)
+	}
 }
 
 // time is the seconds that so many products take, after one that is not counted.
 func (o *ours) time(reps int) float64 {
-	mul := cpu.Table[float32]().MatMul
-	mul(o.c, o.a, o.b, o.m, o.n, o.k, o.ta, o.tb, false)
+	o.multiply()
 	start := time.Now()
 	for range reps {
-		mul(o.c, o.a, o.b, o.m, o.n, o.k, o.ta, o.tb, false)
+		o.multiply()
 	}
 	return time.Since(start).Seconds()
 }

@@ -28,6 +28,7 @@ func settings(j *loaded, dir string) runtime.Settings {
 			Steps: t.Steps, Epochs: t.Epochs, Tokens: t.Tokens, Init: t.Init, Seed: t.Seed, OnNonfinite: t.OnNonfinite,
 			Optimizer: runtime.OptimizerSettings{LR: t.Optimizer.LR, Betas: t.Optimizer.Betas, Eps: t.Optimizer.Eps,
 				WeightDecay: t.Optimizer.WeightDecay, Momentum: t.Optimizer.Momentum, ClipNorm: t.Optimizer.ClipNorm},
+			Experts:    runtime.ExpertSettings{BiasRate: t.Experts.BiasRate},
 			Schedule:   runtime.ScheduleSettings{Kind: t.Schedule.Kind, Warmup: t.Schedule.Warmup, MinLR: t.Schedule.MinLR, Decay: t.Schedule.Decay},
 			Eval:       runtime.EvalSettings{Every: t.Eval.Every, Batches: t.Eval.Batches, Sample: t.Eval.Sample},
 			Checkpoint: runtime.CheckpointSettings{Every: t.Checkpoint.Every},

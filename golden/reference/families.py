@@ -108,6 +108,12 @@ def mixtral_expert(mlp: str, e: int, kind: str) -> str:
     return f"{mlp.removesuffix('.mlp')}.block_sparse_moe.experts.{e}.{ {'gate': 'w1', 'up': 'w3', 'down': 'w2'}[kind] }.weight"
 
 
+DEEPSEEK = {"num_hidden_layers": 3, "num_key_value_heads": 4, "first_k_dense_replace": 1, "n_routed_experts": 8, "num_experts_per_tok": 3,
+            "moe_intermediate_size": 8, "kv_lora_rank": 10, "q_lora_rank": 12, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 5,
+            "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.5}
+YARN = rope("yarn", factor=4.0, original_max_position_embeddings=8, mscale=0.7, mscale_all_dim=1.3)
+
+
 def transformers_balance(model: hf.PreTrainedModel, scores: tuple, batch: int) -> torch.Tensor:
     """The balance loss as config.json asks for it."""
     c = model.config
@@ -161,6 +167,14 @@ FIXTURES = [
         matters={"norm_topk_prob": True}),
     moe("qwen3moe-tiny", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": True, "head_dim": 6},
         matters={"norm_topk_prob": False}),
+    moe("deepseekv2-tiny", hf.DeepseekV2ForCausalLM, hf.DeepseekV2Config, DEEPSEEK | {"topk_method": "group_limited_greedy", "rope_parameters": YARN},
+        matters={"topk_method": "greedy", "rope_parameters": PLAIN, "routed_scaling_factor": 1.0}),
+    moe("deepseekv2-lite", hf.DeepseekV2ForCausalLM, hf.DeepseekV2Config, DEEPSEEK | {"q_lora_rank": None, "n_group": None, "topk_group": None, "n_shared_experts": 1},
+        matters={"num_experts_per_tok": 2}),
+    moe("deepseekv3-tiny", hf.DeepseekV3ForCausalLM, hf.DeepseekV3Config, DEEPSEEK | {"rope_parameters": YARN, "num_mtp_layers": 0},
+        matters={"topk_group": 4, "rope_parameters": PLAIN, "norm_topk_prob": False, "rope_interleave": False}),
+    moe("deepseekv3-halves", hf.DeepseekV3ForCausalLM, hf.DeepseekV3Config, DEEPSEEK | {"rope_interleave": False, "norm_topk_prob": False,
+        "first_k_dense_replace": 0, "num_hidden_layers": 2, "n_group": 1, "topk_group": 1, "num_mtp_layers": 0}, matters={"rope_interleave": True}),
     moe("mixtral-balance", hf.MixtralForCausalLM, hf.MixtralConfig, {"num_local_experts": 4, "num_hidden_layers": 1, "output_router_logits": True,
         "router_aux_loss_coef": 0.5}, expert=mixtral_expert, beside=transformers_balance),
     moe("qwen3moe-balance", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": False,

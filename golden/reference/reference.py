@@ -144,7 +144,14 @@ def build(f: Fixture, dtype: torch.dtype, **options) -> torch.nn.Module:
             if is_gain(name, p):
                 w += f.gain
             p.copy_(torch.from_numpy(w.astype(np.float32)).to(dtype))
+        for name, x in kept(model):
+            x.copy_(torch.from_numpy((rng(f.name, name).standard_normal(tuple(x.shape)) * f.std).astype(np.float32)).to(dtype))
     return model
+
+
+def kept(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """What files hold and no gradient moves: what is added to experts' scores where they are chosen."""
+    return [(n, x) for n, x in model.named_buffers() if n.endswith("e_score_correction_bias")]
 
 
 def is_gain(name: str, p: torch.Tensor) -> bool:
@@ -294,6 +301,8 @@ def compute(f: Fixture, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     names = saved_names(model)
     for name, p in model.named_parameters():
         out[names[name]] = p.detach().clone()
+    for name, x in kept(model):
+        out[name] = x.clone()
     logits, loss = gradients(model, b)
     out["logits"], out["loss"] = logits.double(), loss.double()
     if f.beside is not None:
@@ -306,6 +315,8 @@ def compute(f: Fixture, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     out["steps.loss"], out["steps.grad_norm"] = train(model, b, f.optimizer)
     for name, p in model.named_parameters():
         out["final." + names[name]] = p.detach().double().clone()
+    for name, x in kept(model):
+        out["final." + name] = x.double().clone()
     with torch.no_grad():
         out["final_loss"] = forward(model, b)[1].double()
     return out
@@ -323,7 +334,7 @@ def compute_exact(f: Fixture) -> dict[str, torch.Tensor]:
 
 
 def weights(out: dict[str, torch.Tensor]) -> list[str]:
-    return [n.removeprefix("grad.") for n in out if n.startswith("grad.")]
+    return [n.removeprefix("final.") for n in out if n.startswith("final.")]
 
 
 # ---- checks ------------------------------------------------------------------------------------------
@@ -388,6 +399,8 @@ def verify(f: Fixture, out: dict[str, torch.Tensor]) -> None:
 
     # Every parameter matters.
     for n in names:
+        if "grad." + n not in out:
+            continue  # none moves it
         share = out["grad." + n].norm() / out["grad_norm"]
         if f.flat and n.endswith(f.flat):
             if share > 1e-14:
@@ -442,6 +455,8 @@ def deviations(f: Fixture, got: dict[str, torch.Tensor], want: dict[str, torch.T
             grads = max(grads, ((got[n] - want[n]).norm() / torch.maximum(want[n].norm(), floor)).item())
         if n.startswith("final."):
             moved = (want[n] - want[n.removeprefix("final.")]).norm()
+            if moved == 0 and torch.equal(got[n], want[n]):
+                continue
             finals = max(finals, ((got[n] - want[n]).norm() / moved).item())
     return {
         "logits": rel("logits"),

@@ -68,11 +68,17 @@ func CheckGenerate(j *Job) error {
 	if why := j.Train.Precision.Refused(); why != "" {
 		diags.Addf(j.Pos("train.precision"), strict.OutOfRange, "%s", why)
 	}
+	if p := j.Train.Precision; j.Config != nil && j.Train.Experts.BiasRate > 0 && (narrow(p.Grads) || narrow(p.Reduce)) {
+		diags.Addf(j.Pos("train.precision"), Conflict, "train.precision adds gradients in 16 bits, in which experts' choices cannot be counted: f32 is wanted for grads and reduce, or train.experts.bias_rate: 0")
+	}
 	if j.Train.Steps == 0 && j.Train.Epochs == 0 && j.Train.Tokens == 0 {
 		diags.Addf(j.Pos("train"), Missing, "train.steps is missing (or epochs, or tokens)")
 	}
 	return diags.Err()
 }
+
+// narrow tells whether numbers of a type have 16 bits.
+func narrow(elem string) bool { return elem == "bf16" || elem == "fp16" }
 
 // byteTokens are the tokens of data.tokenizer bytes.
 const byteTokens = 256

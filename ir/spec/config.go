@@ -8,22 +8,24 @@ import (
 
 // The families that can be built today, as model_type names them in config.json.
 const (
-	GPT2     = "gpt2"
-	OPT      = "opt"
-	Bloom    = "bloom"
-	GPTNeoX  = "gpt_neox"
-	Llama    = "llama"
-	Mistral  = "mistral"
-	Qwen2    = "qwen2"
-	Qwen3    = "qwen3"
-	Phi3     = "phi3"
-	Gemma2   = "gemma2"
-	Gemma3   = "gemma3_text"
-	Mixtral  = "mixtral"
-	Qwen2MoE = "qwen2_moe"
-	Qwen3MoE = "qwen3_moe"
-	BERT     = "bert"
-	ViT      = "vit"
+	GPT2       = "gpt2"
+	OPT        = "opt"
+	Bloom      = "bloom"
+	GPTNeoX    = "gpt_neox"
+	Llama      = "llama"
+	Mistral    = "mistral"
+	Qwen2      = "qwen2"
+	Qwen3      = "qwen3"
+	Phi3       = "phi3"
+	Gemma2     = "gemma2"
+	Gemma3     = "gemma3_text"
+	Mixtral    = "mixtral"
+	Qwen2MoE   = "qwen2_moe"
+	Qwen3MoE   = "qwen3_moe"
+	DeepseekV2 = "deepseek_v2"
+	DeepseekV3 = "deepseek_v3"
+	BERT       = "bert"
+	ViT        = "vit"
 )
 
 // How a model knows positions.
@@ -83,6 +85,14 @@ type Config struct {
 	PatchSize        int       // vit: pixels of a patch's side
 	Channels         int       // vit: colours of a pixel
 
+	// Latent attention (deepseek): keys and values, and perhaps queries, are projected from a narrow stream of their own; zero
+	// where a model has none.
+	KVLatent   int  // width of what keys and values are made of
+	QLatent    int  // of what queries are made of; 0: of the residual stream
+	PlainDim   int  // elements of a head's queries and keys, from the first, that know no positions; RotaryDim others follow
+	VDim       int  // elements of a head's values
+	RotaryNext bool // elements that turn together are neighbours, not half of RotaryDim apart
+
 	// Experts, in each block's MLP; zero where a model has none.
 	Experts    int     // how many
 	Choices    int     // to how many of them a token goes
@@ -91,6 +101,12 @@ type Config struct {
 	SharedGate bool    // qwen2_moe: the shared expert's output is times the sigmoid of a projection
 	RouteShare bool    // a token's weights are shares: they add up to 1
 	RouteScale float64 // factor of the weights
+	RouteGate  string  // what makes scores of the router's outputs: softmax over the experts, or sigmoid of each
+	RouteEps   float64 // added to the sum that weights are shares of
+	Groups     int     // experts in so many groups, 0 if in none,
+	BestGroups int     // and from how many of them a token's are chosen
+	RouteBias  bool    // a number for each expert is added to its score where it is chosen, and not in its weight
+	Dense      int     // so many first blocks have an MLP of width FFN, and no experts
 	Routing            // what train.experts says
 
 	hf      any            // config.json's keys as read, those that were absent filled in

@@ -74,8 +74,13 @@ func (c *Config) checkSizes(diags *ir.Diags, k keys) {
 // checkRotary wants pairs to turn, and a factor for each where there is a list of them.
 func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 	c.RotaryDim = int(float64(c.HeadDim) * c.rotary)
+	if c.KVLatent > 0 {
+		c.RotaryDim = c.HeadDim - c.PlainDim
+	}
 	switch {
 	case c.RotaryDim%2 == 0 && c.RotaryDim > 0:
+	case c.KVLatent > 0:
+		diags.Addf(c.Pos("qk_rope_head_dim"), BadModel, "qk_rope_head_dim is %d; rotary positions want an even one", c.RotaryDim)
 	case c.rotary == 1:
 		diags.Addf(c.Pos(c.written(k.headDim)), BadModel, "the size of a head is %d; rotary positions want an even one", c.HeadDim)
 	default:

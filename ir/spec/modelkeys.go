@@ -43,14 +43,18 @@ var families = []family{
 	{name: Mixtral, hf: keysOf(absentMixtral, mixtralConfig), names: decoderSizes, architectures: "MixtralForCausalLM", position: Rotary, rms: true, gated: true},
 	{name: Qwen2MoE, hf: keysOf(absentQwen2MoE, qwen2MoEConfig), names: decoderSizes, architectures: "Qwen2MoeForCausalLM", position: Rotary, rms: true, gated: true},
 	{name: Qwen3MoE, hf: keysOf(absentQwen3MoE, qwen3MoEConfig), names: decoderSizes, architectures: "Qwen3MoeForCausalLM", position: Rotary, rms: true, gated: true},
+	{name: DeepseekV2, hf: keysOf(absentDeepseekV2, deepseekV2Config), names: deepseekSizes, architectures: "DeepseekV2ForCausalLM", position: Rotary, rms: true,
+		gated: true, neutral: latentNeutral},
+	{name: DeepseekV3, hf: keysOf(absentDeepseekV3, deepseekV3Config), names: deepseekSizes, architectures: "DeepseekV3ForCausalLM", position: Rotary, rms: true,
+		gated: true, neutral: latentNeutral},
 	{name: BERT, hf: keysOf(absentBERT, bertConfig), names: oldSizes, architectures: "BertForMaskedLM", position: Learned,
 		neutral: "classifier_dropout gradient_checkpointing"},
 	{name: ViT, hf: keysOf(absentViT, vitConfig), names: vitSizes, architectures: "ViTForImageClassification", position: Learned,
 		neutral: "encoder_stride pooler_act pooler_output_size"},
 }
 
-// withExperts are model types whose blocks come with a mixture of experts.
-var withExperts = strings.Fields("deepseek_v2 deepseek_v3")
+// latentNeutral are keys that transformers works out from others, and one of serving.
+const latentNeutral = "qk_head_dim ep_size"
 
 // byShape is said where a model is of no family: most decoders are close enough to one to be planned.
 const byShape = "a decoder of another kind can be planned by its shape, as model: {model_type: llama, hidden_size: 4096, ...}"
@@ -133,11 +137,7 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 // unknownFamily says what there is instead of a model_type.
 func (l *modelLoader) unknownFamily(t *strict.Node) {
 	d := ir.Diag{Pos: t.Pos, Code: strict.NotYet, Msg: "model_type " + t.Text + " is not there yet"}
-	if slices.Contains(withExperts, t.Text) {
-		d.Msg += ": its attention keeps keys and values in a latent form, which comes later"
-	} else {
-		d.Fix = ir.Nearest(t.Text, familyNames())
-	}
+	d.Fix = ir.Nearest(t.Text, familyNames())
 	if d.Msg += "; there are " + strings.Join(familyNames(), ", "); d.Fix == "" {
 		d.Msg += "; " + byShape
 	}

@@ -2,7 +2,7 @@ package spec
 
 // Params is the number of parameters; a tied head counts once.
 func (c *Config) Params() int64 {
-	n := c.embedParams() + c.headParams() + int64(c.Layers)*c.blockParams()
+	n := c.embedParams() + c.headParams() + int64(c.Layers-c.Dense)*c.blockParams(true) + int64(c.Dense)*c.blockParams(false)
 	if !c.Tied {
 		n += int64(c.Vocab) * c.tableWidth()
 	}
@@ -46,10 +46,24 @@ func (c *Config) embedParams() int64 {
 	return n
 }
 
-func (c *Config) blockParams() int64 {
+// latentParams are those of latent attention: projections down, norms there, and projections up for each head.
+func (c *Config) latentParams() int64 {
+	h, q, kv, heads, rotary := int64(c.Hidden), int64(c.QLatent), int64(c.KVLatent), int64(c.Heads), int64(c.RotaryDim)
+	n := h*(kv+rotary) + kv + kv*heads*int64(c.PlainDim+c.VDim) + heads*int64(c.VDim)*h
+	if q > 0 {
+		return n + h*q + q + q*heads*int64(c.HeadDim)
+	}
+	return n + h*heads*int64(c.HeadDim)
+}
+
+// blockParams are those of a block, with experts if the model has them and the block too.
+func (c *Config) blockParams(experts bool) int64 {
 	h, f, d := int64(c.Hidden), int64(c.FFN), int64(c.HeadDim)
 	q, kv := int64(c.Heads)*d, int64(c.KVHeads)*d
 	n := h*(q+2*kv) + q*h
+	if c.KVLatent > 0 {
+		n = c.latentParams()
+	}
 	if c.QKVBias || c.AttentionBias {
 		n += q + 2*kv
 	}
@@ -63,7 +77,7 @@ func (c *Config) blockParams() int64 {
 	if familyOf(c.Family).gated {
 		in = 2 * f
 	}
-	if c.Experts > 0 {
+	if c.Experts > 0 && experts {
 		n += c.expertParams(c.Experts)
 	} else if n += h*in + f*h; c.MLPBias {
 		n += in + h
@@ -82,6 +96,9 @@ func (c *Config) expertParams(experts int) int64 {
 	if c.SharedGate {
 		n += h
 	}
+	if c.RouteBias {
+		n += int64(c.Experts)
+	}
 	return n
 }
 
@@ -89,7 +106,7 @@ func (c *Config) expertParams(experts int) int64 {
 func (c *Config) ActiveParams() int64 {
 	n := c.Params()
 	if c.Experts > 0 {
-		n -= int64(c.Layers) * (c.expertParams(c.Experts) - c.expertParams(c.Choices))
+		n -= int64(c.Layers-c.Dense) * (c.expertParams(c.Experts) - c.expertParams(c.Choices))
 	}
 	return n
 }

@@ -18,6 +18,8 @@ func TestRouting(t *testing.T) {
 		{"model.output_router_logits=true train.experts.over=sequence train.experts.z=0.5", Routing{Balance: 0.008, RouterZ: 0.5, Over: OverSequence}},
 		{"train.experts.balance=0.02 train.experts.capacity=1.5", Routing{Balance: 0.02, Capacity: 1.5}},
 		{"train.experts.balance=0.02 train.experts.over=global_batch plan.micro_batches=1", Routing{Balance: 0.02, Over: OverGlobalBatch}},
+		{"model=deepseek-v3", Routing{BiasRate: 0.001}},
+		{"model=deepseek-v3 train.experts.bias_rate=0", Routing{}},
 	} {
 		j, err := tryLoad(routed, strings.Fields(c.sets)...)
 		if err != nil {
@@ -28,7 +30,7 @@ func TestRouting(t *testing.T) {
 			t.Errorf("%s: %+v and %+v, want %+v", c.sets, j.Config.Routing, j.Train.Experts, c.want)
 		}
 		decided := strings.Contains(string(j.Decides()), "train.experts.")
-		if decided != (c.want != Routing{}) {
+		if rate := (Routing{BiasRate: c.want.BiasRate}); decided != (c.want != rate) {
 			t.Errorf("%s: of what decides the plan, experts are %v", c.sets, decided)
 		}
 	}
@@ -39,6 +41,7 @@ func TestRoutingIsRefused(t *testing.T) {
 		"model=gpt2-124m train.experts.balance=0.1":                 "has no experts",
 		"train.experts.over=global_batch train.experts.balance=0.1": "plan.micro_batches: 1",
 		"model.num_hidden_layers=2 model.output_router_logits=true": "train.experts.balance adds one to each layer",
+		"train.experts.bias_rate=0.1":                               "nothing is added to experts' scores",
 		"train.experts.capacity=0":                                  "train.experts.capacity",
 		"train.experts.over=replica":                                "micro_batch",
 	} {

@@ -21,7 +21,7 @@ func (m *model) balance(b *builder, scores, index *ir.Value) {
 		}
 		tally := b.op("tally", ir.OpTally, ir.Attr{}, group, index)
 		tally.Type.Elem = b.elem.Statistic()
-		each := b.op("balance", ir.OpBalance, ir.Attr{Gate: "softmax"}, group[:len(group)-1], scores, tally)
+		each := b.op("balance", ir.OpBalance, ir.Attr{Gate: m.route().Gate}, group[:len(group)-1], scores, tally)
 		if len(group) > 1 {
 			each = b.op("balances", ir.OpReduceSum, ir.Attr{}, nil, each)
 		}

@@ -2,18 +2,22 @@ package zoo
 
 import "github.com/planc-dev/planc/ir"
 
-// block is one layer: attention and an MLP, each added to the residual stream.
-func block(m *model) *ir.Func {
-	b := m.builder("block.forward")
+// block is one layer of a segment: attention and an MLP, each added to the residual stream.
+func block(m *model, segment string, mlp func(*model, *builder, *ir.Value) *ir.Value) *ir.Func {
+	b := m.builder(segment + ".forward")
 	x := b.input("x", b.elem, stream...)
-	a := m.half(b, "ln1", "o_drop", x, attention)
+	attend := attention
+	if m.KVLatent > 0 {
+		attend = latentAttention
+	}
+	a := m.half(b, "ln1", "o_drop", x, attend)
 	if m.ParallelResidual { // both read x
-		f := m.half(b, "ln2", "down_drop", x, m.mlp)
+		f := m.half(b, "ln2", "down_drop", x, mlp)
 		h := b.same("h", ir.OpAdd, ir.Attr{}, x, a)
 		return b.ret(b.same("y", ir.OpAdd, ir.Attr{}, h, f))
 	}
 	h := m.sum(b, "ln1", "h", x, a)
-	f := m.half(b, "ln2", "down_drop", h, m.mlp)
+	f := m.half(b, "ln2", "down_drop", h, mlp)
 	return b.ret(m.sum(b, "ln2", "y", h, f))
 }
 

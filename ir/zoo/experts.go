@@ -28,7 +28,7 @@ func (m *model) sent(b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.Dispatch)
 	choose := []ir.Dim{ir.Batch, ir.Seq, ir.Choice}
 	scores := b.matmul("router", x, b.param("moe.router", normal(m.InitStd), ir.Hidden, ir.Candidate), with(x, ir.Candidate)...)
-	weight := b.op("weight", ir.OpRoute, ir.Attr{Dim: ir.Candidate, Gate: "softmax", Share: m.RouteShare}, choose, scores)
+	weight := b.op("weight", ir.OpRoute, m.route(), choose, append([]*ir.Value{scores}, m.routeBias(b)...)...)
 	index := &ir.Value{Name: "index", Type: b.typ(ir.I32, choose), Def: weight.Def}
 	weight.Def.Outs = append(weight.Def.Outs, index)
 
@@ -42,6 +42,21 @@ func (m *model) sent(b *builder, x *ir.Value) *ir.Value {
 	out := m.expertMLP(b, in, part)
 	b.in(ir.Dispatch)
 	return b.op("combined", ir.OpCombine, places, dimsOf(x), out, index)
+}
+
+// route is how the router's outputs become choices and weights.
+func (m *model) route() ir.Attr {
+	a := ir.Attr{Dim: ir.Candidate, Gate: "softmax", Share: m.RouteShare, Eps: m.RouteEps}
+	if m.RouteGate != "" {
+		a.Gate = m.RouteGate
+	}
+	if m.RouteScale != 1 {
+		a.Scale = m.RouteScale
+	}
+	if m.Groups > 1 {
+		a.Groups, a.Best = m.Groups, m.BestGroups
+	}
+	return a
 }
 
 // expertMLP is each expert's gated MLP on the tokens at its places, times their weights.

@@ -28,25 +28,28 @@ type family struct {
 
 // families are the rows by model_type. The papers: GPT-2 (Radford et al. 2019), OPT (Zhang et al. 2022), BLOOM
 // (Scao et al. 2022), GPT-NeoX (Black et al. 2022), Llama (Touvron et al. 2023), Mistral (Jiang et al. 2023), Qwen2
-// and Qwen3 (Yang et al. 2024, 2025), Phi-3 (Abdin et al. 2024), Gemma 2 and 3 (Gemma Team 2024, 2025), BERT
+// and Qwen3 (Yang et al. 2024, 2025), Phi-3 (Abdin et al. 2024), Gemma 2 and 3 (Gemma Team 2024, 2025), DeepSeek-V2
+// and V3 (DeepSeek-AI 2024), BERT
 // (Devlin et al. 2018), ViT (Dosovitskiy et al. 2020).
 var families = map[string]family{
-	spec.GPT2:     {words, spec.Learned, layerNorm, plainMLP, true, true},
-	spec.OPT:      {words, spec.Learned, layerNorm, plainMLP, false, true},
-	spec.Bloom:    {words, spec.Alibi, layerNorm, plainMLP, false, true},
-	spec.GPTNeoX:  {words, spec.Rotary, layerNorm, plainMLP, false, true},
-	spec.Llama:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Mistral:  {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Qwen2:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Qwen3:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Phi3:     {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Gemma2:   {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Gemma3:   {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
-	spec.Mixtral:  {words, spec.Rotary, rmsNorm, experts, false, true},
-	spec.Qwen2MoE: {words, spec.Rotary, rmsNorm, experts, false, true},
-	spec.Qwen3MoE: {words, spec.Rotary, rmsNorm, experts, false, true},
-	spec.BERT:     {words, spec.Learned, layerNorm, plainMLP, false, false},
-	spec.ViT:      {patches, spec.Learned, layerNorm, plainMLP, false, false},
+	spec.GPT2:       {words, spec.Learned, layerNorm, plainMLP, true, true},
+	spec.OPT:        {words, spec.Learned, layerNorm, plainMLP, false, true},
+	spec.Bloom:      {words, spec.Alibi, layerNorm, plainMLP, false, true},
+	spec.GPTNeoX:    {words, spec.Rotary, layerNorm, plainMLP, false, true},
+	spec.Llama:      {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Mistral:    {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Qwen2:      {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Qwen3:      {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Phi3:       {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Gemma2:     {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Gemma3:     {words, spec.Rotary, rmsNorm, gatedMLP, false, true},
+	spec.Mixtral:    {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.Qwen2MoE:   {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.Qwen3MoE:   {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.DeepseekV2: {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.DeepseekV3: {words, spec.Rotary, rmsNorm, experts, false, true},
+	spec.BERT:       {words, spec.Learned, layerNorm, plainMLP, false, false},
+	spec.ViT:        {patches, spec.Learned, layerNorm, plainMLP, false, false},
 }
 
 // model is what the builders of a model share.
@@ -62,6 +65,11 @@ const (
 	narrow    ir.Dim = "embed"     // of an embedding that is narrower than the residual stream
 	transform ir.Dim = "transform" // between the last block and the logits
 	kind      ir.Dim = "kind"      // of a picture's positions: the class token, or a patch
+
+	qLatent   ir.Dim = "q_latent"   // what queries are projected from
+	kvLatent  ir.Dim = "kv_latent"  // what keys and values are projected from
+	plainDim  ir.Dim = "plain_dim"  // of queries and keys, without positions
+	rotaryDim ir.Dim = "rotary_dim" // of queries and keys, with positions
 )
 
 // Build makes the logical graph of a model. The configuration is valid: spec checked it.
@@ -77,18 +85,22 @@ func Build(name string, c spec.Config, o Options) *ir.Model {
 		ir.SlotDim: o.Batch * o.SeqLen, ir.Position: c.MaxPositions + c.PositionOffset, ir.TypeID: c.TokenTypes,
 		ir.Patch: c.Channels * c.PatchSize * c.PatchSize, narrow: c.EmbedDim, transform: c.Hidden, kind: 2,
 	}}
-	if c.SharedFFN > 0 {
-		m.dims[ir.FFN] = c.SharedFFN
+	if c.KVLatent > 0 {
+		maps.Copy(m.dims, map[ir.Dim]int{ir.VDim: c.VDim, qLatent: c.QLatent, kvLatent: c.KVLatent, plainDim: c.PlainDim, rotaryDim: c.RotaryDim})
 	}
 	last := &ir.Segment{Name: "head", Count: 1, Forward: head(m)}
 	if m.decodes {
 		last.Logits = logits(m)
 	}
-	return &ir.Model{Name: name, Segments: []*ir.Segment{
-		{Name: "embed", Count: 1, Forward: embed(m)},
-		{Name: "block", Count: c.Layers, Forward: block(m)},
-		last,
-	}}
+	segments := []*ir.Segment{{Name: "embed", Count: 1, Forward: embed(m)}}
+	if c.Dense > 0 {
+		segments = append(segments, &ir.Segment{Name: ir.DenseName, Count: c.Dense, Forward: block(m, ir.DenseName, gatedMLP)})
+	}
+	if c.SharedFFN > 0 {
+		m.dims[ir.FFN] = c.SharedFFN
+	}
+	segments = append(segments, &ir.Segment{Name: ir.BlockName, Count: c.Layers - c.Dense, Forward: block(m, ir.BlockName, m.mlp)})
+	return &ir.Model{Name: name, Segments: append(segments, last)}
 }
 
 // Decodes tells whether a family's models predict the next token, so that one can sample from them.

@@ -27,6 +27,13 @@ func modern(family string, vocab, hidden, layers, heads, kv, headDim, ffn int, c
 	return c
 }
 
+// latent is what DeepSeek's families have in common.
+func latent(family string, vocab, hidden, layers, heads, ffn int, c spec.Config) spec.Config {
+	c = modern(family, vocab, hidden, layers, heads, heads, 192, ffn, c)
+	c.KVLatent, c.PlainDim, c.VDim, c.RotaryDim, c.RotaryNext = 512, 128, 128, 64, true
+	return c
+}
+
 // published are models as their papers and Hugging Face's files have them, with their numbers of parameters.
 var published = []struct {
 	name   string
@@ -57,6 +64,9 @@ var published = []struct {
 	{"qwen1.5-moe-a2.7b", modern(spec.Qwen2MoE, 151936, 2048, 24, 16, 16, 128, 5632, spec.Config{QKVBias: true, Experts: 60, Choices: 4, ExpertFFN: 1408,
 		SharedFFN: 5632, SharedGate: true}), 14_315_784_192},
 	{"qwen3-30b-a3b", modern(spec.Qwen3MoE, 151936, 2048, 48, 32, 4, 128, 6144, spec.Config{QKNorm: true, Experts: 128, Choices: 8, ExpertFFN: 768, RouteShare: true}), 30_532_122_624},
+	{"deepseek-v2-lite", latent(spec.DeepseekV2, 102400, 2048, 27, 16, 10944, spec.Config{Dense: 1, Experts: 64, Choices: 6, ExpertFFN: 1408, SharedFFN: 2816}), 15_706_484_224},
+	{"deepseek-v3", latent(spec.DeepseekV3, 129280, 7168, 61, 128, 18432, spec.Config{QLatent: 1536, Dense: 3, Experts: 256, Choices: 8, ExpertFFN: 2048, SharedFFN: 2048,
+		RouteGate: "sigmoid", RouteShare: true, RouteScale: 2.5, Groups: 8, BestGroups: 4, RouteBias: true}), 671_026_419_200},
 }
 
 // The models have the parameters that their papers say, pass the checker and read back from their text.
@@ -95,7 +105,7 @@ func TestOptions(t *testing.T) {
 				t.Errorf("%s: %v", p.name, err)
 			}
 			text := m.String()
-			for word, want := range map[string]bool{"tied=embed.wte": c.Tied, "drop=0.1": c.DropResid > 0, "attn.q_bias": c.AttentionBias || c.QKVBias, "attn.o_bias": c.AttentionBias, "mlp.up_bias": c.MLPBias && (c.Experts == 0 || c.SharedFFN > 0)} {
+			for word, want := range map[string]bool{"tied=embed.wte": c.Tied, "drop=0.1": c.DropResid > 0, "attn.q_bias": c.KVLatent == 0 && (c.AttentionBias || c.QKVBias), "attn.o_bias": c.KVLatent == 0 && c.AttentionBias, "mlp.up_bias": c.MLPBias && (c.Experts == 0 || c.SharedFFN > 0)} {
 				if strings.Contains(text, word) != want {
 					t.Errorf("%s: %q in the text: %v, want %v", p.name, word, !want, want)
 				}
@@ -131,7 +141,7 @@ func TestSegmentsFit(t *testing.T) {
 				t.Errorf("%s: %s returns %v, %s takes %v", p.name, m.Segments[i].Name, out, s.Name, in)
 			}
 		}
-		l := m.Segments[2].Logits
+		l := m.Segments[len(m.Segments)-1].Logits
 		if (l != nil) != Decodes(p.config.Family) {
 			t.Errorf("%s has logits %v", p.name, l)
 		}

@@ -54,12 +54,24 @@ var families = []struct {
 	{spec.Qwen2MoE, true, func(c *spec.Config) {
 		c.Experts, c.Choices, c.ExpertFFN, c.SharedFFN, c.SharedGate = 8, 3, c.FFN/2, c.FFN, true
 	}},
+	{spec.DeepseekV2, true, latent},
+	{spec.DeepseekV3, true, func(c *spec.Config) {
+		latent(c)
+		c.QLatent, c.RouteGate, c.RouteShare, c.RouteBias, c.Groups, c.BestGroups = 24, "sigmoid", true, true, 4, 2
+	}},
 	{spec.BERT, false, func(c *spec.Config) {
 		c.PostNorm, c.EmbedNorm, c.Bidirectional, c.TokenTypes, c.HeadBias, c.HeadTransform = true, true, true, 2, true, true
 	}},
 	{spec.ViT, false, func(c *spec.Config) {
 		c.Tied, c.Bidirectional, c.HeadBias, c.PatchSize, c.Channels = false, true, true, 2, 3
 	}},
+}
+
+// latent is what DeepSeek's families have in common: the first blocks have no experts.
+func latent(c *spec.Config) {
+	c.KVHeads, c.KVLatent, c.PlainDim, c.RotaryDim, c.VDim, c.RotaryNext, c.AttentionBias = c.Heads, 12, 4, 2, 5, true, false
+	c.HeadDim = c.PlainDim + c.RotaryDim
+	c.Dense, c.Experts, c.Choices, c.ExpertFFN, c.SharedFFN = c.Layers/2, 8, 3, c.FFN/2, c.FFN/2
 }
 
 var mixed = ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32}

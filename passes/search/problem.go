@@ -50,7 +50,7 @@ func DimsOf(m *ir.Model) Dims {
 	first, last := m.Segments[0], m.Segments[len(m.Segments)-1]
 	d := Dims{Embed: first.Forward.Value(passes.StreamName) == nil, Head: len(m.Segments) > 1 && len(last.Forward.Outputs) == 0}
 	for _, s := range m.Segments {
-		if s.Count > 1 || s.Name == "block" {
+		if s.Numbered() {
 			d.Layers += s.Count
 		}
 		for _, v := range s.Forward.Inputs {

@@ -78,7 +78,11 @@ func at[F Float](x []F, b, seq, n, h, dim int) mat[F] {
 
 // rows are the rows of x from i on.
 func (x mat[F]) rows(i int) mat[F] {
-	x.d = x.d[i*x.ld:]
+	if x.h != nil {
+		x.h = x.h[i*x.ld:]
+	} else {
+		x.d = x.d[i*x.ld:]
+	}
 	return x
 }
 

@@ -73,11 +73,81 @@ func collect[F Float](w, y []F, index []int32, s PlaceShape) {
 	s.each(index, func(choice, place int) { w[choice] = y[place] })
 }
 
+// SumRowsEach is
+//
+//	for g := range groups { SumRows(out[g], x[g], rows, cols, acc) }
+func (t *Kernels[F]) SumRowsEach(out, x []F, groups, rows, cols int, acc bool) {
+	for g := range groups {
+		t.SumRows(out[g*cols:][:cols], x[g*rows*cols:][:rows*cols], rows, cols, acc)
+	}
+}
+
 // MatMulEach is
 //
 //	for g := range groups { MatMul(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
+//
+// Rows of a that are 0, as places are that no token has, cost next to nothing: they add nothing to a sum, and what is made of them is
+// 0, also where b is not finite.
 func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bool) {
 	for g := range groups {
-		t.MatMul(c[g*m*n:][:m*n], a[g*m*k:][:m*k], b[g*k*n:][:k*n], m, n, k, ta, tb, acc)
+		cg, ag, bg := c[g*m*n:][:m*n], a[g*m*k:][:m*k], b[g*k*n:][:k*n]
+		switch {
+		case !ta:
+			t.matMulRows(cg, ag, bg, m, n, k, tb, acc)
+		case !tb:
+			t.matMulSums(cg, ag, bg, m, n, k, acc)
+		default:
+			t.MatMul(cg, ag, bg, m, n, k, ta, tb, acc)
+		}
 	}
+}
+
+// matMulRows multiplies the runs of rows of a that are not 0.
+func (t *Kernels[F]) matMulRows(c, a, b []F, m, n, k int, tb, acc bool) {
+	end := 0
+	for from, to := nextRun(a, 0, m, k); from < to; from, to = nextRun(a, to, m, k) {
+		if !acc {
+			clear(c[end*n : from*n])
+		}
+		t.MatMul(c[from*n:to*n], a[from*k:to*k], b, to-from, n, k, false, tb, acc)
+		end = to
+	}
+	if !acc {
+		clear(c[end*n:])
+	}
+}
+
+// matMulSums sums over the runs of rows of a, which lies k by m, that are not 0.
+func (t *Kernels[F]) matMulSums(c, a, b []F, m, n, k int, acc bool) {
+	for from, to := nextRun(a, 0, k, m); from < to; from, to = nextRun(a, to, k, m) {
+		t.MatMul(c, a[from*m:to*m], b[from*n:to*n], m, n, to-from, true, false, acc)
+		acc = true
+	}
+	if !acc {
+		clear(c)
+	}
+}
+
+// runGap is how many rows of 0 do not end a run: a product of few rows costs more than they do.
+const runGap = 8
+
+// nextRun is the next run of rows of x, from row at on, that are not 0: it begins with such a row and ends with one.
+func nextRun[F Float](x []F, at, rows, cols int) (from, to int) {
+	for from = at; from < rows && zeroes(x[from*cols:][:cols]); from++ {
+	}
+	for i := from; i < rows && i < max(to, from)+runGap; i++ {
+		if !zeroes(x[i*cols:][:cols]) {
+			to = i + 1
+		}
+	}
+	return from, to
+}
+
+func zeroes[F Float](x []F) bool {
+	for _, v := range x {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
 }

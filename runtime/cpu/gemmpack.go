@@ -2,8 +2,30 @@ package cpu
 
 import "unsafe"
 
-// packB copies panel i of the block of op(b): [kb][cols], with zeros for columns that are not there.
+// Panels are packed four at a time, which is a job's part: what lies together in a row of the operand is read together.
+const four = 4
+
+// groups is how many parts it takes to pack so many panels.
+func groups(panels int) int { return (panels + four - 1) / four }
+
+// packB packs four panels of the block of op(b), from panel 4i on.
 func (g *gemm[F]) packB(i int) {
+	w, first := g.e.cols, four*i
+	if g.e.pairs {
+		g.packPairs(g.pb, g.linesOfB(), first)
+		return
+	}
+	if !g.b.t && !g.directB && g.e.packFour != nil && (first+four)*w <= g.nb {
+		g.copyFour(g.pb[first*w*g.kb:], g.b.d[g.p0*g.b.ld+g.j0+first*w:], g.b.ld, w)
+		return
+	}
+	for q := first; q < min(first+four, g.bPanels()); q++ {
+		g.packPanelB(q)
+	}
+}
+
+// packPanelB copies panel i of the block of op(b): [kb][cols], with zeros for columns that are not there.
+func (g *gemm[F]) packPanelB(i int) {
 	w := g.e.cols
 	col := i * w
 	cols := min(w, g.nb-col)
@@ -36,11 +58,28 @@ func (g *gemm[F]) packB(i int) {
 	}
 }
 
-// packPanelA copies panel i of the block of op(a), of which a is the transpose: [kb][rows].
-func (g *gemm[F]) packPanelA(i int) {
-	w := g.e.rows
-	row := i * w
-	g.copyRows(g.pa[row*g.kb:][:g.kb*w], g.a.d[g.p0*g.a.ld+g.i0+row:], g.a.ld, min(w, g.mb-row), w)
+// packPanelsA packs four panels of the block of op(a), of which a is the transpose, from panel 4i on: [kb][rows] each.
+func (g *gemm[F]) packPanelsA(i int) {
+	w, first := g.e.rows, four*i
+	if g.e.pairs {
+		g.packPairs(g.pa, g.linesOfA(), first)
+		return
+	}
+	if g.e.packFour != nil && (first+four)*w <= g.mb {
+		g.copyFour(g.pa[first*w*g.kb:], g.a.d[g.p0*g.a.ld+g.i0+first*w:], g.a.ld, w)
+		return
+	}
+	for row := first * w; row < min((first+four)*w, g.mb); row += w {
+		g.copyRows(g.pa[row*g.kb:][:g.kb*w], g.a.d[g.p0*g.a.ld+g.i0+row:], g.a.ld, min(w, g.mb-row), w)
+	}
+}
+
+// copyFour copies kb rows of four panels of w elements each.
+func (g *gemm[F]) copyFour(dst, src []F, ld, w int) {
+	size := sizeOf[F]()
+	_, _ = dst[:four*g.kb*w], src[:(g.kb-1)*ld+four*w]
+	g.e.packFour((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[0])),
+		size*uintptr(w), size*uintptr(ld), uintptr(g.kb), size/4*uintptr(w), size*uintptr(w*g.kb))
 }
 
 // copyRows copies kb rows of n elements into rows of w, with zeros behind.

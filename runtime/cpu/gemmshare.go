@@ -31,17 +31,16 @@ func (g *gemm[F]) share(n int) bool {
 // multiplyShare does share i of the product.
 func multiplyShare[F Float](g *gemm[F], i int) {
 	s := borrowGemm(g.e)
-	s.c, s.a, s.b, s.m, s.n, s.k, s.acc = g.c, g.a, g.b, g.m, g.n, g.k, g.acc
+	s.c, s.a, s.b, s.m, s.n, s.k, s.acc, s.lone = g.c, g.a, g.b, g.m, g.n, g.k, g.acc, g.lone
 	if g.byRows {
 		lo, hi := shareOf(g.m, g.e.rows, i, g.shares)
 		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
 	} else {
 		lo, hi := shareOf(g.n, g.e.cols, i, g.shares)
-		s.b.t = !s.b.t
-		s.n, s.c.d, s.b = hi-lo, s.c.d[lo:], s.b.from(lo)
-		s.b.t = !s.b.t
+		s.n, s.c, s.b = hi-lo, s.c.to(lo), s.b.to(lo)
 	}
 	s.multiply(false)
+	s.lone = false
 	s.giveBack()
 }
 
@@ -53,9 +52,21 @@ func shareOf(n, w, i, shares int) (lo, hi int) {
 
 // from is the matrix from row i on.
 func (x mat[F]) from(i int) mat[F] {
-	if x.t {
+	switch {
+	case !x.t:
+		return x.rows(i)
+	case x.h != nil:
+		x.h = x.h[i:]
+	default:
 		x.d = x.d[i:]
-		return x
 	}
-	return x.rows(i)
+	return x
+}
+
+// to is the matrix from column j on.
+func (x mat[F]) to(j int) mat[F] {
+	x.t = !x.t
+	x = x.from(j)
+	x.t = !x.t
+	return x
 }

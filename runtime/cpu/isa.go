@@ -59,7 +59,7 @@ func findISA(name string, best ISA) (ISA, error) {
 func Use(isa ISA) {
 	inUse = isa
 	table32, table64 = portable[float32](), portable[float64]()
-	engine32, engine64 = nil, nil
+	engine32, engine64, engine16 = nil, nil, nil
 	vec.Use(nil)
 	useElements(nil)
 	for i := AVX2; i <= isa; i++ {

@@ -45,6 +45,11 @@ func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
 
 func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 	useVectors(t, vec.AVX512)
-	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packCols: packColumnsAVX512}
-	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512}
+	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packFour: packFourAVX512, packCols: packColumnsAVX512}
+	if hasBF16 {
+		t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
+		engine16 = &engine[float32]{rows: 12, cols: 32, multiply: gemmBF16AVX512, packCols: packColumnsAVX512,
+			pairs: true, packPairs: packPairsAVX512, packFourPairs: packFourPairsAVX512}
+	}
+	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512, packFour: packFourAVX512}
 }

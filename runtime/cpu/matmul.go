@@ -9,11 +9,13 @@ const (
 	mc = 16  // rows of a block of op(a)
 )
 
-// mat is a matrix with ld elements from row to row, or its transpose.
+// mat is a matrix with ld elements from row to row, or its transpose. Its elements are in h instead of d if they are of
+// 16 bits, which the products of matMulPairs alone read.
 type mat[F Float] struct {
 	d  []F
 	ld int
 	t  bool
+	h  []uint16
 }
 
 func matMul[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
@@ -25,17 +27,22 @@ func matMul[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
 		ldb = k
 	}
 	w := borrow[F]()
-	w.plain(mat[F]{d: c, ld: n}, mat[F]{a, lda, ta}, mat[F]{b, ldb, tb}, m, n, k, acc)
+	w.plain(mat[F]{d: c, ld: n}, mat[F]{d: a, ld: lda, t: ta}, mat[F]{d: b, ld: ldb, t: tb}, m, n, k, acc)
 	w.giveBack()
 }
 
 // gemm is matMul on matrices that may lie inside larger ones, by the engine in use if there is one. It has no threads
 // but the caller's.
 func (w *scratch[F]) gemm(c, a, b mat[F], m, n, k int, acc bool) {
+	w.product(c, a, b, m, n, k, acc, false)
+}
+
+// product is gemm on several threads, if there are some.
+func (w *scratch[F]) product(c, a, b mat[F], m, n, k int, acc, threads bool) {
 	if e := engineOf[F](); e != nil {
 		g := borrowGemm(e)
 		g.c, g.a, g.b, g.m, g.n, g.k, g.acc = c, a, b, m, n, k, acc
-		g.multiply(false)
+		g.multiply(threads)
 		g.giveBack()
 		return
 	}

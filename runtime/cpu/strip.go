@@ -20,14 +20,17 @@ type strip struct {
 	mask    [16]int32 // AVX2's: all ones for the elements of two vectors that are there
 	at      uintptr   // the assembly's: where this panel of a begins
 	next    uintptr   // what to bring near meanwhile: an address, of which nothing is read
+	late    int       // the assembly's: steps of k left when c was asked for
+	step    uintptr   // from each such address to the following one
+	words   int       // of an element, as mask has it
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.
 func (s *strip) setCols(cols, words int) {
-	if s.cols == cols {
+	if s.cols == cols && s.words == words {
 		return
 	}
-	s.cols = cols
+	s.cols, s.words = cols, words
 	for i := range s.mask {
 		s.mask[i] = 0
 		if i < cols*words {

@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/planc-dev/planc/runtime/num"
+
 // Float is an element type.
 type Float interface{ ~float32 | ~float64 }
 
@@ -11,6 +13,15 @@ type Kernels[F Float] struct {
 	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of
 	// b [n,k] if tb. The bits of an element depend on its row of op(a) and its column of op(b) alone.
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
+	// MatMulBF16 is
+	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
+	// as MatMul, of bfloat16 and with sums in F. Where the machine multiplies bfloat16 by itself (AVX512-BF16), numbers
+	// below 2^-126 count as zero; elsewhere blocks of the operands are widened.
+	MatMulBF16 func(c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool)
+	// MatMulRoundBF16 is
+	//	for i, j := range [m, n] { c[i,j] = bfloat16(sum_k op(a)[i,k] * op(b)[k,j]) }
+	// with the sums of MatMulBF16.
+	MatMulRoundBF16 func(c, a, b []num.BF16, m, n, k int, ta, tb bool)
 
 	// SumRows is
 	//	for j := range cols { out[j] = sum_i x[i,j] (+ out[j] if acc) }
@@ -82,6 +93,13 @@ type Kernels[F Float] struct {
 	// (Hugging Face's half-split order), with -a for a if inverse: the gradient. y is x from element turn of dim on.
 	// turn is even. y may be x.
 	RoPE func(y, x []F, batch, seq, heads, dim, turn int, at Where, theta float64, scale RopeScale, inverse bool)
+
+	// RoPEPart is RoPE of a part of each row:
+	//	for b, s, h, j := range [r.Batch, r.Seq, r.Heads, r.Turn/2] {
+	//		y[b,s,h,i] = x[b,s,h,i]*c - x[b,s,h,k]*d; y[b,s,h,k] = x[b,s,h,k]*c + x[b,s,h,i]*d
+	//	}
+	// with c and d as RoPE has them, i = r.From+j and k = i+r.Turn/2 or, of pairs, i = r.From+2j and k = i+1.
+	RoPEPart func(y, x []F, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool)
 
 	// Attention is
 	//	for each query i of (batch, head, group) {
@@ -187,13 +205,14 @@ func Table[F Float]() *Kernels[F] {
 // portable is the table of this package's own kernels.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul:  matMul[F],
+		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F],
 		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
 		Embed: embed[F], EmbedGrad: embedGrad[F],
 		LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
 		RoPE:      rope[F],
+		RoPEPart:  ropePart[F],
 		Attention: attention[F], AttentionGrad: attentionGrad[F],
 		Route: route[F], RouteGrad: routeGrad[F],
 		Tally: tally[F], Balance: balance[F], BalanceGrad: balanceGrad[F],

@@ -52,6 +52,9 @@ func Threads(ranks, each int) {
 // teamSize is how many threads a team has, at least 1.
 var teamSize atomic.Int32
 
+// teamThreads is how many threads a team has: 1 where Threads was never called.
+func teamThreads() int { return max(1, int(teamSize.Load())) }
+
 // teams are those that Threads made.
 var teams teamList
 

@@ -14,45 +14,39 @@ TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-8
 	MOVQ CX, 160(AX)
 
 panels:
-	CMPQ       64(AX), $0x06
-	JL         tail
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
-	VXORPS     Y6, Y6, Y6
-	VXORPS     Y7, Y7, Y7
-	VXORPS     Y8, Y8, Y8
-	VXORPS     Y9, Y9, Y9
-	VXORPS     Y10, Y10, Y10
-	VXORPS     Y11, Y11, Y11
-	VXORPS     Y12, Y12, Y12
-	VXORPS     Y13, Y13, Y13
-	VXORPS     Y14, Y14, Y14
-	VXORPS     Y15, Y15, Y15
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	MOVQ       160(AX), R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       16(AX), CX
-	MOVQ       72(AX), R10
-	SUBQ       $0x04, R10
-	JL         few_6
-	MOVQ       168(AX), R13
-	MOVQ       R8, R11
-	ADDQ       56(AX), R11
-	IMUL3Q     $-6, BX, R12
-	LEAQ       (R12)(SI*4), R12
+	CMPQ   64(AX), $0x06
+	JL     tail
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	VXORPS Y15, Y15, Y15
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
+	SUBQ   $0x04, R10
+	JL     few_6
+	MOVQ   $0x00000000, 176(AX)
+	CMPQ   R10, $0x40
+	JL     now_6
+	MOVQ   $0x00000040, 176(AX)
+	SUBQ   $0x40, R10
+
+now_6:
+	MOVQ   168(AX), R13
+	MOVQ   R8, R11
+	ADDQ   56(AX), R11
+	IMUL3Q $-6, BX, R12
+	LEAQ   (R12)(SI*4), R12
 
 fours_6:
 	PREFETCHT1   (R11)
@@ -156,11 +150,29 @@ fours_6:
 	ADDQ         SI, R9
 	ADDQ         DI, CX
 	PREFETCHT1   (R13)
-	ADDQ         $0x40, R13
+	ADDQ         184(AX), R13
 	ADDQ         R12, R11
 	SUBQ         $0x04, R10
 	JGE          fours_6
 	MOVQ         R13, 168(AX)
+	MOVQ         24(AX), R14
+	MOVQ         DX, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	MOVQ         168(AX), R13
+	ADDQ         176(AX), R10
+	MOVQ         $0x00000000, 176(AX)
+	TESTQ        R10, R10
+	JGE          fours_6
 
 few_6:
 	ADDQ $0x04, R10
@@ -726,45 +738,39 @@ TEXT ·gemmF64AVX2(SB), NOSPLIT, $0-8
 	MOVQ CX, 160(AX)
 
 panels:
-	CMPQ       64(AX), $0x06
-	JL         tail
-	VXORPS     Y4, Y4, Y4
-	VXORPS     Y5, Y5, Y5
-	VXORPS     Y6, Y6, Y6
-	VXORPS     Y7, Y7, Y7
-	VXORPS     Y8, Y8, Y8
-	VXORPS     Y9, Y9, Y9
-	VXORPS     Y10, Y10, Y10
-	VXORPS     Y11, Y11, Y11
-	VXORPS     Y12, Y12, Y12
-	VXORPS     Y13, Y13, Y13
-	VXORPS     Y14, Y14, Y14
-	VXORPS     Y15, Y15, Y15
-	MOVQ       24(AX), R8
-	MOVQ       DX, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	ADDQ       R8, CX
-	PREFETCHT0 (CX)
-	MOVQ       160(AX), R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       16(AX), CX
-	MOVQ       72(AX), R10
-	SUBQ       $0x04, R10
-	JL         few_6
-	MOVQ       168(AX), R13
-	MOVQ       R8, R11
-	ADDQ       56(AX), R11
-	IMUL3Q     $-6, BX, R12
-	LEAQ       (R12)(SI*4), R12
+	CMPQ   64(AX), $0x06
+	JL     tail
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	VXORPS Y15, Y15, Y15
+	MOVQ   160(AX), R8
+	LEAQ   (R8)(BX*2), R9
+	ADDQ   BX, R9
+	MOVQ   16(AX), CX
+	MOVQ   72(AX), R10
+	SUBQ   $0x04, R10
+	JL     few_6
+	MOVQ   $0x00000000, 176(AX)
+	CMPQ   R10, $0x40
+	JL     now_6
+	MOVQ   $0x00000040, 176(AX)
+	SUBQ   $0x40, R10
+
+now_6:
+	MOVQ   168(AX), R13
+	MOVQ   R8, R11
+	ADDQ   56(AX), R11
+	IMUL3Q $-6, BX, R12
+	LEAQ   (R12)(SI*4), R12
 
 fours_6:
 	PREFETCHT1   (R11)
@@ -868,11 +874,29 @@ fours_6:
 	ADDQ         SI, R9
 	ADDQ         DI, CX
 	PREFETCHT1   (R13)
-	ADDQ         $0x40, R13
+	ADDQ         184(AX), R13
 	ADDQ         R12, R11
 	SUBQ         $0x04, R10
 	JGE          fours_6
 	MOVQ         R13, 168(AX)
+	MOVQ         24(AX), R14
+	MOVQ         DX, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	ADDQ         R14, R13
+	PREFETCHT0   (R13)
+	MOVQ         168(AX), R13
+	ADDQ         176(AX), R10
+	MOVQ         $0x00000000, 176(AX)
+	TESTQ        R10, R10
+	JGE          fours_6
 
 few_6:
 	ADDQ $0x04, R10

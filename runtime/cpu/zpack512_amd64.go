@@ -11,6 +11,15 @@ package cpu
 //go:noescape
 func packRowsAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr)
 
+// packFourAVX512 is
+//
+//	for i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }
+//
+// over words of 4 bytes; panel, step and ld are in bytes; words <= 32; rows > 0.
+//
+//go:noescape
+func packFourAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, panel uintptr)
+
 // packColumnsAVX512 is
 //
 //	for p, j := range [n, 16] { dst[p*step + j] = src[j*ld + p] }

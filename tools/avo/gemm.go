@@ -33,6 +33,7 @@ const (
 	stripBP, stripPanel               = 48, 56
 	stripM, stripK, stripAcc, stripNs = 64, 72, 80, 88
 	stripMask, stripAt, stripNext     = 96, 160, 168
+	stripLate, stripStep              = 176, 184
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
@@ -114,9 +115,6 @@ func (g *gemm) panel(rows int) {
 			g.zero(c, g.sum(r, half))
 		}
 	}
-	if rows == g.rows {
-		g.prefetch()
-	}
 	bases := make([]reg.GPVirtual, (rows+2)/3) // of rows 0, 3, ...
 	for i := range bases {
 		bases[i] = c.GP64()
@@ -142,13 +140,24 @@ func (g *gemm) panel(rows int) {
 	g.end(rows, label)
 }
 
+// lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes.
+const lateTerms = 64
+
 // fours does steps of k four at a time. Meanwhile it asks for the next panel of a, where that lies in rows: of each row
 // the line at the same k, again and again until k has passed it. And it asks for some of what the strip says is wanted
-// next: of a packed panel of b all in two thirds of a part's panels of a.
+// next, a line each time, so far apart as the strip says. It asks for the panel's part of c soon before
+// the end: what is asked for earlier has left the first cache by then, through which the panels of a and b pass.
 func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c := g.c
 	c.SUBQ(operand.U8(4), k)
 	c.JL(operand.LabelRef(label("few")))
+	late := g.t.Offset(stripLate)
+	c.MOVQ(operand.U32(0), late)
+	c.CMPQ(k, operand.U8(lateTerms))
+	c.JL(operand.LabelRef(label("now")))
+	c.MOVQ(operand.U32(lateTerms), late)
+	c.SUBQ(operand.U8(lateTerms), k)
+	c.Label(label("now"))
 	ahead, back, want := c.GP64(), c.GP64(), c.GP64()
 	c.MOVQ(g.t.Offset(stripNext), want)
 	c.MOVQ(bases[0], ahead)
@@ -171,11 +180,17 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 		g.step(g.rows, bases)
 	}
 	c.PREFETCHT1(operand.Mem{Base: want})
-	c.ADDQ(operand.U8(64), want)
+	c.ADDQ(g.t.Offset(stripStep), want)
 	c.ADDQ(back, ahead)
 	c.SUBQ(operand.U8(4), k)
 	c.JGE(operand.LabelRef(label("fours")))
 	c.MOVQ(want, g.t.Offset(stripNext))
+	g.prefetch()
+	c.MOVQ(g.t.Offset(stripNext), want)
+	c.ADDQ(late, k)
+	c.MOVQ(operand.U32(0), late)
+	c.TESTQ(k, k)
+	c.JGE(operand.LabelRef(label("fours")))
 	c.Label(label("few"))
 	c.ADDQ(operand.U8(4), k)
 	c.JZ(operand.LabelRef(label("end")))

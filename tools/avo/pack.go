@@ -11,6 +11,7 @@ import (
 // pack512 copies operands of a product into panels, with AVX-512.
 func pack512(c *build.Context) {
 	packRows(c)
+	packFour(c)
 	packColumns(c)
 }
 
@@ -23,15 +24,9 @@ func packRows(c *build.Context) {
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
 	rows := c.Load(c.Param("rows"), c.GP64())
-	for i, name := range []string{"words", "room"} {
-		bits, n := c.GP64(), c.Load(c.Param(name), c.GP64())
-		c.MOVQ(operand.I64(-1), bits)
-		c.BZHIQ(n, bits, bits)
-		c.KMOVW(bits.As32(), []reg.OpmaskPhysical{reg.K1, reg.K3}[i])
-		c.SHRQ(operand.U8(16), bits)
-		c.KMOVW(bits.As32(), []reg.OpmaskPhysical{reg.K2, reg.K4}[i])
-	}
+	wordMasks(c, c.Load(c.Param("words"), c.GP64()), reg.K1, reg.K2)
 	room := c.Load(c.Param("room"), c.GP64())
+	wordMasks(c, room, reg.K3, reg.K4)
 	c.CMPQ(room, operand.U8(16))
 	c.JLE(operand.LabelRef("row1"))
 	for _, halves := range []int{2, 1} { // of a panel of b, and of a
@@ -44,6 +39,68 @@ func packRows(c *build.Context) {
 		for half := range halves {
 			to := operand.Mem{Base: dst.(reg.Register), Disp: 64 * half}
 			c.VMOVUPS(zmm[half], []reg.OpmaskPhysical{reg.K3, reg.K4}[half], to)
+		}
+		c.ADDQ(ld, src)
+		c.ADDQ(step, dst)
+		c.DECQ(rows)
+		c.JNZ(operand.LabelRef(label))
+		c.VZEROUPPER()
+		c.RET()
+	}
+}
+
+// wordMasks sets the masks of the first n words of two vectors.
+func wordMasks(c *build.Context, n reg.Register, first, second reg.OpmaskPhysical) {
+	bits := c.GP64()
+	c.MOVQ(operand.I64(-1), bits)
+	c.BZHIQ(n, bits, bits)
+	c.KMOVW(bits.As32(), first)
+	c.SHRQ(operand.U8(16), bits)
+	c.KMOVW(bits.As32(), second)
+}
+
+// packAhead is how many bytes ahead of what is stored a panel is asked for, which has mostly left the second cache
+// since it was used last: a store that misses holds up those behind it.
+const packAhead = 1536
+
+// packFour copies rows into four panels at once: of a row that lies far from the next it takes what lies together.
+func packFour(c *build.Context) {
+	function(c, "packFourAVX512", "func(dst, src *byte, step, ld, rows, words, panel uintptr)", "packFourAVX512 is", "",
+		"\tfor i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }", "",
+		"over words of 4 bytes; panel, step and ld are in bytes; words <= 32; rows > 0.")
+	c.Pragma("noescape")
+	dst, src := c.Load(c.Param("dst"), c.GP64()).(reg.Register), c.Load(c.Param("src"), c.GP64()).(reg.Register)
+	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
+	rows, panel := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("panel"), c.GP64()).(reg.Register)
+	words := c.Load(c.Param("words"), c.GP64()).(reg.Register)
+	wordMasks(c, words, reg.K1, reg.K2)
+	three, six, ahead := c.GP64(), c.GP64(), c.GP64() // panels; 3 times the words of one; the row to ask for, some hundred cycles before it is read
+	c.MOVQ(ld, ahead)
+	c.SHLQ(operand.U8(5), ahead)
+	c.ADDQ(src, ahead)
+	c.LEAQ(operand.Mem{Base: panel, Index: panel, Scale: 2}, three)
+	c.LEAQ(operand.Mem{Base: words, Index: words, Scale: 2}, six)
+	c.CMPQ(words, operand.U8(16))
+	c.JLE(operand.LabelRef("four1"))
+	for _, halves := range []int{2, 1} { // of a panel of b, and of a
+		label := fmt.Sprint("four", halves)
+		c.Label(label)
+		for q := range 4 {
+			from := []operand.Mem{{Base: src}, {Base: src, Index: words, Scale: 4}, {Base: src, Index: words, Scale: 8}, {Base: src, Index: six, Scale: 4}}[q]
+			for half := range halves {
+				c.VMOVUPS_Z(from.Offset(64*half), []reg.OpmaskPhysical{reg.K1, reg.K2}[half], zmm[2*q+half])
+			}
+		}
+		for line := range 3 * halves {
+			c.PREFETCHT0(operand.Mem{Base: ahead, Disp: 64 * line})
+		}
+		c.ADDQ(ld, ahead)
+		for q := range 4 {
+			to := []operand.Mem{{Base: dst}, {Base: dst, Index: panel, Scale: 1}, {Base: dst, Index: panel, Scale: 2}, {Base: dst, Index: three, Scale: 1}}[q]
+			for half := range halves {
+				c.PREFETCHT0(to.Offset(packAhead + 64*half))
+				c.VMOVUPS(zmm[2*q+half], []reg.OpmaskPhysical{reg.K1, reg.K2}[half], to.Offset(64*half))
+			}
 		}
 		c.ADDQ(ld, src)
 		c.ADDQ(step, dst)

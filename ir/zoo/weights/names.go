@@ -8,22 +8,24 @@ import (
 
 // namings has a row for every family.
 var namings = map[string]naming{
-	spec.GPT2:     {gpt2, [][2]string{{"transformer.", ""}}, []string{"*.attn.bias", "*.attn.masked_bias"}},
-	spec.OPT:      {opt, [][2]string{{"model.", ""}}, nil},
-	spec.Bloom:    {bloom, [][2]string{{"transformer.", ""}}, nil},
-	spec.GPTNeoX:  {neox, [][2]string{{"gpt_neox.", ""}, {"embed_out.", "lm_head."}}, []string{"*.attention.bias", "*.attention.masked_bias", rotaryTable}},
-	spec.Llama:    {llama, withoutModel, []string{rotaryTable}},
-	spec.Mistral:  {llama, withoutModel, []string{rotaryTable}},
-	spec.Qwen2:    {llama, withoutModel, []string{rotaryTable}},
-	spec.Qwen3:    {llama, withoutModel, []string{rotaryTable}},
-	spec.Phi3:     {phi3, withoutModel, []string{rotaryTable}},
-	spec.Gemma2:   {gemma, withoutModel, []string{rotaryTable}},
-	spec.Gemma3:   {gemma, gemma3Spellings, []string{rotaryTable, "*vision_tower.*", "*multi_modal_projector.*"}},
-	spec.Mixtral:  {mixtral, withoutModel, []string{rotaryTable}},
-	spec.Qwen2MoE: {qwenMoE, withoutModel, []string{rotaryTable}},
-	spec.Qwen3MoE: {qwenMoE, withoutModel, []string{rotaryTable}},
-	spec.BERT:     {bert, bertSpellings, []string{"*embeddings.position_ids", "*pooler.dense.*", "cls.seq_relationship.*"}},
-	spec.ViT:      {vit, [][2]string{{"vit.", ""}}, []string{"*pooler.dense.*"}},
+	spec.GPT2:       {gpt2, [][2]string{{"transformer.", ""}}, []string{"*.attn.bias", "*.attn.masked_bias"}},
+	spec.OPT:        {opt, [][2]string{{"model.", ""}}, nil},
+	spec.Bloom:      {bloom, [][2]string{{"transformer.", ""}}, nil},
+	spec.GPTNeoX:    {neox, [][2]string{{"gpt_neox.", ""}, {"embed_out.", "lm_head."}}, []string{"*.attention.bias", "*.attention.masked_bias", rotaryTable}},
+	spec.Llama:      {llama, withoutModel, []string{rotaryTable}},
+	spec.Mistral:    {llama, withoutModel, []string{rotaryTable}},
+	spec.Qwen2:      {llama, withoutModel, []string{rotaryTable}},
+	spec.Qwen3:      {llama, withoutModel, []string{rotaryTable}},
+	spec.Phi3:       {phi3, withoutModel, []string{rotaryTable}},
+	spec.Gemma2:     {gemma, withoutModel, []string{rotaryTable}},
+	spec.Gemma3:     {gemma, gemma3Spellings, []string{rotaryTable, "*vision_tower.*", "*multi_modal_projector.*"}},
+	spec.Mixtral:    {mixtral, withoutModel, []string{rotaryTable}},
+	spec.Qwen2MoE:   {qwenMoE, withoutModel, []string{rotaryTable}},
+	spec.Qwen3MoE:   {qwenMoE, withoutModel, []string{rotaryTable}},
+	spec.DeepseekV2: {deepseek, withoutModel, []string{rotaryTable}},
+	spec.DeepseekV3: {deepseek, withoutModel, []string{rotaryTable}},
+	spec.BERT:       {bert, bertSpellings, []string{"*embeddings.position_ids", "*pooler.dense.*", "cls.seq_relationship.*"}},
+	spec.ViT:        {vit, [][2]string{{"vit.", ""}}, []string{"*pooler.dense.*"}},
 }
 
 // rotaryTable is a buffer that older files hold.
@@ -165,6 +167,27 @@ var (
 		linear("model.layers.{layer}.mlp.down_proj", "hidden, ffn", "block.mlp.down"))
 	llamaHead = slices.Concat(norm("model.norm", "head.ln"), table("lm_head", "vocab, hidden", "head.lm_head"))
 )
+
+// deepseek has latent attention: what goes down is one tensor of both latent streams' keys, what goes up to keys and values
+// is one tensor too, head by head.
+var deepseek = slices.Concat(llamaEmbed,
+	alsoDense(slices.Concat(
+		norm("model.layers.{layer}.input_layernorm", "block.ln1"),
+		table("model.layers.{layer}.self_attn.q_proj", "head head_dim, hidden", "block.attn.q"),
+		table("model.layers.{layer}.self_attn.q_a_proj", "q_latent, hidden", "block.attn.q_down"),
+		[]row{{"model.layers.{layer}.self_attn.q_a_layernorm.weight", "q_latent", []string{"block.attn.q_down_norm.gain"}}},
+		table("model.layers.{layer}.self_attn.q_b_proj", "head head_dim, q_latent", "block.attn.q_up"),
+		table("model.layers.{layer}.self_attn.kv_a_proj_with_mqa", "[kv_latent rotary_dim], hidden", "block.attn.kv_down", "block.attn.k_shared"),
+		[]row{{"model.layers.{layer}.self_attn.kv_a_layernorm.weight", "kv_latent", []string{"block.attn.kv_down_norm.gain"}}},
+		table("model.layers.{layer}.self_attn.kv_b_proj", "head [plain_dim v_dim], kv_latent", "block.attn.k", "block.attn.v"),
+		table("model.layers.{layer}.self_attn.o_proj", "hidden, head v_dim", "block.attn.o"),
+		norm("model.layers.{layer}.post_attention_layernorm", "block.ln2"))),
+	table("model.layers.{layer}.mlp.gate_proj", "ffn, hidden", "dense.mlp.gate"),
+	table("model.layers.{layer}.mlp.up_proj", "ffn, hidden", "dense.mlp.up"),
+	table("model.layers.{layer}.mlp.down_proj", "hidden, ffn", "dense.mlp.down"),
+	expertNames("mlp.gate", "mlp.experts.{expert}", "mlp.shared_experts"),
+	[]row{{"model.layers.{layer}.mlp.gate.e_score_correction_bias", "candidate", []string{"block.moe.bias"}}},
+	llamaHead)
 
 var bert = slices.Concat(
 	table("bert.embeddings.word_embeddings", "vocab, hidden", "embed.wte"),

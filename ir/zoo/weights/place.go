@@ -24,12 +24,18 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 	for _, r := range n.rows {
 		for _, one := range r.each(c.Experts) {
 			if t, ok := one.place(params); ok {
+				if strings.HasPrefix(t.Shares[0].Param, ir.BlockName+".") {
+					t.From = c.Dense
+				}
 				w.Tensors = append(w.Tensors, t)
 			}
 		}
 	}
 	if c.Family == spec.ViT {
 		squarePatches(w, c)
+	}
+	if c.Family == spec.DeepseekV3 { // of blocks that predict further tokens, which transformers leaves out too
+		w.Ignored = append(slices.Clone(w.Ignored), fmt.Sprintf("model.layers.%d.*", c.Layers))
 	}
 	return w
 }
@@ -134,8 +140,11 @@ func pick(name string, params map[string][]ir.Extent) *placing {
 	if !ok {
 		return nil
 	}
-	if rest, layered := strings.CutPrefix(name, "block."); layered {
-		name = "block.{layer}." + rest
+	for _, segment := range []string{ir.BlockName, ir.DenseName} {
+		if rest, layered := strings.CutPrefix(name, segment+"."); layered {
+			name = segment + ".{layer}." + rest
+			break
+		}
 	}
 	p := &placing{ir.Share{Param: name, Rows: [2]int{0, dims[0].Size}, Strides: make([]int, len(dims))}, slices.Clone(dims)}
 	if one {

@@ -53,6 +53,19 @@ func norm(name, param string) []row {
 	return []row{{name + ".weight", normDims, []string{param + ".gain"}}, {name + ".bias", normDims, []string{param + ".bias"}}}
 }
 
+// alsoDense are rows of blocks, with those of the first blocks where these have no experts and are blocks of another kind.
+func alsoDense(rows []row) []row {
+	out := slices.Clone(rows)
+	for _, r := range rows {
+		dense := row{name: r.name, dims: r.dims}
+		for _, p := range r.params {
+			dense.params = append(dense.params, strings.Replace(p, "block.", "dense.", 1))
+		}
+		out = append(out, dense)
+	}
+	return out
+}
+
 // normDims are those of the norms over the residual stream; of BERT's head they are the transform's.
 const normDims = "hidden transform"
 

@@ -1,0 +1,20 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// emitJoin writes the rows of b [shared, d] behind those of a [shared, between, d].
+func emitJoin(e *emitter, n *ir.Node) {
+	shared, between, a, b, _ := n.JoinDims()
+	x, y := n.Args[0].Type.Dims, n.Args[1].Type.Dims
+	for i, d := range shared {
+		if x[i].Dim != d || y[i].Dim != d {
+			panic(fmt.Sprintf("codegen: no kernel joins %v and %v", n.Args[0].Type, n.Args[1].Type))
+		}
+	}
+	count := func(from, to int) int { return e.count(x[from:to]) }
+	e.call(rt("Join"), n.Outs[0], n.Args[0], n.Args[1], count(0, len(shared)), count(len(shared), len(shared)+len(between)), a.Size, b.Size)
+}

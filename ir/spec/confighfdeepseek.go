@@ -1,0 +1,143 @@
+package spec
+
+import (
+	"math"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
+
+// hfDeepseek are the keys that deepseek_v2 and deepseek_v3 share.
+type hfDeepseek struct {
+	hfDecoder
+	Activation    string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
+	Parameters    hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
+	AttentionBias bool    `yaml:"attention_bias" now:"false" doc:"false"`
+	QLatent       int     `yaml:"q_lora_rank" min:"1" null:"none" doc:"width of what queries are projected from; null: the residual stream"`
+	KVLatent      int     `yaml:"kv_lora_rank" min:"1" doc:"width of what keys and values are projected from"`
+	PlainDim      int     `yaml:"qk_nope_head_dim" min:"1" doc:"elements of a head's queries and keys that know no positions"`
+	RotaryDim     int     `yaml:"qk_rope_head_dim" min:"1" doc:"elements of a head's queries and keys that are turned; the keys' are one for all heads"`
+	VDim          int     `yaml:"v_head_dim" min:"1" doc:"elements of a head's values"`
+	Experts       int     `yaml:"n_routed_experts" min:"1" doc:"experts in each MLP that has some"`
+	Choices       int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
+	Shared        int     `yaml:"n_shared_experts" min:"1" doc:"experts that all tokens go to"`
+	ExpertFFN     int     `yaml:"moe_intermediate_size" min:"1" doc:"width of the hidden layer of an expert"`
+	Dense         int     `yaml:"first_k_dense_replace" min:"0" doc:"first blocks without experts"`
+	Every         int     `yaml:"moe_layer_freq" now:"1" doc:"1: every block behind those has experts"`
+	RouteScale    float64 `yaml:"routed_scaling_factor" over:"0" doc:"factor of the experts' weights"`
+	Groups        int     `yaml:"n_group" min:"1" null:"none" doc:"experts are in so many equal groups"`
+	BestGroups    int     `yaml:"topk_group" min:"1" null:"none" doc:"groups that a token's experts are chosen from"`
+	Balanced      bool    `yaml:"output_router_logits" now:"false" doc:"false: no balance loss is added"`
+	SeqBalance    bool    `yaml:"seq_aux" doc:"how the first training's balance loss was taken; transformers has none"`
+	Balance       float64 `yaml:"aux_loss_alpha" min:"0" doc:"factor of that loss"`
+}
+
+// hfDeepseekV2 is config.json of model_type deepseek_v2.
+type hfDeepseekV2 struct {
+	hfDeepseek
+	MLPBias bool   `yaml:"mlp_bias" now:"false" doc:"false"`
+	Share   bool   `yaml:"norm_topk_prob" now:"false" doc:"false: weights of a token's experts are their scores, as transformers has it"`
+	Scores  string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"softmax" doc:"what makes scores of the router's outputs"`
+	Method  string `yaml:"topk_method" enum:"greedy,group_limited_greedy,noaux_tc" now:"greedy,group_limited_greedy" doc:"whether a token's experts are of a few groups"`
+}
+
+// hfDeepseekV3 is config.json of model_type deepseek_v3.
+type hfDeepseekV3 struct {
+	hfDeepseek
+	Next   bool   `yaml:"rope_interleave" doc:"elements that turn together are neighbours"`
+	Share  bool   `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to routed_scaling_factor"`
+	Scores string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"sigmoid" doc:"what makes scores of the router's outputs"`
+	Method string `yaml:"topk_method" enum:"greedy,group_limited_greedy,noaux_tc" now:"noaux_tc" doc:"how a token's experts are chosen"`
+	Ahead  int    `yaml:"num_nextn_predict_layers" min:"0" doc:"blocks that predict further tokens; their weights are left out, as transformers leaves them"`
+}
+
+var (
+	absentDeepseekV2 = hfDeepseekV2{hfDeepseek: deepseek(DeepseekV2, 102400, 4096, 11008, 32, 32, 2048), Scores: "softmax", Method: "greedy"}
+	absentDeepseekV3 = func() hfDeepseekV3 {
+		d := deepseek(DeepseekV3, 129280, 7168, 18432, 61, 128, 4096)
+		d.Experts, d.Shared, d.ExpertFFN, d.Choices, d.Dense, d.RouteScale, d.Groups, d.BestGroups = 256, 1, 2048, 8, 3, 2.5, 8, 4
+		return hfDeepseekV3{hfDeepseek: d, Next: true, Share: true, Scores: "sigmoid", Method: "noaux_tc"}
+	}()
+)
+
+func deepseek(family string, vocab, hidden, ffn, layers, heads, positions int) hfDeepseek {
+	return hfDeepseek{hfDecoder: hfDecoder{ModelType: family, Vocab: vocab, Hidden: hidden, FFN: ffn, Layers: layers, Heads: heads,
+		Positions: positions, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu", QLatent: 1536, KVLatent: 512, PlainDim: 128, RotaryDim: 64, VDim: 128,
+		Experts: 64, Shared: 2, ExpertFFN: 1407, Every: 1, RouteScale: 1}
+}
+
+// deepseekSizes: head_dim is written by transformers for RotaryDim, and says nothing of its own.
+var deepseekSizes = keys{vocab: "vocab_size", hidden: "hidden_size", layers: "num_hidden_layers", heads: "num_attention_heads",
+	kvHeads: "num_key_value_heads", ffn: "intermediate_size", positions: "max_position_embeddings"}
+
+// deepseek is what both families share. Each head has keys of its own, so that num_key_value_heads says nothing.
+func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
+	c := s.decoder(family, &hf.hfDecoder, hf.Activation)
+	if hf.KVHeads != 0 && hf.KVHeads != hf.Heads {
+		s.diags.Addf(s.Pos("num_key_value_heads"), strict.NotYet, "num_key_value_heads is %d; latent attention has keys for each of the %d heads", hf.KVHeads, hf.Heads)
+	}
+	c.KVLatent, c.QLatent, c.PlainDim, c.VDim, c.HeadDim = hf.KVLatent, hf.QLatent, hf.PlainDim, hf.VDim, hf.PlainDim+hf.RotaryDim
+	c.Experts, c.Choices, c.ExpertFFN, c.SharedFFN, c.RouteScale, c.Dense = hf.Experts, hf.Choices, hf.ExpertFFN, hf.Shared*hf.ExpertFFN, hf.RouteScale, hf.Dense
+	if hf.Dense >= hf.Layers {
+		s.diags.Addf(s.Pos("first_k_dense_replace"), BadModel, "first_k_dense_replace is %d of %d blocks; one with experts is wanted", hf.Dense, hf.Layers)
+	}
+	s.turned(c, &hf.hfDecoder, hf.Parameters)
+	c.rotary = float64(hf.RotaryDim) / float64(c.HeadDim)
+	c.QueryScale = latentScale(c, s, hf)
+	return c
+}
+
+// latentScale is the factor of the scores: yarn's mscale_all_dim makes them larger too, by the square of its own.
+func latentScale(c *Config, s *source, hf *hfDeepseek) float64 {
+	scale := 1 / math.Sqrt(float64(c.HeadDim))
+	r := hf.Scaling
+	if s.Has("rope_parameters") {
+		r = hf.Parameters
+	}
+	if r.MScaleAll > 0 && c.RopeScaling.Kind != "" {
+		m := ir.YarnScores(r.Factor, r.MScaleAll)
+		scale *= m * m
+	}
+	return scale
+}
+
+// groups are the experts' groups.
+func (s *source) groups(c *Config, hf *hfDeepseek) {
+	if hf.Groups == 0 || hf.BestGroups == 0 {
+		s.diags.Addf(s.Pos("topk_method"), Missing, "topk_method wants n_group and topk_group")
+		return
+	}
+	switch {
+	case hf.Experts%hf.Groups != 0:
+		s.diags.Addf(s.Pos("n_group"), BadModel, "n_group %d does not divide n_routed_experts %d", hf.Groups, hf.Experts)
+	case hf.BestGroups > hf.Groups:
+		s.diags.Addf(s.Pos("topk_group"), BadModel, "topk_group is %d; there are %d groups", hf.BestGroups, hf.Groups)
+	case hf.Choices > hf.BestGroups*(hf.Experts/hf.Groups):
+		s.diags.Addf(s.Pos("num_experts_per_tok"), BadModel, "num_experts_per_tok is %d; %d groups have %d experts", hf.Choices, hf.BestGroups, hf.BestGroups*(hf.Experts/hf.Groups))
+	}
+	c.Groups, c.BestGroups = hf.Groups, hf.BestGroups
+}
+
+func deepseekV2Config(s *source, hf *hfDeepseekV2) *Config {
+	c := s.deepseek(DeepseekV2, &hf.hfDeepseek)
+	if c.RotaryNext = true; hf.Method == "group_limited_greedy" {
+		s.groups(c, &hf.hfDeepseek)
+	}
+	return c
+}
+
+// routeEps is what modeling_deepseek_v3.py of transformers adds to the sum of a token's scores.
+const routeEps = 1e-20
+
+func deepseekV3Config(s *source, hf *hfDeepseekV3) *Config {
+	c := s.deepseek(DeepseekV3, &hf.hfDeepseek)
+	c.RotaryNext, c.RouteShare, c.RouteGate, c.RouteBias = hf.Next, hf.Share, "sigmoid", true
+	if hf.Share {
+		c.RouteEps = routeEps
+	}
+	s.groups(c, &hf.hfDeepseek)
+	if hf.Groups > 1 && hf.Experts/hf.Groups < 2 {
+		s.diags.Addf(s.Pos("n_group"), BadModel, "a group of one expert has no best two, by which groups are chosen")
+	}
+	return c
+}

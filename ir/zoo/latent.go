@@ -1,0 +1,51 @@
+package zoo
+
+import "github.com/planc-dev/planc/ir"
+
+// latentAttention is attention whose keys and values, and mostly queries, are projected from narrow streams (DeepSeek-AI
+// 2024). Those are made and normed where the residual stream is, so that tensor parallelism moves them and not the stream,
+// and the projections up are split by heads. Of a key the last elements, which alone know positions, are one for all heads.
+func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
+	q, in, weight := x, ir.Hidden, "attn.q"
+	if m.QLatent > 0 {
+		q, in, weight = m.latent(b, "q_latent", "attn.q_down", x, qLatent), qLatent, "attn.q_up"
+	}
+	kv := m.latent(b, "kv_latent", "attn.kv_down", x, kvLatent)
+	shared := b.matmul("k_shared", x, b.param("attn.k_shared", normal(m.InitStd), ir.Hidden, rotaryDim), with(x, rotaryDim)...)
+
+	b.in(ir.Attention)
+	up := func(name, weight string, y *ir.Value, in, out ir.Dim) *ir.Value {
+		return b.matmul(name, y, b.param(weight, normal(m.InitStd), in, ir.Head, out), ir.Batch, ir.Seq, ir.Head, out)
+	}
+	q = b.same("q_rot", ir.OpRope, m.turn(ir.HeadDim, m.PlainDim), up("q", weight, q, in, ir.HeadDim))
+	k := up("k", "attn.k", kv, kvLatent, plainDim)
+	k = b.op("k_whole", ir.OpJoin, ir.Attr{}, []ir.Dim{ir.Batch, ir.Seq, ir.Head, ir.HeadDim}, k, b.same("k_rot", ir.OpRope, m.turn(rotaryDim, 0), shared))
+	k = b.rename("keys", k, ir.Seq, ir.KSeq)
+	v := b.rename("values", up("v", "attn.v", kv, kvLatent, ir.VDim), ir.Seq, ir.KSeq)
+	o := b.attention("attn", q, k, v, m.scores(b), ir.Batch, ir.Seq, ir.Head, ir.VDim)
+	return back(m, b, "o", "attn.o", o, false, ir.Head, ir.VDim)
+}
+
+// latent is a narrow stream, normed.
+func (m *model) latent(b *builder, name, param string, x *ir.Value, d ir.Dim) *ir.Value {
+	y := b.matmul(name, x, b.param(param, normal(m.InitStd), ir.Hidden, d), with(x, d)...)
+	return m.norm(m, b, param+"_norm", y, d)
+}
+
+// turn are the attributes of rotary positions over the last elements of a dim, those from element from on.
+func (m *model) turn(d ir.Dim, from int) ir.Attr {
+	a := ir.Attr{Dim: d, Theta: m.RopeTheta, Rope: m.RopeScaling.Text(), Offset: from, Pairs: m.RotaryNext}
+	if from > 0 {
+		a.Turn = m.RotaryDim
+	}
+	return a
+}
+
+// routeBias is what is added to experts' scores where they are chosen, if the model has it. It is no weight that a gradient
+// moves: see [ir.Param.Balance].
+func (m *model) routeBias(b *builder) []*ir.Value {
+	if !m.RouteBias {
+		return nil
+	}
+	return []*ir.Value{b.param("moe.bias", ir.Param{Init: "zeros", Balance: true}, ir.Candidate)}
+}

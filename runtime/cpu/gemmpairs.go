@@ -1,0 +1,195 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/vec"
+)
+
+// Products of bfloat16 by an engine of pairs are those of float32 but for this: an element of a panel is a pair of
+// neighbours in k, in the place of a float32, the former in the lower half. Rows of a that is not transposed hold such
+// pairs as they are. An odd last term is a product of its own, whose pairs are packed with a zero.
+
+// lines are the rows of op(a), or the columns of op(b), of a block: n of them, w to a panel.
+type lines struct {
+	h      []uint16 // from the block's first line and term on
+	ld     int
+	across bool // a number of each lies together, not the numbers of one
+	n, w   int
+}
+
+func (g *gemm[F]) linesOfA() lines {
+	x := lines{ld: g.a.ld, across: g.a.t, n: g.mb, w: g.e.rows}
+	x.h = g.a.h[x.at(g.i0, 2*g.p0):]
+	return x
+}
+
+func (g *gemm[F]) linesOfB() lines {
+	x := lines{ld: g.b.ld, across: !g.b.t, n: g.nb, w: g.e.cols}
+	x.h = g.b.h[x.at(g.j0, 2*g.p0):]
+	return x
+}
+
+// at is where number p of a line is.
+func (x *lines) at(line, p int) int {
+	if x.across {
+		return p*x.ld + line
+	}
+	return line*x.ld + p
+}
+
+// packPairs packs up to four panels, from panel q on, each [kb][w] pairs.
+func (g *gemm[F]) packPairs(dst []F, x lines, q int) {
+	if x.across && !g.lone && (q+four)*x.w <= x.n {
+		g.packAcross(g.e.packFourPairs, dst, x, q, x.w, four)
+		return
+	}
+	for end := min(q+four, (x.n+x.w-1)/x.w); q < end; q++ {
+		if n := min(x.w, x.n-q*x.w); x.across && !g.lone {
+			g.packAcross(g.e.packPairs, dst, x, q, n, 1)
+		} else {
+			g.packAlong(dst, x, q, n)
+		}
+	}
+}
+
+// packAcross packs panel q of n lines, or as many as pack does at once.
+func (g *gemm[F]) packAcross(pack pairPacker, dst []F, x lines, q, n, panels int) {
+	to, from := dst[q*x.w*g.kb:][:panels*x.w*g.kb], x.h[q*x.w:]
+	_ = from[(2*g.kb-1)*x.ld+(panels-1)*x.w+n-1]
+	pack((*byte)(unsafe.Pointer(&to[0])), &from[0], uintptr(4*x.w), uintptr(2*x.ld), uintptr(g.kb), uintptr(n), uintptr(x.w), uintptr(4*x.w*g.kb))
+}
+
+// packAlong packs panel q, of whose n lines the numbers lie together, or of a lone term.
+func (g *gemm[F]) packAlong(dst []F, x lines, q, n int) {
+	panel, j := dst[q*x.w*g.kb:][:x.w*g.kb], 0
+	to := unsafe.Slice((*uint32)(unsafe.Pointer(&panel[0])), len(panel))
+	for ; j+16 <= n && !g.lone; j += 16 {
+		from := x.h[(q*x.w+j)*x.ld:]
+		_ = from[15*x.ld+2*g.kb-1]
+		g.e.packCols((*float32)(unsafe.Pointer(&to[j])), (*float32)(unsafe.Pointer(&from[0])), uintptr(4*x.w), uintptr(2*x.ld), uintptr(g.kb))
+	}
+	for ; j < x.w; j++ {
+		for p := range g.kb {
+			pair := uint32(0)
+			if j < n {
+				pair = uint32(x.h[x.at(q*x.w+j, 2*p)])
+			}
+			if j < n && !g.lone {
+				pair |= uint32(x.h[x.at(q*x.w+j, 2*p+1)]) << 16
+			}
+			to[p*x.w+j] = pair
+		}
+	}
+}
+
+// pairPacker packs pairs of rows, for one panel or for four.
+type pairPacker = func(dst *byte, src *uint16, step, ld, rows, words, room, panel uintptr)
+
+// roundCols is how many columns of sums a part has in float32 before it rounds them: they stay in the second cache.
+const roundCols = 128
+
+// roundBlock is how many rows and columns of sums are rounded together where they come term after term.
+const roundBlock = 512
+
+// sums are a part's, before they are rounded.
+type sums struct{ d []float32 }
+
+var sumsPool pool[sums]
+
+// multiplyRounded does panels from to to-1 of a part of rows r0 to r1-1, into a c of 16 bits.
+func (g *gemm[F]) multiplyRounded(s *strip, r0, r1, from, to int) {
+	w, t := g.e.cols, sumsPool.get()
+	ld := roundCols
+	if g.thin { // there is one panel
+		ld = w
+	}
+	t.d, s.cs = room(t.d, max(partRows*roundCols, (r1-r0)*ld)), uintptr(4*ld)
+	for q := from; q < to; {
+		first, cols := q, 0
+		for ; q < to && cols < ld; q++ {
+			g.multiplyPanel(s, q, r1-r0, unsafe.Pointer(&t.d[cols]))
+			cols += s.cols
+		}
+		at := (g.i0+r0)*g.c.ld + g.j0 + first*w
+		for r := range r1 - r0 {
+			c, x := g.c.h[at+r*g.c.ld:][:cols], t.d[r*ld:][:cols]
+			done := vec.NarrowBF16(c, x)
+			num.StoreBits(c[done:], x[done:], num.ElemBF16)
+		}
+	}
+	sumsPool.put(t)
+}
+
+// pairsOf fills in a product by the engine of pairs.
+func pairsOf(g *gemm[float32], a, b []num.BF16, m, n, k int, ta, tb bool) {
+	lda, ldb := k, n
+	if ta {
+		lda = m
+	}
+	if tb {
+		ldb = k
+	}
+	g.a, g.b = mat[float32]{h: halves(a[:m*k]), ld: lda, t: ta}, mat[float32]{h: halves(b[:n*k]), ld: ldb, t: tb}
+	g.m, g.n, g.k = m, n, k/2
+}
+
+// multiplyPairs multiplies k numbers of each row and column; the last alone if they are odd.
+func (g *gemm[F]) multiplyPairs(k int, acc bool) {
+	g.acc = acc
+	if k != 1 {
+		g.multiply(true)
+	}
+	if k%2 == 1 {
+		xa, xb := lines{ld: g.a.ld, across: g.a.t}, lines{ld: g.b.ld, across: !g.b.t}
+		g.a.h, g.b.h = g.a.h[xa.at(0, k-1):], g.b.h[xb.at(0, k-1):]
+		g.k, g.acc, g.lone = 1, acc || k > 1, true
+		g.multiply(true)
+		g.lone = false
+	}
+}
+
+// matMulPairs is MatMulBF16 by the engine of pairs.
+func matMulPairs(c []float32, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
+	if m == 0 || n == 0 {
+		return
+	}
+	g := borrowGemm(engine16)
+	pairsOf(g, a, b, m, n, k, ta, tb)
+	g.c = mat[float32]{d: c[:m*n], ld: n}
+	g.multiplyPairs(k, acc)
+	g.giveBack()
+}
+
+// matMulPairsRounded is MatMulRoundBF16 by the engine of pairs: parts of the sums are rounded as they come, if they come
+// all at once; else a block of them.
+func matMulPairsRounded(c, a, b []num.BF16, m, n, k int, ta, tb bool) {
+	if m == 0 || n == 0 || k == 0 {
+		clear(c[:m*n])
+		return
+	}
+	g := borrowGemm(engine16)
+	pairsOf(g, a, b, m, n, k, ta, tb)
+	if k%2 == 0 && k/2 <= termsPacked {
+		g.c = mat[float32]{h: halves(c[:m*n]), ld: n}
+		g.multiplyPairs(k, false)
+		g.giveBack()
+		return
+	}
+	wholeA, wholeB, t := g.a, g.b, sumsPool.get()
+	t.d = room(t.d, roundBlock*roundBlock)
+	for j0 := 0; j0 < n; j0 += roundBlock {
+		for i0 := 0; i0 < m; i0 += roundBlock {
+			g.m, g.n, g.k = min(roundBlock, m-i0), min(roundBlock, n-j0), k/2
+			g.a, g.b = wholeA.from(i0), wholeB.to(j0)
+			g.c = mat[float32]{d: t.d, ld: g.n}
+			g.multiplyPairs(k, false)
+			for r := range g.m {
+				num.Store(c[(i0+r)*n+j0:][:g.n], t.d[r*g.n:][:g.n])
+			}
+		}
+	}
+	sumsPool.put(t)
+	g.giveBack()
+}

@@ -1,0 +1,62 @@
+package cpu
+
+// RopeRows are what RoPEPart turns: of each row of Dim elements the Turn from From on.
+type RopeRows struct {
+	Batch, Seq, Heads int
+	Dim, From, Turn   int
+	Pairs             bool // neighbours turn together, else elements that are Turn/2 apart
+}
+
+// ropePart turns a part of each row: of the queries and keys of latent attention the last elements alone know positions.
+func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool) {
+	freqs := scale.turns(theta, r.Turn)
+	half := r.Turn / 2
+	freq, cos, sin := make([]float64, half), make([]F, half), make([]F, half)
+	for j := range freq {
+		freq[j] = freqs.of(j)
+	}
+	size := r.Heads * r.Dim
+	for s := range r.Seq {
+		angles(cos, sin, &freqs, freq, at.Of(s), inverse)
+		for b := range r.Batch {
+			i := (b*r.Seq + s) * size
+			turnHeads(y[i:][:size], x[i:][:size], cos, sin, r)
+		}
+	}
+}
+
+// turnHeads does one token's.
+func turnHeads[F Float](y, x, cos, sin []F, r RopeRows) {
+	step, other := 1, r.Turn/2
+	if r.Pairs {
+		step, other = 2, 1
+	}
+	for h := range r.Heads {
+		to, from := y[h*r.Dim:][:r.Dim], x[h*r.Dim:][:r.Dim]
+		copy(to[:r.From], from)
+		copy(to[r.From+r.Turn:], from[r.From+r.Turn:])
+		for j, c := range cos {
+			i, d := r.From+j*step, sin[j]
+			a, b := from[i], from[i+other]
+			to[i], to[i+other] = F(a*c)-F(b*d), F(b*c)+F(a*d)
+		}
+	}
+}
+
+func (v vectors) ropePart(y, x []float32, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool) {
+	freqs := scale.turns(theta, r.Turn)
+	t := tableOf(&freqs, r.Turn/2, at, r.Seq)
+	sin := t.sin
+	if inverse {
+		sin = t.minus
+	}
+	half, size := r.Turn/2, r.Heads*r.Dim
+	s := sweepOf(r.Batch*r.Seq, size, func(s *sweep, lo, hi int) {
+		for ; lo < hi; lo++ {
+			at := lo % r.Seq * half
+			turnHeads(s.x[0][lo*size:][:size], s.x[1][lo*size:][:size], s.x[2][at:][:half], s.x[3][at:][:half], r)
+		}
+	})
+	s.x = [5][]float32{y, x, t.cos, sin}
+	s.call()
+}

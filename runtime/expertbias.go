@@ -1,0 +1,32 @@
+package runtime
+
+// balance moves a run of the numbers that are added to experts' scores where experts are chosen: up by BiasRate where the
+// expert got less choices than its share of the step's, down where it got more (Wang et al. 2024, as DeepSeek-V3 does it).
+// There the gradient is how many it got. Both sides are whole numbers, so that every plan finds the same sign. state is
+// what takes an element's number to that of its state.
+func (u *updater[F]) balance(bucket int, s *span, state int) {
+	r, n := u.r, s.hi-s.lo
+	experts := s.load.Dims[0].Size
+	b := &r.Program.Batch
+	all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(s.load.Choices)
+	got, bias := make([]F, n), make([]F, n)
+	read(r, u.types.Grads, r.gradAt(bucket, s.lo), got)
+	elem, at := u.types.Params, r.paramAt(bucket, s.lo)
+	if r.Program.hasMaster() {
+		elem = u.types.Master
+		at = r.Stage.Arena.Master.Offset + (state+s.lo)*elem.Size()
+	}
+	read(r, elem, at, bias)
+	for i, x := range got {
+		switch load := float64(float64(x) * float64(experts)); {
+		case load > all:
+			bias[i] -= F(r.Hyper.BiasRate)
+		case load < all:
+			bias[i] += F(r.Hyper.BiasRate)
+		}
+	}
+	write(r, elem, at, bias)
+	if r.Program.hasMaster() {
+		write(r, u.types.Params, r.paramAt(bucket, s.lo), bias)
+	}
+}
