@@ -14,6 +14,8 @@ func routedModels() []lawModel {
 	ms[0].Routing = spec.Routing{Balance: 0.5, RouterZ: 0.1, Over: spec.OverSequence}
 	ms[1].Routing = spec.Routing{Balance: 0.7, Over: spec.OverMicroBatch}
 	ms[2].Routing = spec.Routing{Balance: 0.4, RouterZ: 0.2, Over: spec.OverSequence, Capacity: 0.9}
+	ms[3].Routing = spec.Routing{RouterZ: 0.3, Over: spec.OverSequence, Capacity: 1.5}
+	ms[4].Routing = spec.Routing{Balance: 0.6, Over: spec.OverSequence} // shares of sigmoids
 	for i := range ms {
 		ms[i].name += "-routed"
 	}
@@ -33,11 +35,12 @@ var routedPlans = []string{
 // over a micro-batch of all replicas is compared where a step has as many of these.
 func TestLawBalance(t *testing.T) {
 	var cases []lawCase
-	for i, m := range routedModels() {
+	models := routedModels()
+	for i, m := range models {
 		c := lawCase{group: m.name, model: m, optimizer: "sgd", elem: ir.F64, plan: ir.SerialPlan(m.Layers, lawBatch, ir.FullPrecision(ir.F64)), id: fmt.Sprintf("a%dref", i)}
 		cases = append(cases, c)
 		for j, text := range routedPlans {
-			if !long() && j%3 != i {
+			if !long() && j%len(models) != i {
 				continue
 			}
 			c.plan, c.id = expertPlan(text, m.Layers), fmt.Sprintf("a%dp%d", i, j)

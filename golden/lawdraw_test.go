@@ -102,7 +102,7 @@ func drawExperts(r *rand.Rand, c *lawCase) {
 	drop := c.model.DropResid
 	c.model = models[r.IntN(len(models))]
 	c.model.DropEmbd, c.model.DropResid, c.model.DropAttn = drop, drop, drop
-	c.model.Layers = 2 + r.IntN(3)
+	c.model.Layers = max(2+r.IntN(3), c.model.Dense+1)
 	c.group = fmt.Sprintf("%s-%s-drop%v-%v-%dl", c.model.name, c.optimizer, drop, c.elem, c.model.Layers)
 }
 

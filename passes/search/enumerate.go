@@ -16,12 +16,27 @@ type enumeration struct {
 	out    *space
 	worst  ir.Plan // of those that are not legal, the first that breaks the fewest rules
 	fewest int
-	staged bool              // pins ask for a pipeline: else nobody wonders about one
 	limit  costmodel.Seconds // above 0: of no interest is what takes longer
 	passed bool              // something was left out for it
-	splits map[string]sharedSplit
+	shares map[string]sharedSplit
 	text   []byte
 	slab   []family // room for families that are next
+	staged bool     // pins ask for a pipeline: else nobody wonders about one
+
+	shaped bool // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
+	splits map[splitKey]split
+}
+
+// split is the blocks of each chunk, and as stage_layers has them.
+type split struct {
+	counts []int
+	text   string
+}
+
+// splitKey is what splits depend on beside the degrees and sp.
+type splitKey struct {
+	vpp, micro  int
+	apart, back bool // backward is two passes; chunks go down the stages and back
 }
 
 // degrees goes through tp, pp and dp. What no pin asks for and no rule allows is left out at once.
@@ -77,11 +92,18 @@ func (e *enumeration) contexts(plan ir.Plan) {
 	}
 }
 
+// wideExperts is how many experts a block has at most of which splitting each over tp is tried where no pin asks for it: more
+// are narrow, and parts of them narrower than matmuls like, while ep has experts enough for many ranks.
+const wideExperts = 16
+
 // experts goes through etp, ep and moe_slack. Where no pin says otherwise, experts are split over tp or not at all.
 func (e *enumeration) experts(plan ir.Plan) {
 	etps, eps := []int{1}, []int{1}
 	if e.set.Experts > 0 {
-		etps, eps = slices.Compact([]int{1, plan.TP}), divisors(e.set.Experts)
+		eps = divisors(e.set.Experts)
+	}
+	if e.set.Experts > 0 && e.set.Experts <= wideExperts {
+		etps = slices.Compact([]int{1, plan.TP})
 	}
 	_, etp := e.p.Pins["etp"]
 	_, ep := e.p.Pins["ep"]
@@ -92,11 +114,20 @@ func (e *enumeration) experts(plan ir.Plan) {
 			}
 			for _, plan.EP = range e.p.ints("ep", eps) {
 				if ep || etp && plan.ETP < 1 || obeys(&plan, "ep", e.set) {
+					e.shape(&plan)
 					e.chunks(plan)
 				}
 			}
 			plan.EP = 1
 		}
+	}
+}
+
+// shape begins with another choice of the degrees and of sp.
+func (e *enumeration) shape(plan *ir.Plan) {
+	e.shaped, e.splits = min(plan.EP, plan.ETP) >= 1, map[splitKey]split{}
+	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
+		e.shaped = e.shaped && obeys(plan, key, e.set)
 	}
 }
 
@@ -177,23 +208,28 @@ func (e *enumeration) micros(plan ir.Plan) {
 	}
 	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
-		if e.limit > 0 && e.priceable(&plan) && e.s.leastWork(&plan) > e.limit {
+		if e.limit > 0 && e.shaped && e.s.leastWork(&plan) > e.limit {
 			e.passed = true
 			continue
 		}
-		split := e.split(&plan)
-		split, plan.StageLayers = e.shared(split)
-		e.visit(plan, split)
+		k := splitKey{plan.VPP, plan.MicroBatch, plan.Splits(), plan.Schedule == "zb-v"}
+		of, known := e.splits[k]
+		if !known {
+			of.counts, of.text = e.shared(e.split(&plan))
+			e.splits[k] = of
+		}
+		plan.StageLayers = of.text
+		e.visit(plan, of.counts)
 	}
 }
 
 // shared is a split and its text; equal ones are kept once.
 func (e *enumeration) shared(split []int) ([]int, string) {
 	e.text = appendCounts(e.text[:0], split)
-	kept, met := e.splits[string(e.text)]
+	kept, met := e.shares[string(e.text)]
 	if !met {
 		kept = sharedSplit{slices.Clone(split), string(e.text)}
-		e.splits[kept.text] = kept
+		e.shares[kept.text] = kept
 	}
 	return kept.counts, kept.text
 }
@@ -230,23 +266,10 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.mostChunks() || n < 1 || !e.priceable(plan) || plan.Schedule == "zb-v" && plan.VPP != 2 {
+	if n > e.set.mostChunks() || n < 1 || !e.shaped || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, max(0, n)) // illegal anyhow
 	}
 	return e.s.balance(plan, e.s.costs(plan, baseKey(*plan), e.s.base(*plan).profile, plan.MicroBatch))
-}
-
-// priceable tells whether blocks can be split as a plan's degrees say.
-func (e *enumeration) priceable(plan *ir.Plan) bool {
-	if min(plan.EP, plan.ETP) < 1 {
-		return false
-	}
-	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
-		if !obeys(plan, key, e.set) {
-			return false
-		}
-	}
-	return true
 }
 
 // even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the first, which

@@ -20,6 +20,7 @@ type order struct {
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
 	if f.orders == nil {
+		f.orders = make([]order, 0, len(f.names))
 		for i, name := range f.names {
 			o := orderOf(f.plan, name)
 			o.place = i

@@ -22,6 +22,7 @@ func PinsOf(p *spec.Pins) Pins {
 	pin(out, "cp", p.CP)
 	pin(out, "ep", p.EP)
 	pin(out, "etp", p.ETP)
+	pin(out, "moe_slack", p.MoESlack)
 	pin(out, "vpp", p.VPP)
 	pin(out, "sp", p.SP)
 	pin(out, "cp_kind", p.CPKind)

@@ -24,8 +24,8 @@ var restrictions = []restriction{
 		again := p.Pins.allows("recompute", "full") || p.Pins.allows("recompute", "selective")
 		return p.free("recompute_split") && again && p.above("tp", d.Heads()) && p.Pins.allows("sp", "false")
 	}},
-	{"etp: but 1 and tp", func(p *Problem, d *Dims) bool {
-		return d.Experts > 0 && p.free("etp") && p.above("tp", d.Heads()) && p.Cluster.Devices() > 3
+	{fmt.Sprintf("etp: but 1 and, of up to %d experts, tp", wideExperts), func(p *Problem, d *Dims) bool {
+		return d.Experts > 0 && p.free("etp") && p.above("tp", d.Heads()) && (p.Cluster.Devices() > 3 || d.Experts > wideExperts)
 	}},
 	{fmt.Sprintf("moe_slack: but %v", expertSlack), func(p *Problem, d *Dims) bool { return d.Experts > 0 && p.free("moe_slack") }},
 	{"schedule: zb-h1 and zb-v of a model with experts", func(p *Problem, d *Dims) bool {

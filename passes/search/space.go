@@ -48,7 +48,7 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	if err := p.pinned(s.dims); err != nil {
 		return nil, err
 	}
-	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, splits: map[string]sharedSplit{}, fewest: len(rules) + 2,
+	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{}, fewest: len(rules) + 2,
 		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch, map[string][]int{}}}
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil

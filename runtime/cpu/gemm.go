@@ -45,7 +45,7 @@ func engineOf[F Float]() *engine[F] {
 const (
 	termsPacked = 1024      // of k, at most
 	colsPacked  = 1024      // columns of op(b) that are packed together
-	partBytes   = 580 << 10 // of op(a) of a part, at most
+	partBytes   = 400 << 10 // of op(a) of a part, at most
 	partRows    = 480       // of a part, at most
 	partCols    = 512
 	thinBytes   = 800 << 10 // of op(a), at most, where each panel of op(b) is packed right before it is multiplied

@@ -56,12 +56,12 @@ func packPairs(c *build.Context) {
 			fmt.Sprintf("\tfor i, q, j := range [rows, %d, room] { dst[q*panel + i*step + j] = the pair of src[2*i*ld + q*words + j] and src[(2*i+1)*ld + q*words + j] if j < words, else 0 }", panels), "",
 			"with the former in the lower half; step, ld and panel are in bytes; words <= room <= 32; rows > 0.")
 		c.Pragma("noescape")
-		dst, src := c.Load(c.Param("dst"), c.GP64()).(reg.Register), c.Load(c.Param("src"), c.GP64()).(reg.Register)
-		step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64()).(reg.Register)
-		rows, panel := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("panel"), c.GP64()).(reg.Register)
-		words, room := c.Load(c.Param("words"), c.GP64()).(reg.Register), c.Load(c.Param("room"), c.GP64())
+		dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
+		step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
+		rows, panel := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("panel"), c.GP64())
+		words, room := c.Load(c.Param("words"), c.GP64()), c.Load(c.Param("room"), c.GP64())
 		wordMasks(c, words, reg.K1, reg.K2)
-		wordMasks(c, room.(reg.Register), reg.K3, reg.K4)
+		wordMasks(c, room, reg.K3, reg.K4)
 		pair := &pairPacker{c: c, panels: panels, dst: dst, panel: panel, from: [2]reg.Register{src, c.GP64()}, words: words}
 		if panels == 4 {
 			pair.threeWords, pair.threePanels = c.GP64(), c.GP64()

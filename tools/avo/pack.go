@@ -33,11 +33,11 @@ func packRows(c *build.Context) {
 		label := fmt.Sprint("row", halves)
 		c.Label(label)
 		for half := range halves {
-			from := operand.Mem{Base: src.(reg.Register), Disp: 64 * half}
+			from := operand.Mem{Base: src, Disp: 64 * half}
 			c.VMOVUPS_Z(from, []reg.OpmaskPhysical{reg.K1, reg.K2}[half], zmm[half])
 		}
 		for half := range halves {
-			to := operand.Mem{Base: dst.(reg.Register), Disp: 64 * half}
+			to := operand.Mem{Base: dst, Disp: 64 * half}
 			c.VMOVUPS(zmm[half], []reg.OpmaskPhysical{reg.K3, reg.K4}[half], to)
 		}
 		c.ADDQ(ld, src)
@@ -69,10 +69,10 @@ func packFour(c *build.Context) {
 		"\tfor i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }", "",
 		"over words of 4 bytes; panel, step and ld are in bytes; words <= 32; rows > 0.")
 	c.Pragma("noescape")
-	dst, src := c.Load(c.Param("dst"), c.GP64()).(reg.Register), c.Load(c.Param("src"), c.GP64()).(reg.Register)
+	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
-	rows, panel := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("panel"), c.GP64()).(reg.Register)
-	words := c.Load(c.Param("words"), c.GP64()).(reg.Register)
+	rows, panel := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("panel"), c.GP64())
+	words := c.Load(c.Param("words"), c.GP64())
 	wordMasks(c, words, reg.K1, reg.K2)
 	three, six, ahead := c.GP64(), c.GP64(), c.GP64() // panels; 3 times the words of one; the row to ask for, some hundred cycles before it is read
 	c.MOVQ(ld, ahead)
@@ -117,8 +117,8 @@ func packColumns(c *build.Context) {
 	function(c, name, "func(dst, src *float32, step, ld, n uintptr)", name+" is", "",
 		fmt.Sprintf("\tfor p, j := range [n, %d] { dst[p*step + j] = src[j*ld + p] }", rows), "", "step and ld are in bytes; n > 0.")
 	c.Pragma("noescape")
-	dst, src := c.Load(c.Param("dst"), c.GP64()).(reg.Register), c.Load(c.Param("src"), c.GP64()).(reg.Register)
-	step, ld := c.Load(c.Param("step"), c.GP64()).(reg.Register), c.Load(c.Param("ld"), c.GP64()).(reg.Register)
+	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
+	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
 	n := c.Load(c.Param("n"), c.GP64())
 	full := c.GP64()
 	c.MOVQ(operand.U32(0xffff), full)
