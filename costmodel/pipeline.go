@@ -57,6 +57,13 @@ func (p *Pipeline) Simulate() (*Timeline, error) {
 	return s.line, nil
 }
 
+// Passed is when the last pass ends: Timeline's End, without the rest. It grows with every time of every chunk.
+func (p *Pipeline) Passed() (Seconds, error) {
+	s := newSimulation(p)
+	err := s.run()
+	return s.end, err
+}
+
 // simulation holds what has happened so far. Passes of a chunk over the micro-batches are indexed by chunk times
 // micro-batches plus micro-batch.
 type simulation struct {

@@ -39,10 +39,9 @@ func TestInitLinesCanBeSwitchedOn(t *testing.T) {
 		}
 		text := slices.Clone(lines)
 		text[at] = strings.TrimPrefix(text[at], "# ")
-		group, _, _ := strings.Cut(f.Path, ".")
-		for i := range at { // the mapping that it is in
-			for _, parent := range []string{"# " + group + ":", "#   checkpoint:"} {
-				if strings.HasPrefix(text[i], parent) && strings.Contains(f.Path, strings.Trim(parent, "# :")) {
+		for depth, name := range strings.Split(f.Path, ".")[:strings.Count(f.Path, ".")] { // the mappings that it is in
+			for i := range at {
+				if strings.HasPrefix(text[i], "# "+strings.Repeat("  ", depth)+name+":") {
 					text[i] = strings.TrimPrefix(text[i], "# ")
 				}
 			}

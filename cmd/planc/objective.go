@@ -24,6 +24,8 @@ type goalDoc struct {
 	PerDay     *float64 `json:"cost_per_day"`
 	PerToken   *float64 `json:"joules_per_token"` // of the devices at full load, where the objective is energy
 	money
+
+	open bool // the job does not say how many nodes there may be
 }
 
 // needs are the figures of a cluster that objectives add up.
@@ -46,6 +48,12 @@ func (a *app) aim(j *loaded) (*goalDoc, error) {
 			Msg: fmt.Sprintf("objective %s needs %s, which %s does not have; planc clusters %s > FILE is a file to add it to", n.of, n.field, j.cluster.Name, j.cluster.Name)}}
 	}
 	s := &aiming{job: j, base: *j.problem(), doc: &goalDoc{Kind: j.Objective.Kind, TokensPerS: j.Goal(), Of: j.cluster.Devices()}}
+	if s.open() {
+		s.doc.open = true
+		if err := a.during("searching", s.bound); err != nil {
+			return nil, err
+		}
+	}
 	if err := a.during("searching", s.all); err != nil {
 		return nil, err
 	}
@@ -122,24 +130,32 @@ func (s *aiming) units(c *costmodel.Cluster) float64 {
 	return float64(c.Devices())
 }
 
-// size looks for a plan on so many devices, with a step within a limit.
+// size looks for a plan on so many devices, with a step within a limit, and weighs it.
 func (s *aiming) size(n int, limit func(*costmodel.Cluster) float64) (*costmodel.Predict, error) {
+	p, found, err := s.look(n, limit)
+	if found != nil {
+		s.weigh(p.Cluster, *found)
+	}
+	return found, err
+}
+
+// look looks for a plan on so many devices, with a step within a limit; nil where there is none.
+func (s *aiming) look(n int, limit func(*costmodel.Cluster) float64) (search.Problem, *costmodel.Predict, error) {
 	p := s.base
 	if err := s.job.onDevices(&p, n); err != nil {
-		return nil, nil // no such cluster
+		return p, nil, nil // no such cluster
 	}
 	best, found, err := s.series.Within(&p, costmodel.Seconds(limit(p.Cluster)))
 	var illegal *search.IllegalError
 	switch {
 	case errors.As(err, &illegal):
-		return nil, nil
+		return p, nil, nil
 	case err != nil:
-		return nil, wrongCluster(s.job, err)
+		return p, nil, wrongCluster(s.job, err)
 	case !found:
-		return nil, nil
+		return p, nil, nil
 	}
-	s.weigh(p.Cluster, best.Predict)
-	return &best.Predict, nil
+	return p, &best.Predict, nil
 }
 
 // sizes are the numbers of devices that the cluster may have: some of one node, and whole nodes; where nodes are paid
@@ -201,6 +217,9 @@ func devicesWord(c *costmodel.Cluster) string {
 // sentence is what was found, for people.
 func (g *goalDoc) sentence() string {
 	s := fmt.Sprintf("%s: %d of %d", g.Kind, g.Devices, g.Of)
+	if g.open {
+		s = fmt.Sprintf("%s: %d, where --nodes sets no limit,", g.Kind, g.Devices)
+	}
 	switch {
 	case g.TokensPerS > 0:
 		s += fmt.Sprintf(" reach %s tokens/s", short(g.TokensPerS))

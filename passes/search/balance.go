@@ -14,22 +14,42 @@ import (
 // chunks are as equal as can be, those with the embedding or the head the smaller. It does not look at memory: search
 // calls that restriction by its name.
 func (s *searcher) balance(plan *ir.Plan, costs []layerCost) []int {
-	of := func(c layerCost) float64 { return float64(c.sum()) }
-	n := plan.PP * plan.VPP
-	load, least := make([]float64, plan.PP), make([]int, plan.PP)
+	n, b := plan.PP*plan.VPP, &s.balancing
+	b.load, b.least, b.most = zeroed(b.load, plan.PP), zeroed(b.least, plan.PP), zeroed(b.most, plan.PP)
 	for c := range n {
-		least[plan.StageOf(c)]++
+		b.least[plan.StageOf(c)]++
 	}
 	first, last := 0, plan.StageOf(n-1)
 	if s.dims.Embed {
-		load[first] += of(costs[0])
-		least[first]--
+		b.load[first] += float64(costs[0].sum())
+		b.least[first]--
 	}
 	if s.dims.Head {
-		load[last] += of(costs[len(costs)-1])
-		least[last]--
+		b.load[last] += float64(costs[len(costs)-1].sum())
+		b.least[last]--
 	}
-	return s.spread(plan, stageBlocks(load, least, s.blockTime(costs), s.dims.Layers))
+	b.block = s.blockTime(costs)
+	b.stages(s.dims.Layers)
+	return s.spread(plan, b.most)
+}
+
+// balancing is a split under way, with room that is used again for the next.
+type balancing struct {
+	load  []float64 // of each stage, beside its blocks
+	least []int     // blocks that it has at least
+	most  []int     // as many as end in time, and in the end as many as it gets
+	block float64   // time of a block
+	out   []int     // of each chunk
+}
+
+// zeroed is a list of n zeros, in the room of another.
+func zeroed[T int | float64](room []T, n int) []T {
+	if cap(room) < n {
+		return make([]T, n)
+	}
+	room = room[:n]
+	clear(room)
+	return room
 }
 
 // blockTime is a block's forward and backward pass, in the mean over the segments of blocks.
@@ -45,76 +65,72 @@ func (s *searcher) blockTime(costs []layerCost) float64 {
 	return float64(sum) / float64(max(1, blocks))
 }
 
-// stageBlocks are how many of the blocks each stage gets, whose time beside blocks is load and which has least at least.
-func stageBlocks(load []float64, least []int, block float64, blocks int) []int {
-	fits := func(t float64) ([]int, int) {
-		out, sum := slices.Clone(least), 0
-		for i := range out {
-			if most := (t - load[i]) / block; load[i]+block*float64(least[i]) > t*(1+tie) {
-				return nil, 0
-			} else {
-				out[i] = max(least[i], min(blocks, int(math.Floor(most+1e-9))))
-			}
-			sum += out[i]
+// within finds how many of the blocks each stage can do in a time, and how many that is in all; 0 if one cannot even do what
+// it has at least.
+func (b *balancing) within(t float64, blocks int) (sum int) {
+	for i := range b.most {
+		if b.load[i]+b.block*float64(b.least[i]) > t*(1+tie) {
+			return 0
 		}
-		return out, sum
+		b.most[i] = max(b.least[i], min(blocks, int(math.Floor((t-b.load[i])/b.block+1e-9))))
+		sum += b.most[i]
 	}
+	return sum
+}
+
+// stages finds how many of the blocks each stage gets: in the least time in which all of them are done, from which it takes
+// back what is too many.
+func (b *balancing) stages(blocks int) {
 	best := math.Inf(1)
-	for _, x := range slices.Compact(slices.Sorted(slices.Values(load))) {
+	for i, x := range b.load {
+		if slices.Contains(b.load[:i], x) {
+			continue
+		}
 		low, high := 0, blocks
 		for low < high {
 			k := (low + high) / 2
-			if _, sum := fits(x + block*float64(k)); sum >= blocks {
+			if b.within(x+b.block*float64(k), blocks) >= blocks {
 				high = k
 			} else {
 				low = k + 1
 			}
 		}
-		if _, sum := fits(x + block*float64(low)); sum >= blocks {
-			best = min(best, x+block*float64(low))
+		if b.within(x+b.block*float64(low), blocks) >= blocks {
+			best = min(best, x+b.block*float64(low))
 		}
 	}
-	out, sum := fits(best)
-	for ; sum > blocks; sum-- {
+	for sum := b.within(best, blocks); sum > blocks; sum-- {
 		most := -1
-		for i := range out {
-			if out[i] > least[i] && (most < 0 || load[i]+block*float64(out[i]) > (load[most]+block*float64(out[most]))*(1+tie)) {
+		for i := range b.most {
+			if b.most[i] > b.least[i] && (most < 0 || b.load[i]+b.block*float64(b.most[i]) > (b.load[most]+b.block*float64(b.most[most]))*(1+tie)) {
 				most = i
 			}
 		}
-		out[most]--
+		b.most[most]--
 	}
-	return out
 }
 
-// spread gives each stage's blocks to its chunks.
+// spread gives each stage's blocks to its chunks: as equal as can be, what is left over to the first of those with neither
+// the embedding nor the head. What it returns holds until the next call.
 func (s *searcher) spread(plan *ir.Plan, stages []int) []int {
 	n := plan.PP * plan.VPP
-	out := make([]int, n)
-	of := make([][]int, plan.PP) // chunks of each stage, those that get what is left over first
+	b := &s.balancing
+	b.out, b.least = zeroed(b.out, n), zeroed(b.least, len(stages))
+	light := func(c int) bool { return c == 0 && s.dims.Embed || c == n-1 && s.dims.Head }
 	for c := range n {
 		st := plan.StageOf(c)
-		of[st] = append(of[st], c)
+		b.out[c] = stages[st] / plan.VPP
+		b.least[st] = stages[st] % plan.VPP // left over
 	}
-	light := func(c int) bool { return c == 0 && s.dims.Embed || c == n-1 && s.dims.Head }
-	for st, chunks := range of {
-		slices.SortStableFunc(chunks, func(a, b int) int {
-			switch {
-			case light(a) == light(b):
-				return 0
-			case light(a):
-				return 1
-			}
-			return -1
-		})
-		for i, c := range chunks {
-			out[c] = stages[st] / len(chunks)
-			if i < stages[st]%len(chunks) {
-				out[c]++
+	for _, last := range []bool{false, true} {
+		for c := range n {
+			if st := plan.StageOf(c); b.least[st] > 0 && light(c) == last {
+				b.out[c]++
+				b.least[st]--
 			}
 		}
 	}
-	return out
+	return b.out
 }
 
 // sum is a layer's forward and backward pass where nothing is recomputed.

@@ -134,6 +134,37 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// BenchmarkExplain405B is what explain searches: Llama 3 405B on 1,024 H100, its alternatives, levers and rules of thumb.
+func BenchmarkExplain405B(b *testing.B) {
+	p := problem(cluster(b, "dgx-h100", 128, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 8192), 8192, 2048, mixed)
+	for b.Loop() {
+		r := must(b, p)
+		r.Beyond(405e9, r.Best)
+	}
+}
+
+// BenchmarkLongRows is a search in which cp is free: Llama 3 405B on 16,384 H100 with 131,072 positions.
+func BenchmarkLongRows(b *testing.B) {
+	benchmarkSearch(b, problem(cluster(b, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072), 131072, 128, mixed))
+}
+
+// BenchmarkWithin looks on 1 to 256 nodes for a plan of Llama 3 70B that reaches 1.45 M tokens/s (metric nodes: with how many
+// one does).
+func BenchmarkWithin(b *testing.B) {
+	p := problem(cluster(b, "dgx-h100", 256, 0), llamaConfig(80, 8192, 64, 8, 28672, 128256, 8192), 8192, 1024, mixed)
+	for b.Loop() {
+		var r Series
+		for nodes := 1; nodes <= 256; nodes++ {
+			q, c := *p, *p.Cluster
+			c.Nodes, q.Cluster = nodes, &c
+			if _, ok, _ := r.Within(&q, 8192*1024/1.45e6); ok {
+				b.ReportMetric(float64(nodes), "nodes")
+				break
+			}
+		}
+	}
+}
+
 // problemMixtral is Mixtral 8x7B on 64 H100.
 func problemMixtral(t testing.TB) *Problem {
 	cfg := llamaConfig(32, 4096, 32, 8, 14336, 32000, 4096)

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -26,9 +27,16 @@ type base struct {
 	lines   []variantLines
 	wides   []line
 	byMicro map[int]*blocks
-	elems   []int // parameters of a layer of each segment of the model, on one rank
-	experts []int // of those, the experts'
-	tied    int   // those of the last segment that the first one owns
+	works   map[deviceMicro]costmodel.Seconds // of all layers
+	elems   []int                             // parameters of a layer of each segment of the model, on one rank
+	experts []int                             // of those, the experts'
+	tied    int                               // those of the last segment that the first one owns
+}
+
+// deviceMicro is a device with a micro-batch.
+type deviceMicro struct {
+	device costmodel.Device
+	micro  int
 }
 
 func (s *searcher) base(plan ir.Plan) *base {
@@ -36,7 +44,7 @@ func (s *searcher) base(plan ir.Plan) *base {
 	if b := s.bases[k]; b != nil {
 		return b
 	}
-	b := &base{profile: s.profile(k), key: k, saved: map[*ir.Segment]int{}, byMicro: map[int]*blocks{}}
+	b := &base{profile: s.profile(k), key: k, saved: map[*ir.Segment]int{}, byMicro: map[int]*blocks{}, works: map[deviceMicro]costmodel.Seconds{}}
 	if s.slopes(b); !s.problem.engine().Own {
 		b.foreignLines()
 	}

@@ -84,6 +84,9 @@ func (b *brute) hold(m *member, n int, c *price) {
 	q := m.at(n)
 	f, br, plan := m.branch.family, m.branch, q.plan()
 	time := b.stepTime(&q)
+	if closed, near := b.quote(&q).time, b.pipelined(&q); closed > near || near > time {
+		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time, closed, near)
+	}
 	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero), fmt.Sprint("pp ", plan.PP), fmt.Sprint("ep ", min(2, plan.EP))} {
 		b.seen[what]++
 	}

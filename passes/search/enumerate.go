@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -15,7 +16,12 @@ type enumeration struct {
 	out    *space
 	worst  ir.Plan // of those that are not legal, the first that breaks the fewest rules
 	fewest int
-	staged bool // pins ask for a pipeline: else nobody wonders about one
+	limit  costmodel.Seconds // above 0: of no interest is what takes longer
+	passed bool              // something was left out for it
+	shares map[string]sharedSplit
+	text   []byte
+	slab   []family // room for families that are next
+	staged bool     // pins ask for a pipeline: else nobody wonders about one
 
 	shaped bool // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
 	splits map[splitKey]split
@@ -202,16 +208,36 @@ func (e *enumeration) micros(plan ir.Plan) {
 	}
 	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
+		if e.limit > 0 && e.shaped && e.s.leastWork(&plan) > e.limit {
+			e.passed = true
+			continue
+		}
 		k := splitKey{plan.VPP, plan.MicroBatch, plan.Splits(), plan.Schedule == "zb-v"}
 		of, known := e.splits[k]
 		if !known {
-			of.counts = e.split(&plan)
-			of.text = joinCounts(of.counts)
+			of.counts, of.text = e.shared(e.split(&plan))
 			e.splits[k] = of
 		}
 		plan.StageLayers = of.text
 		e.visit(plan, of.counts)
 	}
+}
+
+// shared is a split and its text; equal ones are kept once.
+func (e *enumeration) shared(split []int) ([]int, string) {
+	e.text = appendCounts(e.text[:0], split)
+	kept, met := e.shares[string(e.text)]
+	if !met {
+		kept = sharedSplit{slices.Clone(split), string(e.text)}
+		e.shares[kept.text] = kept
+	}
+	return kept.counts, kept.text
+}
+
+// sharedSplit is stage_layers as numbers and as a plan has them.
+type sharedSplit struct {
+	counts []int
+	text   string
 }
 
 // making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of them,
@@ -279,6 +305,7 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 		if f := e.family(plan, split); f.size > 0 {
 			e.out.families = append(e.out.families, f)
 			e.out.size += f.size
+			e.slab = e.slab[1:]
 			return
 		}
 	}
@@ -289,7 +316,11 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 }
 
 func (e *enumeration) family(plan ir.Plan, split []int) *family {
-	f := &family{plan: plan, counts: split, first: e.out.size, splits: plan.Splits(), problem: e.p}
+	if len(e.slab) == 0 {
+		e.slab = make([]family, 64)
+	}
+	f := &e.slab[0]
+	f.plan, f.counts, f.first, f.splits, f.problem = plan, split, e.out.size, plan.Splits(), e.p
 	if len(e.p.unfollowed(plan)) > 0 {
 		return f
 	}

@@ -138,24 +138,6 @@ func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n,
 	return low, 0
 }
 
-// solve is a member with the number with which it is fastest: the least that fits, but where blocks are faster if they are
-// recomputed, see floorCosts. Of equal numbers it is the least.
-func (s *searcher) solve(m *member) point {
-	best := m.point
-	if m.over > 0 || !s.faster(m) {
-		return best
-	}
-	time := s.price(&best).time
-	for n := m.n + 1; n <= m.again.most; n++ {
-		p := m.point
-		p.n = n
-		if q := s.price(&p); q.memory.Fits() && q.time < time*(1-tie) {
-			best, time = p, q.time
-		}
-	}
-	return best
-}
-
 // faster tells whether blocks are faster where they are recomputed.
 func (s *searcher) faster(m *member) bool {
 	if !m.family.splits || m.again.groups || m.again.kind == "none" {

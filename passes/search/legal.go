@@ -20,6 +20,7 @@ type Reason struct {
 type setting struct {
 	Dims
 	devices, nodes, batch int
+	parsed                map[string][]int // lists of counts that an enumeration has met; nil where nothing is kept
 }
 
 // rule is one row of the rules of legality: a plan that fails ok is not legal.
@@ -142,7 +143,7 @@ func Rules() []Reason {
 // Legal lists the rules that a plan breaks; none: it can be compiled for the model and the cluster. A degree
 // below 1 breaks its rule as any other number does.
 func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
-	return legal(&p, &setting{d, c.Devices(), c.Nodes, globalBatch}, rules)
+	return legal(&p, &setting{d, c.Devices(), c.Nodes, globalBatch, nil}, rules)
 }
 
 func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
@@ -296,9 +297,16 @@ func counts(p *ir.Plan) []int {
 }
 
 func joinCounts(ns []int) string {
-	words := make([]string, len(ns))
+	return string(appendCounts(nil, ns))
+}
+
+// appendCounts writes counts behind a text.
+func appendCounts(text []byte, ns []int) []byte {
 	for i, n := range ns {
-		words[i] = strconv.Itoa(n)
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
 	}
-	return strings.Join(words, ",")
+	return text
 }

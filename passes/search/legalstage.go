@@ -60,7 +60,7 @@ func goodCounts(p *ir.Plan, s *setting) bool {
 
 // wrongCounts says what stage_layers are that they may not be, "" if they are right.
 func wrongCounts(p *ir.Plan, s *setting) string {
-	ns := counts(p)
+	ns := s.countsOf(p)
 	sum := 0
 	for i, n := range ns {
 		if sum += n; n == 0 && !(i == 0 && s.Embed) && !(i == len(ns)-1 && s.Head) && len(ns) == p.PP*p.VPP {
@@ -76,6 +76,18 @@ func wrongCounts(p *ir.Plan, s *setting) string {
 		return fmt.Sprintf("has %d counts", len(ns))
 	}
 	return ""
+}
+
+// countsOf are a plan's stage_layers as numbers.
+func (s *setting) countsOf(p *ir.Plan) []int {
+	if ns, met := s.parsed[p.StageLayers]; met {
+		return ns
+	}
+	ns := counts(p)
+	if s.parsed != nil {
+		s.parsed[p.StageLayers] = ns
+	}
+	return ns
 }
 
 // mostChunks is how many chunks the blocks, the embedding and the head can be.

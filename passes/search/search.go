@@ -68,7 +68,7 @@ func (c *caches) copied() *caches {
 	}
 	for k, b := range c.bases {
 		mine := *b
-		mine.byMicro = maps.Clone(b.byMicro)
+		mine.byMicro, mine.works = maps.Clone(b.byMicro), maps.Clone(b.works)
 		own.bases[k] = &mine
 	}
 	return own
@@ -99,11 +99,14 @@ type searcher struct {
 	settlings  map[settleKey][]settling
 	places     map[[4]int]costmodel.Placement
 	prices     map[priceKey]*price
+	plays      map[pipelinedKey]costmodel.Seconds
 
 	bucketPrices map[bucketKey]*bucketPrice
 
+	balancing  balancing
 	kept       kept // this and what follows: room for what is written anew for each plan
 	needs      []stateNeed
+	tries      []tried
 	kindFloors []kindFloor
 }
 
@@ -116,7 +119,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
 		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
-		prices: map[priceKey]*price{}, bucketPrices: map[bucketKey]*bucketPrice{}}
+		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
 	return s, nil
@@ -293,7 +296,11 @@ func (h *hunt) members(b *branch) {
 }
 
 func (h *hunt) price(m *member) {
-	best := h.s.solve(m)
+	best, ok := h.s.solve(m, h.fastest*(1+tie))
+	if !ok {
+		h.n.Bounded++
+		return
+	}
 	p := h.s.price(&best)
 	h.n.Simulated++
 	h.n.Priced++

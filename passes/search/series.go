@@ -40,7 +40,7 @@ func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, erro
 	if limit < s.leastStep() {
 		return Priced{}, false, nil
 	}
-	sp, err := s.space(p)
+	sp, err := s.spaceWithin(p, limit)
 	if err != nil {
 		return Priced{}, false, err
 	}
@@ -52,6 +52,24 @@ func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, erro
 func (s *searcher) leastStep() costmodel.Seconds {
 	flops := float64(s.problem.GlobalBatch) * s.modelFlops
 	return costmodel.Seconds(flops / float64(s.device.Peak) / float64(s.problem.Cluster.Devices()))
+}
+
+// leastWork is at most what a plan takes, however its blocks are split: a stage's even share of the arithmetic of all layers,
+// none of which is run again, without a message or a collective.
+func (s *searcher) leastWork(p *ir.Plan) costmodel.Seconds {
+	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
+	work, known := b.works[k]
+	if !known {
+		rounds := s.rounds(&b.key, p.MicroBatch)
+		for _, seg := range b.prog.Model.Segments {
+			of := b.profile.of(seg)
+			for _, f := range []*funcProfile{&of.forward, &of.backward, &of.weights} {
+				work += costmodel.Seconds(seg.Count) * s.arithmetic(f, p.MicroBatch, rounds).time
+			}
+		}
+		b.works[k] = work
+	}
+	return costmodel.Seconds(p.MicroBatches) * work / costmodel.Seconds(p.PP) * (1 - tie)
 }
 
 // searcher is one for a problem, with what is known of its model.

@@ -2,6 +2,7 @@ package search
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -27,6 +28,50 @@ func TestSeries(t *testing.T) {
 			}
 		case err != nil || got != want.Best || counts != want.Counts:
 			t.Errorf("%v: %+v %+v %v, want %+v %+v", size, got, counts, err, want.Best, want.Counts)
+		}
+	}
+}
+
+// Within finds the best plan if it takes no longer than the limit, and none if it does; what it leaves out takes longer.
+func TestWithin(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 5))
+	found := 0
+	for range 14 {
+		p := randomProblem(t, r)
+		var s Series
+		best, _, err := s.Best(p)
+		if err != nil {
+			continue
+		}
+		found++
+		step := best.Predict.StepS
+		if got, ok, err := s.Within(p, step*1.0001); err != nil || !ok || got.Plan != best.Plan {
+			t.Errorf("%v takes %v; within a little more there is %v, %v, %v", best.Plan.Text(), step, got.Plan.Text(), ok, err)
+		}
+		if got, ok, err := s.Within(p, step*0.9999); err != nil || ok {
+			t.Errorf("%v takes %v; within a little less there is %v, %v", best.Plan.Text(), step, got.Plan.Text(), err)
+		}
+		checkLeastWork(t, p)
+	}
+	if found < 7 {
+		t.Errorf("%d problems had a plan", found)
+	}
+}
+
+// checkLeastWork holds the bound of a limit against the bound of each family, which is dearer.
+func checkLeastWork(t *testing.T, p *Problem) {
+	t.Helper()
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp, err := s.space(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range sp.families {
+		if work, floor := s.leastWork(&f.plan), s.familyFloor(f, &perhaps, 0); work > floor {
+			t.Errorf("%v: its work takes %v, its floor is %v", f.plan.Text(), work, floor)
 		}
 	}
 }

@@ -41,17 +41,20 @@ type family struct {
 }
 
 // space lists the families of the legal plans. If there are none, the error says which rules the nearest plan breaks.
-func (s *searcher) space(p *Problem) (*space, error) {
+func (s *searcher) space(p *Problem) (*space, error) { return s.spaceWithin(p, 0) }
+
+// spaceWithin is a space without families that take longer than a limit, so far as that is soon seen; 0: there is none.
+func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, error) {
 	if err := p.pinned(s.dims); err != nil {
 		return nil, err
 	}
-	e := &enumeration{s: s, p: p, out: &space{problem: p}, fewest: len(rules) + 2,
-		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch}}
+	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{}, fewest: len(rules) + 2,
+		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch, map[string][]int{}}}
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil
 	}
 	e.degrees()
-	if e.out.size == 0 {
+	if e.out.size == 0 && !e.passed {
 		return nil, &IllegalError{Plan: e.worst, Reasons: e.reasons(), Pins: p.Pins}
 	}
 	return e.out, nil

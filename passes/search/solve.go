@@ -1,0 +1,54 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// tried is a number of a member with its closed form, and its time once it was simulated.
+type tried struct {
+	n           int
+	floor, time costmodel.Seconds
+}
+
+// solve is a member with the number with which it is fastest: the least that fits, but where blocks are faster if they are
+// recomputed, see floorCosts. Of equal numbers it is the least. Numbers are simulated in the order of their closed forms, until
+// one is slower than the fastest, or than the limit. ok is false where a bound says that the member takes longer than that.
+func (s *searcher) solve(m *member, limit costmodel.Seconds) (best point, ok bool) {
+	best = m.point
+	if !s.faster(m) {
+		return best, s.pipelined(&best) <= limit
+	}
+	all := s.tries[:0]
+	for n := m.n; n <= m.again.most; n++ {
+		p := m.point
+		p.n = n
+		if q := s.quote(&p); q.bytes <= s.capacity {
+			all = append(all, tried{n: n, floor: q.time})
+		}
+	}
+	s.tries = all
+	slices.SortStableFunc(all, func(a, b tried) int { return cmp.Compare(a.floor, b.floor) })
+	done := 0
+	for i := range all {
+		if all[i].floor > limit {
+			break
+		}
+		p := m.point
+		p.n = all[i].n
+		if s.pipelined(&p) > limit {
+			continue
+		}
+		all[done] = tried{n: p.n, time: s.price(&p).time}
+		limit = min(limit, all[done].time*(1+tie))
+		done++
+	}
+	for _, t := range all[:done] {
+		if t.time <= limit && (!ok || t.n < best.n) {
+			best.n, ok = t.n, true
+		}
+	}
+	return best, ok
+}
