@@ -119,9 +119,12 @@ func (n *Node) Uses() ([]Use, error) {
 // present has a bit for each operand that the node has.
 func (n *Node) present() uint16 { return 1<<len(n.Args) - 1 }
 
+// usualDims is how many dims hardly a node has more of.
+const usualDims = 8
+
 // occurrences lists the dims of the node with the operands and results that have each.
 func (n *Node) occurrences() []Use {
-	var uses []Use
+	uses := make([]Use, 0, usualDims)
 	find := func(d Dim) *Use {
 		for i := range uses {
 			if uses[i].Dim == d {
