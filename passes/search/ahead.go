@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,14 +16,14 @@ import (
 
 // ahead is the bases that are made before they are asked for.
 type ahead struct {
-	jobs map[profileKey]*job
-	most *atomic.Uint64 // the bits of the floor above which nobody asks any more; below 0: not at all
+	helpers int // other cores that may make some
+	jobs    map[profileKey]*job
+	most    *atomic.Uint64 // the bits of the floor above which nobody asks any more; below 0: not at all
 }
 
 // job is a base that whoever comes first makes.
 type job struct {
 	once sync.Once
-	wanted
 	base *base // nil where it could not be made
 }
 
@@ -42,34 +41,46 @@ const mostHelpers = 7
 
 // make lets other cores make bases that are not there yet, in some order. What they were to make before is given up.
 func (a *ahead) make(s *searcher, all []wanted) {
-	a.stop()
-	helpers := min(mostHelpers, runtime.GOMAXPROCS(0)-1)
+	a.limit(-1)
+	var missing []wanted
 	var jobs []*job
 	for _, w := range all {
-		if s.bases[w.key] == nil && s.profiles[w.key] == nil {
-			jobs = append(jobs, &job{wanted: w})
+		if s.bases[w.key] != nil || s.profiles[w.key] != nil {
+			continue
 		}
+		j := a.jobs[w.key] // perhaps made already
+		if j == nil {
+			j = &job{}
+		}
+		missing, jobs = append(missing, w), append(jobs, j)
 	}
-	if len(jobs) < worthwhile || helpers < 1 {
+	a.jobs, a.most = make(map[profileKey]*job, len(jobs)), nil
+	for i, j := range jobs {
+		a.jobs[missing[i].key] = j
+	}
+	if len(jobs) < worthwhile {
 		return
 	}
-	a.jobs, a.most = make(map[profileKey]*job, len(jobs)), new(atomic.Uint64)
-	a.limit(costmodel.Seconds(math.Inf(1)))
-	for _, j := range jobs {
-		a.jobs[j.key] = j
-	}
 	var next atomic.Int64
-	most := a.most
-	for range helpers {
+	most := new(atomic.Uint64)
+	a.most = most
+	a.limit(costmodel.Seconds(math.Inf(1)))
+	for range a.helpers {
 		go func() {
-			for i := int(next.Add(1)) - 1; i < len(jobs) && float64(jobs[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
-				jobs[i].once.Do(func() {
-					defer func() { _ = recover() }() // who asks for it meets the same panic, where it can be reported
-					jobs[i].base = s.newBase(jobs[i].key, s.newProfile(jobs[i].key))
-				})
+			for i := int(next.Add(1)) - 1; i < len(jobs) && float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
+				jobs[i].make(s, missing[i].key)
 			}
 		}()
 	}
+}
+
+// make makes the base if nobody has begun to, else it waits. Who asks for one that could not be made meets the same panic
+// again, where it is reported.
+func (j *job) make(s *searcher, k profileKey) {
+	j.once.Do(func() {
+		defer func() { _ = recover() }()
+		j.base = s.newBase(k, s.newProfile(k))
+	})
 }
 
 // limit lets nobody begin a base for plans that take longer.
@@ -91,7 +102,7 @@ func (a *ahead) take(s *searcher, k profileKey) *base {
 	if j == nil {
 		return s.newBase(k, s.profile(k))
 	}
-	j.once.Do(func() { j.base = s.newBase(k, s.newProfile(k)) })
+	j.make(s, k)
 	if j.base == nil {
 		return s.newBase(k, s.profile(k))
 	}
@@ -119,6 +130,19 @@ func (s *searcher) basesOf(p *Problem, set *setting) []wanted {
 	return e.keys
 }
 
+// again are bases with what a search may do again.
+func (p *Problem) again(plain []wanted) (out []wanted) {
+	for _, w := range plain {
+		for _, kind := range []string{"selective", "full"} {
+			if p.Pins.allows("recompute", kind) {
+				w.key.again = kind
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
 // again lists the bases that a hunt's families ask for once they are opened, those first that are opened first.
 func (h *hunt) again() (out []wanted) {
 	floors := map[*base]costmodel.Seconds{}
@@ -132,14 +156,9 @@ func (h *hunt) again() (out []wanted) {
 		last = b
 	}
 	for b, floor := range floors {
-		for _, kind := range []string{"selective", "full"} {
-			if h.sp.problem.Pins.allows("recompute", kind) {
-				w := wanted{b.key, floor}
-				w.key.again = kind
-				out = append(out, w)
-			}
-		}
+		out = append(out, wanted{b.key, floor})
 	}
+	out = h.sp.problem.again(out)
 	slices.SortFunc(out, func(a, b wanted) int {
 		return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.key.experts.ep, b.key.experts.ep), cmp.Compare(a.key.tp, b.key.tp))
 	})

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -98,6 +99,7 @@ type searcher struct {
 	listed     map[shardingsKey][]sharding
 	named      map[ordersKey][]string
 	redone     map[againsKey][]again
+	stageNeeds map[needsKey][]stateNeed
 	routes     map[routeKey]*costmodel.Route
 	ways       map[waysKey][]way
 	placed     map[placedKey]*costmodel.Route
@@ -124,7 +126,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, routes: map[routeKey]*costmodel.Route{}, ways: map[waysKey][]way{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, ways: map[waysKey][]way{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
@@ -146,6 +148,7 @@ func Search(p *Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.ahead.helpers = min(mostHelpers, runtime.GOMAXPROCS(0)-1)
 	sp, err := s.space(p)
 	if err != nil {
 		return nil, err
@@ -235,7 +238,9 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	if k.limit > 0 {
 		h.fastest = k.limit
 	}
-	s.ahead.make(s, h.again())
+	if s.ahead.helpers > 0 {
+		s.ahead.make(s, h.again())
+	}
 	for h.queue.Len() > 0 && h.queue[0].floor <= h.fastest*(1+tie) {
 		switch e := heap.Pop(&h.queue).(entry); {
 		case e.member != nil:
