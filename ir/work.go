@@ -37,7 +37,8 @@ func (n *Node) Flops(m Mesh) float64 {
 		return row.work(n, local)
 	}
 	f := row.flops
-	for _, u := range n.occurrences() {
+	var room [usualDims]Use
+	for _, u := range n.occurrences(room[:0]) {
 		f *= local[u.Dim]
 	}
 	return f
