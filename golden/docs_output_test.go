@@ -78,6 +78,7 @@ func TestOutputPage(t *testing.T) {
 	ask(plan, append([]string{"plan", "--devices", "4"}, question...)...)
 	long := append([]string{"plan", "--tokens", "1T", "--days", "100", "--objective", "devices", "--nodes", "16"}, question...)
 	ask(plan, long...)
+	ask(plan, append([]string{"plan", "--set", "plan.tp=1", "--set", "plan.pp=1"}, question...)...) // of which some value does not fit
 	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "4096", "--set", "objective.headroom=0")
 	delete(plan, "alternatives[].no_fit") // null of those that fit
 	sweep, models, clusters, doctor := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}

@@ -33,7 +33,7 @@ func (a *app) explained(j *loaded, d *document, found *decision, whole bool) err
 // errorBar is what the step's error bar rests on.
 func errorBar(j *loaded, plan ir.Plan) errorBarDoc {
 	e := costmodel.EngineOf(j.Train.Engine)
-	bar := costmodel.BarOf(e, j.cluster, plan.PP, false)
+	bar := costmodel.BarOf(e, j.cluster, plan.PP, plan.MoESlack > 0)
 	like := bar.String()
 	if e.Own && bar.Rows > 0 {
 		like += "; planc's own kernels were not measured there"
