@@ -69,9 +69,9 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 	case n.Products16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):
 		e.call(jen.Id("kern").Dot(name+"RoundBF16"), args...)
 	case n.Products16():
-		e.kernel(name+"BF16", append(args, e.acc(n))...)
+		e.kernel(name+"BF16", append(args, e.adding(n))...)
 	default:
-		e.kernel(name, append(args, e.acc(n))...)
+		e.kernel(name, append(args, e.adding(n))...)
 	}
 }
 

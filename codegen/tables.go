@@ -82,6 +82,9 @@ func (g *generator) segmentTable() jen.Code {
 					v.Values(jen.Dict{jen.Id("Segment"): jen.Lit(r.segment), jen.Id("Class"): jen.Lit(r.class)})
 				}
 			})
+			if w := g.writtenTable(s); w != nil {
+				d[jen.Id("Written")] = w
+			}
 			v.Values(d)
 		}
 	})

@@ -16,12 +16,13 @@ type executor struct {
 	block   Block
 	sends   int // gradients sent so far: they take turns in two buffers
 	sent    [2]*comm.Pipe
-	spare   int   // memory behind the activation buffers
-	dy, dx  int   // buffers of the gradients that blocks hand back
-	split   bool  // backward passes leave gradients of parameters to passes of their own
-	waiting []int // of each bucket, pieces whose gradients are not whole
-	fetch   turns // of gathered parameters
-	scatter turns // of gradients that are scattered after each block
+	spare   int    // memory behind the activation buffers
+	dy, dx  int    // buffers of the gradients that blocks hand back
+	split   bool   // backward passes leave gradients of parameters to passes of their own
+	waiting []int  // of each bucket, pieces whose gradients are not whole
+	cleared []part // of the arena, before each step: gradients that are added to from the first micro-batch on
+	fetch   turns  // of gathered parameters
+	scatter turns  // of gradients that are scattered after each block
 }
 
 // action is a forward pass (F), a backward pass (B), its second part (W) of a chunk, or the update (U).
@@ -100,6 +101,7 @@ func newExecutor(r *Rank) (*executor, error) {
 		}
 		e.chunks = append(e.chunks, c)
 	}
+	e.cleared = r.added(e.chunks)
 	return e, nil
 }
 
@@ -168,9 +170,8 @@ func (r *Rank) step() {
 
 func step[F Float](r *Rank) {
 	CountTokens[F](r, r.Program.Tokens)
-	g := r.Stage.Arena.Grads
-	clear(r.Arena[g.Offset : g.Offset+g.Size])
 	e := r.exec
+	r.clearGradients()
 	for _, c := range e.chunks {
 		clear(c.done)
 	}

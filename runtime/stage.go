@@ -10,10 +10,15 @@ type Segment struct {
 	Backward func(*Rank, *Block)
 	Weights  func(*Rank, *Block) // where Backward leaves gradients of parameters to it
 	Gradient bool                // a layer keeps the gradient of its output for Weights
+	Written  []Written           // gradients that these two need not find cleared
 	Logits   func(*Rank, *Block) // in the last segment
 
 	RematForward, RematBackward func(*Rank, *Block) // of runs whose layers save less, and make it again in backward
 }
+
+// Written is the gradient of a parameter that a layer writes in the step's first micro-batch, before anything else adds to
+// it, and adds to in the others: Elems of them, from element Offset of the run of Refs[Ref] on.
+type Written struct{ Ref, Offset, Elems int }
 
 // Ref names the run of a class of parameters: of the block's own layer, or of another segment's first.
 type Ref struct{ Segment, Class int }

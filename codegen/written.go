@@ -1,0 +1,89 @@
+package codegen
+
+import (
+	"slices"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/planc-dev/planc/ir"
+)
+
+// A gradient is cleared before a step, and each micro-batch adds to it, unless a product writes it in the first one:
+// then that pass over memory, and the product's reading of what it adds to, are saved. This takes that nothing else adds
+// to the gradient before, in any order in which a schedule may run the functions.
+
+// written lists the parameters of a segment whose gradients its products write in the first micro-batch, in the order of
+// its weights.
+func (g *generator) written(s *ir.Segment) (ws []*ir.Value) {
+	for _, w := range s.Forward.Weights() {
+		if g.mayWriteFirst(s, w) && madeOnce(s, w.Name) && (s.Remat == nil || !g.p.Uses(s.Remat) || madeOnce(s.Remat, w.Name)) {
+			ws = append(ws, w)
+		}
+	}
+	return ws
+}
+
+// mayWriteFirst tells whether no other layer of the model adds to a gradient before a layer of segment s does. Where others
+// have the same parameter that is so of the last of them, if it is one layer and backward is not split: gradients of
+// blocks reach it first, whereas second parts of backward passes may run in any order.
+func (g *generator) mayWriteFirst(s *ir.Segment, w *ir.Value) bool {
+	run, offset := g.runOf(s, w)
+	shared := run.segment != g.segmentID(s.Name)
+	for i, o := range g.p.Model.Segments {
+		for _, x := range o.Forward.Weights() {
+			if r, at := g.runOf(o, x); o == s || r != run || at != offset {
+				continue
+			}
+			if shared = true; i > g.segmentID(s.Name) {
+				return false
+			}
+		}
+	}
+	return !shared || s.Count == 1 && s.Weights == nil
+}
+
+// madeOnce tells whether one product of a segment's functions makes a parameter's gradient where it is accumulated, as
+// kernels compute it, and nothing else adds to it.
+func madeOnce(s *ir.Segment, param string) bool {
+	found := 0
+	for _, n := range s.Accumulates() {
+		if n.Attr.Scalar() || n.Attr.Into != param {
+			continue
+		}
+		x := n.Args[0]
+		if found++; x.Place.Region != ir.PlaceGrad || !writes(x) {
+			return false
+		}
+	}
+	return found == 1
+}
+
+// writes tells whether a gradient is a product's whole result, in numbers that need not be rounded to be stored.
+func writes(x *ir.Value) bool {
+	return x.Def != nil && x.Def.Op == ir.OpMatMul && !x.Def.Attr.Round && (x.Type.Elem == ir.F32 || x.Type.Elem == ir.F64)
+}
+
+// writtenTable is Segment.Written, nil if it is empty.
+func (g *generator) writtenTable(s *ir.Segment) jen.Code {
+	ws := g.written(s)
+	if len(ws) == 0 {
+		return nil
+	}
+	return jen.Index().Add(rt("Written")).ValuesFunc(func(v *jen.Group) {
+		for _, w := range ws {
+			ref, offset := g.ref(s, w.Name)
+			v.Add(inline("Ref", ref, "Offset", offset, "Elems", w.Type.LocalElems(g.p.Mesh)))
+		}
+	})
+}
+
+// adding says whether a product adds to its result: always, never, or from the second micro-batch on.
+func (e *emitter) adding(n *ir.Node) any {
+	if !e.acc(n) {
+		return false
+	}
+	into := e.into(n.Outs[0])
+	if slices.ContainsFunc(e.written(e.seg), func(w *ir.Value) bool { return w.Name == into }) {
+		return jen.Id("b").Dot("Micro").Op(">").Lit(0)
+	}
+	return true
+}
