@@ -179,9 +179,16 @@ func (m Mesh) Has(a Axis) bool { return m.known(a) }
 // Expand replaces axes by their atoms, without labels, the fastest-varying first. Axes of a list are major first, so the
 // last comes first.
 func (m Mesh) Expand(axes []Axis) []Axis {
-	var out []Axis
+	if len(axes) == 0 {
+		return nil
+	}
+	out := make([]Axis, 0, len(m.Atoms))
 	for i := len(axes) - 1; i >= 0; i-- {
-		out = append(out, m.expand(axes[i])...)
+		if a := axes[i].Plain(); m.atomSize(a) > 0 {
+			out = append(out, a)
+		} else {
+			out = append(out, m.expand(a)...)
+		}
 	}
 	return out
 }
@@ -203,6 +210,11 @@ func (m Mesh) expand(a Axis) []Axis {
 func (m Mesh) Ranks(axes []Axis) int {
 	n := 1
 	for _, a := range axes {
+		a = a.Plain()
+		if size := m.atomSize(a); size > 0 {
+			n *= size
+			continue
+		}
 		for _, x := range m.expand(a) {
 			n *= m.atomSize(x)
 		}

@@ -95,7 +95,7 @@ func (n *Node) Uses() ([]Use, error) {
 	if len(n.Args) < r.nIn-n.Op.Info().optional || len(n.Args) > r.nIn || len(n.Outs) != r.nOut {
 		return nil, fmt.Errorf("%v has %d operands and %d results, its rule %s", n.Op, len(n.Args), len(n.Outs), r)
 	}
-	uses := n.occurrences()
+	uses := n.occurrences(make([]Use, 0, usualDims))
 	bound := make([]int, len(r.vars))
 	for i := range uses {
 		v, err := r.bind(n, uses[i])
@@ -119,9 +119,11 @@ func (n *Node) Uses() ([]Use, error) {
 // present has a bit for each operand that the node has.
 func (n *Node) present() uint16 { return 1<<len(n.Args) - 1 }
 
-// occurrences lists the dims of the node with the operands and results that have each.
-func (n *Node) occurrences() []Use {
-	var uses []Use
+// usualDims is how many dims hardly a node has more of.
+const usualDims = 8
+
+// occurrences lists the dims of the node with the operands and results that have each, in the room that uses has.
+func (n *Node) occurrences(uses []Use) []Use {
 	find := func(d Dim) *Use {
 		for i := range uses {
 			if uses[i].Dim == d {

@@ -247,8 +247,10 @@ func (t Type) Local(m Mesh) []int {
 // LocalElems is the number of elements that one rank holds, padding counted.
 func (t Type) LocalElems(m Mesh) int {
 	n := 1
-	for _, l := range t.Local(m) {
-		n *= l
+	for i := range t.Dims {
+		d := &t.Dims[i]
+		ranks := m.Ranks(d.Axes)
+		n *= (d.Size + ranks - 1) / ranks
 	}
 	return n
 }

@@ -4,9 +4,10 @@ package ir
 func (n *Node) Locals(m Mesh) map[Dim]float64 {
 	local := map[Dim]float64{}
 	add := func(t Type) {
-		for i, l := range t.Local(m) {
-			d := t.Dims[i].Dim
-			local[d] = max(local[d], float64(l))
+		for i := range t.Dims {
+			d := &t.Dims[i]
+			ranks := m.Ranks(d.Axes)
+			local[d.Dim] = max(local[d.Dim], float64((d.Size+ranks-1)/ranks))
 		}
 	}
 	for _, a := range n.Args {
@@ -36,19 +37,11 @@ func (n *Node) Flops(m Mesh) float64 {
 		return row.work(n, local)
 	}
 	f := row.flops
-	for _, d := range n.dims() {
-		f *= local[d]
+	var room [usualDims]Use
+	for _, u := range n.occurrences(room[:0]) {
+		f *= local[u.Dim]
 	}
 	return f
-}
-
-// dims lists the dims of a node in order of first occurrence.
-func (n *Node) dims() []Dim {
-	var ds []Dim
-	for _, u := range n.occurrences() {
-		ds = append(ds, u.Dim)
-	}
-	return ds
 }
 
 // Bytes is the memory traffic of one rank: operands read and results written once.

@@ -154,29 +154,51 @@ type stateNeed struct{ params, grads, master, moment, moving int }
 func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNeed {
 	fr, prec := s.frame(f), &f.plan.Precision
 	st, shared := s.stateOf(f, of), ownersOf(&f.plan, of.group)
+	k := needsKey{fr, st, shared, of.zero}
+	known := s.stageNeeds[k]
+	if known == nil {
+		known = make([]stateNeed, len(fr.stages))
+		s.stageNeeds[k] = known
+	}
 	for _, h := range s.holdsOf(f) {
-		stage := &fr.stages[h.stage]
-		elems, owned := st.held(stage.walk, shared)
-		params, grads := elems, elems
-		if of.zero >= 2 {
-			grads = owned
+		n := &known[h.stage]
+		if n.params == 0 {
+			*n = st.need(fr.stages[h.stage].walk, shared, of.zero, prec)
 		}
-		if of.zero >= 3 {
-			params = owned
-		}
-		n := stateNeed{params: roundUp(params * prec.Params.Size()), grads: roundUp(grads * prec.Grads.Size()),
-			master: roundUp(owned * prec.MasterSize()), moment: roundUp(owned * prec.Moments.Size())}
-		if of.zero >= 2 {
-			gather, scatter := 0, 0
-			for _, w := range stage.walk {
-				g, sc := st.moving(w.segment, shared, prec)
-				gather, scatter = max(gather, g), max(scatter, sc)
-			}
-			n.moving = 2 * (gather + scatter)
-		}
-		out = append(out, n)
+		out = append(out, *n)
 	}
 	return out
+}
+
+// needsKey is what needs of state depend on, beside the stage.
+type needsKey struct {
+	frame *frame
+	state *state
+	owners
+	zero int
+}
+
+// need is what a stage with these layers needs.
+func (st *state) need(walk []stretch, shared owners, zero int, prec *ir.Precision) stateNeed {
+	elems, owned := st.held(walk, shared)
+	params, grads := elems, elems
+	if zero >= 2 {
+		grads = owned
+	}
+	if zero >= 3 {
+		params = owned
+	}
+	n := stateNeed{params: roundUp(params * prec.Params.Size()), grads: roundUp(grads * prec.Grads.Size()),
+		master: roundUp(owned * prec.MasterSize()), moment: roundUp(owned * prec.Moments.Size())}
+	if zero >= 2 {
+		gather, scatter := 0, 0
+		for _, w := range walk {
+			g, sc := st.moving(w.segment, shared, prec)
+			gather, scatter = max(gather, g), max(scatter, sc)
+		}
+		n.moving = 2 * (gather + scatter)
+	}
+	return n
 }
 
 // arena is that of one of the stages that may be the fullest.

@@ -44,7 +44,14 @@ func (s *searcher) base(plan ir.Plan) *base {
 	if b := s.bases[k]; b != nil {
 		return b
 	}
-	b := &base{profile: s.profile(k), key: k, saved: map[*ir.Segment]int{}, byMicro: map[int]*blocks{}, works: map[deviceMicro]costmodel.Seconds{}}
+	b := s.ahead.take(s, k)
+	s.bases[k] = b
+	return b
+}
+
+// newBase puts slopes to a profile of micro-batch 1.
+func (s *searcher) newBase(k profileKey, p *profile) *base {
+	b := &base{profile: p, key: k, saved: map[*ir.Segment]int{}, byMicro: map[int]*blocks{}, works: map[deviceMicro]costmodel.Seconds{}}
 	if s.slopes(b); !s.problem.engine().Own {
 		b.foreignLines()
 	}
@@ -62,7 +69,6 @@ func (s *searcher) base(plan ir.Plan) *base {
 			}
 		}
 	}
-	s.bases[k] = b
 	return b
 }
 

@@ -122,18 +122,23 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 			out = append(out, v)
 		}
 	}
+	var last []sharding // of families one after the other that have the same
 	for _, f := range sp.families {
 		switch c.name {
-		case "zero":
-			for _, of := range s.shardings(sp.problem, &f.plan) {
-				add(strconv.Itoa(of.zero))
+		case "zero", "zero_group":
+			all := s.shardings(sp.problem, &f.plan)
+			if len(last) > 0 && len(all) > 0 && &last[0] == &all[0] {
+				continue
 			}
-		case "zero_group":
-			for _, of := range s.shardings(sp.problem, &f.plan) {
-				add(strconv.Itoa(of.group))
+			for last = all; len(all) > 0; all = all[1:] {
+				if c.name == "zero" {
+					add(strconv.Itoa(all[0].zero))
+				} else {
+					add(strconv.Itoa(all[0].group))
+				}
 			}
 		case "recompute":
-			for _, a := range sp.problem.recomputes(&f.plan, 1) {
+			for _, a := range s.agains(sp.problem, &f.plan, 1) {
 				add(a.kind)
 			}
 		case "axis_order":

@@ -25,6 +25,9 @@ type enumeration struct {
 
 	shaped bool // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
 	splits map[splitKey]split
+
+	met  map[profileKey]bool // where only bases are listed: those that are
+	keys []wanted
 }
 
 // split is the blocks of each chunk, and as stage_layers has them.
@@ -164,6 +167,12 @@ func (e *enumeration) chunks(plan ir.Plan) {
 	most := 1
 	if plan.PP > 1 {
 		most = max(2, e.set.mostChunks()/plan.PP) // 2 may be too many, which is then what to say of zb-v
+	}
+	if e.met != nil {
+		if e.shaped {
+			e.list(&plan)
+		}
+		return
 	}
 	all := make([]int, most)
 	for i := range all {
@@ -325,6 +334,6 @@ func (e *enumeration) family(plan ir.Plan, split []int) *family {
 		return f
 	}
 	f.names = e.s.orders(e.p, &plan)
-	f.size = len(e.s.shardings(e.p, &plan)) * len(e.p.recomputes(&plan, slices.Max(split))) * len(f.names)
+	f.size = len(e.s.shardings(e.p, &plan)) * len(e.s.agains(e.p, &plan, slices.Max(split))) * len(f.names)
 	return f
 }

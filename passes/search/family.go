@@ -46,7 +46,7 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 			smallest[st].least(&n)
 		}
 	}
-	agains := p.recomputes(&f.plan, slices.Max(f.counts))
+	agains := s.agains(p, &f.plan, slices.Max(f.counts))
 	for i, a := range agains {
 		b := &branch{family: f, again: a, size: f.size / len(agains)}
 		b.first = f.first + i*b.size

@@ -30,7 +30,8 @@ func flightOf(f *ir.Func, m ir.Mesh, i, at int) flight {
 
 // flying is the cost of a function that has messages under way while it computes, one after the other. On a CPU, whose
 // ranks copy them themselves, they are in line.
-func (s *searcher) flying(p *funcProfile, k int, rounds float64, m ir.Mesh, own arithmetic) costmodel.Cost {
+func (s *searcher) flying(p *funcProfile, k int, rounds float64, m *meshAt, own arithmetic) costmodel.Cost {
+	ways := s.waysOf(p, m)
 	c := costmodel.Cost{Compute: own.time}
 	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels
 	ends := make([]costmodel.Seconds, len(p.comms))
@@ -38,7 +39,7 @@ func (s *searcher) flying(p *funcProfile, k int, rounds float64, m ir.Mesh, own 
 	for i := range len(p.ops) + 1 {
 		for ; next < len(p.comms) && p.comms[next].from == i; next++ {
 			l := &p.comms[next]
-			t, more := s.moving(l, k, rounds, m)
+			t, more := s.moving(l, &ways[next], k, rounds)
 			kernels += more
 			if l.until > l.from && !s.problem.Cluster.IsCPU() {
 				free = max(free, now) + t

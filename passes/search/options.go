@@ -106,6 +106,24 @@ func (p *Problem) recomputes(plan *ir.Plan, largest int) []again {
 	return p.pinnedRecomputes(out)
 }
 
+// againsKey is whose choices of what is recomputed, and what they depend on.
+type againsKey struct {
+	problem *Problem
+	largest int
+	whole   bool // ranks keep inputs of blocks whole, so that there is something to split
+}
+
+// agains are the choices of a problem's plans that [Problem.recomputes] lists, listed once.
+func (s *searcher) agains(p *Problem, plan *ir.Plan, largest int) []again {
+	k := againsKey{p, largest, plan.TP > 1 && !plan.SP}
+	out, known := s.redone[k]
+	if !known {
+		out = p.recomputes(plan, largest)
+		s.redone[k] = out
+	}
+	return out
+}
+
 // pinnedRecomputes leaves what the pins of the numbers allow.
 func (p *Problem) pinnedRecomputes(all []again) []again {
 	_, layers := p.Pins["recompute_layers"]

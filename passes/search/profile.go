@@ -2,7 +2,6 @@ package search
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -174,6 +173,7 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 	if f == nil {
 		return p
 	}
+	p.ops = make([]opLine, 0, len(f.Nodes))
 	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
 			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops)), group: groupOf(n, c.Axes, m), round: n.Attr.Round})
@@ -233,15 +233,15 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan.Text(), err))
 	}
-	rounds := s.rounds(&k, k.micro*times)
+	rounds, at := s.rounds(&k, k.micro*times), &meshAt{mesh, key.strides}
 	out := make([]layerCost, 0, len(p.prog.Model.Segments))
 	for _, seg := range p.prog.Model.Segments {
 		plain := p.of(seg)
-		c := layerCost{forward: s.cost(&plain.forward, times, rounds, mesh), backward: s.cost(&plain.backward, times, rounds, mesh),
-			weights: s.cost(&plain.weights, times, rounds, mesh)}
+		c := layerCost{forward: s.cost(&plain.forward, times, rounds, at), backward: s.cost(&plain.backward, times, rounds, at),
+			weights: s.cost(&plain.weights, times, rounds, at)}
 		if seg.Remat != nil {
 			again := p.of(seg.Remat)
-			c.rematForward, c.rematBackward = s.cost(&again.forward, times, rounds, mesh), s.cost(&again.backward, times, rounds, mesh)
+			c.rematForward, c.rematBackward = s.cost(&again.forward, times, rounds, at), s.cost(&again.backward, times, rounds, at)
 		}
 		c.sums = costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
 		out = append(out, c)
@@ -272,21 +272,22 @@ func stride(p *ir.Plan, axis string) int {
 }
 
 // cost is the function's time at k times the micro-batch of the profile, where experts need so many rounds.
-func (s *searcher) cost(p *funcProfile, k int, rounds float64, m ir.Mesh) costmodel.Cost {
+func (s *searcher) cost(p *funcProfile, k int, rounds float64, m *meshAt) costmodel.Cost {
 	own := s.arithmetic(p, k, rounds)
 	if p.flights {
 		return s.flying(p, k, rounds, m, own)
 	}
 	c := costmodel.Cost{Compute: own.time}
 	kernels, beside := own.kernels, costmodel.Seconds(0)
+	ways := s.waysOf(p, m)
 	for i := range p.comms {
 		l := &p.comms[i]
-		t, more := s.moving(l, k, rounds, m)
+		t, more := s.moving(l, &ways[i], k, rounds)
 		kernels += more
 		switch {
 		case l.beside:
 			beside += t
-			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.Ranks(l.what.Axes))))
+			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.mesh.Ranks(l.what.Axes))))
 		case l.group.experts != nil:
 			c.Experts += t
 		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
@@ -302,18 +303,18 @@ func (s *searcher) cost(p *funcProfile, k int, rounds float64, m ir.Mesh) costmo
 
 // moving is the time of a collective at k times the micro-batch of the profile, and the kernels' worth of waiting for the
 // slowest host.
-func (s *searcher) moving(l *commLine, k int, rounds float64, m ir.Mesh) (t costmodel.Seconds, kernels float64) {
-	place, times := s.problem.Cluster.Place(m, l.group.on(m, l.what.Axes)), 1.0
+func (s *searcher) moving(l *commLine, w *way, k int, rounds float64) (t costmodel.Seconds, kernels float64) {
+	times := 1.0
 	if l.round {
 		times = rounds
 	}
 	bytes := costmodel.Bytes(float64(l.what.Bytes) + float64(float64(k-1)*l.slope))
 	if l.once > 0 {
-		t = s.problem.Cluster.OnceTime(place, bytes, l.once)
+		t = s.problem.Cluster.OnceTime(w.place, bytes, l.once)
 	} else {
-		t = s.problem.Cluster.CollectiveTime(l.what.Op, place, bytes)
+		t = w.route.Time(bytes)
 	}
-	return costmodel.Seconds(times) * t, float64(times * math.Log2(float64(place.Ranks())))
+	return costmodel.Seconds(times) * t, float64(times * w.waits)
 }
 
 // enter adds a collective in line to a cost.

@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"maps"
 	"math"
+	"runtime"
+	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -77,6 +79,7 @@ func (c *caches) copied() *caches {
 // searcher holds what one question's searches share.
 type searcher struct {
 	*caches
+	ahead      ahead
 	problem    *Problem
 	dims       Dims
 	device     costmodel.Device
@@ -95,7 +98,11 @@ type searcher struct {
 	own        map[worksKey]arithmetic // of works, those of the device
 	listed     map[shardingsKey][]sharding
 	named      map[ordersKey][]string
+	redone     map[againsKey][]again
+	stageNeeds map[needsKey][]stateNeed
 	routes     map[routeKey]*costmodel.Route
+	ways       map[waysKey][]way
+	placed     map[placedKey]*costmodel.Route
 	settlings  map[settleKey][]settling
 	places     map[[4]int]costmodel.Placement
 	prices     map[priceKey]*price
@@ -108,6 +115,7 @@ type searcher struct {
 	needs      []stateNeed
 	tries      []tried
 	kindFloors []kindFloor
+	queue      queue
 }
 
 func newSearcher(p *Problem) (*searcher, error) {
@@ -118,7 +126,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, routes: map[routeKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, ways: map[waysKey][]way{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
@@ -140,6 +148,7 @@ func Search(p *Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.ahead.helpers = min(mostHelpers, runtime.GOMAXPROCS(0)-1)
 	sp, err := s.space(p)
 	if err != nil {
 		return nil, err
@@ -223,10 +232,14 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	}
 	h := &hunt{s: s, sp: sp, keep: k}
 	h.n.Space = sp.size
+	h.queue = slices.Grow(s.queue[:0], len(sp.families))
 	h.start()
 	h.fastest = costmodel.Seconds(math.Inf(1))
 	if k.limit > 0 {
 		h.fastest = k.limit
+	}
+	if s.ahead.helpers > 0 {
+		s.ahead.make(s, h.again())
 	}
 	for h.queue.Len() > 0 && h.queue[0].floor <= h.fastest*(1+tie) {
 		switch e := heap.Pop(&h.queue).(entry); {
@@ -238,9 +251,11 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 			h.branches(e.family)
 		}
 	}
+	s.ahead.stop()
 	for i := range h.queue {
 		h.n.Bounded += h.queue[i].size()
 	}
+	s.queue = h.queue
 	first := -1
 	for i, f := range h.fits {
 		if f.time <= h.fastest*(1+tie) && (first < 0 || f.place < h.fits[first].place) {
@@ -305,6 +320,7 @@ func (h *hunt) price(m *member) {
 	h.n.Simulated++
 	h.n.Priced++
 	h.fastest = min(h.fastest, p.time)
+	h.s.ahead.limit(h.fastest * (1 + tie))
 	h.fits = append(h.fits, fit{best, m.place, p.time})
 }
 

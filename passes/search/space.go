@@ -53,6 +53,9 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil
 	}
+	if s.ahead.helpers > 0 {
+		s.ahead.make(s, s.basesOf(p, e.set))
+	}
 	e.degrees()
 	if e.out.size == 0 && !e.passed {
 		return nil, &IllegalError{Plan: e.worst, Reasons: e.reasons(), Pins: p.Pins}

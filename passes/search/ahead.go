@@ -1,0 +1,166 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Most of a search's time goes into compiling a model's layers once per base. Bases do not depend on each other, so that the
+// machine's other cores make those ahead that will be asked for soon. What is found does not depend on who made it.
+
+// ahead is the bases that are made before they are asked for.
+type ahead struct {
+	helpers int // other cores that may make some
+	jobs    map[profileKey]*job
+	most    *atomic.Uint64 // the bits of the floor above which nobody asks any more; below 0: not at all
+}
+
+// job is a base that whoever comes first makes.
+type job struct {
+	once sync.Once
+	base *base // nil where it could not be made
+}
+
+// wanted is a base that may be asked for, for plans that take no less than a floor.
+type wanted struct {
+	key   profileKey
+	floor costmodel.Seconds
+}
+
+// worthwhile is how many bases there are at least for which other cores are asked.
+const worthwhile = 4
+
+// mostHelpers is how many cores help: more would wait for memory.
+const mostHelpers = 7
+
+// make lets other cores make bases that are not there yet, in some order. What they were to make before is given up.
+func (a *ahead) make(s *searcher, all []wanted) {
+	a.limit(-1)
+	var missing []wanted
+	var jobs []*job
+	for _, w := range all {
+		if s.bases[w.key] != nil || s.profiles[w.key] != nil {
+			continue
+		}
+		j := a.jobs[w.key] // perhaps made already
+		if j == nil {
+			j = &job{}
+		}
+		missing, jobs = append(missing, w), append(jobs, j)
+	}
+	a.jobs, a.most = make(map[profileKey]*job, len(jobs)), nil
+	for i, j := range jobs {
+		a.jobs[missing[i].key] = j
+	}
+	if len(jobs) < worthwhile {
+		return
+	}
+	var next atomic.Int64
+	most := new(atomic.Uint64)
+	a.most = most
+	a.limit(costmodel.Seconds(math.Inf(1)))
+	for range a.helpers {
+		go func() {
+			for i := int(next.Add(1)) - 1; i < len(jobs) && float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
+				jobs[i].make(s, missing[i].key)
+			}
+		}()
+	}
+}
+
+// make makes the base if nobody has begun to, else it waits. Who asks for one that could not be made meets the same panic
+// again, where it is reported.
+func (j *job) make(s *searcher, k profileKey) {
+	j.once.Do(func() {
+		defer func() { _ = recover() }()
+		j.base = s.newBase(k, s.newProfile(k))
+	})
+}
+
+// limit lets nobody begin a base for plans that take longer.
+func (a *ahead) limit(floor costmodel.Seconds) {
+	if a.most != nil {
+		a.most.Store(math.Float64bits(float64(floor)))
+	}
+}
+
+// stop lets nobody begin another base.
+func (a *ahead) stop() {
+	a.limit(-1)
+	a.jobs, a.most = nil, nil
+}
+
+// take is a base that was made ahead, or is being made, or is made now.
+func (a *ahead) take(s *searcher, k profileKey) *base {
+	j := a.jobs[k]
+	if j == nil {
+		return s.newBase(k, s.profile(k))
+	}
+	j.make(s, k)
+	if j.base == nil {
+		return s.newBase(k, s.profile(k))
+	}
+	s.profiles[k] = j.base.profile
+	return j.base
+}
+
+// list notes the bases that a choice of the degrees needs where nothing is recomputed.
+func (e *enumeration) list(plan *ir.Plan) {
+	for _, vpp := range []int{1, 2} {
+		plan.VPP = vpp
+		for _, plan.Schedule = range e.p.schedules(plan) {
+			if k := baseKey(*plan); !e.met[k] && (plan.PP > 1 || plan.VPP == 1) {
+				e.met[k] = true
+				e.keys = append(e.keys, wanted{key: k})
+			}
+		}
+	}
+}
+
+// basesOf are the bases that an enumeration asks for, in its order.
+func (s *searcher) basesOf(p *Problem, set *setting) []wanted {
+	e := &enumeration{s: s, p: p, set: set, met: map[profileKey]bool{}}
+	e.degrees()
+	return e.keys
+}
+
+// again are bases with what a search may do again.
+func (p *Problem) again(plain []wanted) (out []wanted) {
+	for _, w := range plain {
+		for _, kind := range []string{"selective", "full"} {
+			if p.Pins.allows("recompute", kind) {
+				w.key.again = kind
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// again lists the bases that a hunt's families ask for once they are opened, those first that are opened first.
+func (h *hunt) again() (out []wanted) {
+	floors := map[*base]costmodel.Seconds{}
+	var last *base
+	for i := range h.queue {
+		e := &h.queue[i]
+		b := e.family.blocks[0].base
+		if least, met := floors[b]; b != last && !met || e.floor < least {
+			floors[b] = e.floor
+		}
+		last = b
+	}
+	for b, floor := range floors {
+		out = append(out, wanted{b.key, floor})
+	}
+	out = h.sp.problem.again(out)
+	slices.SortFunc(out, func(a, b wanted) int {
+		return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.key.experts.ep, b.key.experts.ep), cmp.Compare(a.key.tp, b.key.tp))
+	})
+	return out
+}
