@@ -484,6 +484,7 @@ func init() {
 			Class:   0,
 			Segment: 1,
 		}},
+		Written: []rt.Written{{Offset: 9248, Elems: 1024}, {Offset: 8224, Elems: 1024}, {Offset: 7200, Elems: 1024}, {Offset: 6176, Elems: 1024}, {Offset: 4096, Elems: 2048}, {Offset: 2048, Elems: 2048}, {Elems: 2048}},
 	}, {
 		Backward: headBackward,
 		Forward:  headForward,
@@ -495,6 +496,7 @@ func init() {
 			Class:   0,
 			Segment: 2,
 		}},
+		Written: []rt.Written{{Elems: 384}},
 	}}
 }
 
@@ -752,7 +754,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dDown, dY, mlpDown, 256, 64, 32, false, true, false)
 	// d.down_2 = matmul gated, d.y : f32[ffn=64,hidden=32] sum@dp !mlp <- down
 	dDown_2 := rt.View[float](r, b.Grads[0], 2048)
-	kern.MatMul(dDown_2, gated, dY, 64, 32, 256, true, false, true)
+	kern.MatMul(dDown_2, gated, dY, 64, 32, 256, true, false, b.Micro > 0)
 	// d.gated_2 = mul d.down, act : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
 	dGated_2 := rt.View[float](r, b.Work+65536, 16384)
 	kern.Chain(&chain4, 1, 16384, dDown, act, dGated_2)
@@ -761,7 +763,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dUp, dGated_2, mlpUp, 256, 32, 64, false, true, false)
 	// d.up_2 = matmul ln2, d.gated_2 : f32[hidden=32,ffn=64] sum@dp !mlp <- up
 	dUp_2 := rt.View[float](r, b.Grads[0]+8192, 2048)
-	kern.MatMul(dUp_2, ln2, dGated_2, 32, 64, 256, true, false, true)
+	kern.MatMul(dUp_2, ln2, dGated_2, 32, 64, 256, true, false, b.Micro > 0)
 	// d.act = fused d.down, up, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
 	dAct := rt.View[float](r, b.Work+65536, 16384)
 	// d.gated = mul d.down, up : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
@@ -772,7 +774,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dGate, dAct, mlpGate, 256, 32, 64, false, true, false)
 	// d.gate_2 = matmul ln2, d.act : f32[hidden=32,ffn=64] sum@dp !mlp <- gate
 	dGate_2 := rt.View[float](r, b.Grads[0]+16384, 2048)
-	kern.MatMul(dGate_2, ln2, dAct, 32, 64, 256, true, false, true)
+	kern.MatMul(dGate_2, ln2, dAct, 32, 64, 256, true, false, b.Micro > 0)
 	// d.ln2 = add d.up, d.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- ln2
 	dLn2 := rt.View[float](r, b.Work+32768, 8192)
 	kern.Chain(&chain3, 1, 8192, dUp, dGate, dLn2)
@@ -789,7 +791,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dO, dH, attnO, 256, 32, 32, false, true, false)
 	// d.o_2 = matmul attn, d.h : f32[head=4,v_dim=8,hidden=32] sum@dp !attention <- o
 	dO_2 := rt.View[float](r, b.Grads[0]+24704, 1024)
-	kern.MatMul(dO_2, attn, dH, 32, 32, 256, true, false, true)
+	kern.MatMul(dO_2, attn, dH, 32, 32, 256, true, false, b.Micro > 0)
 	// keys = rename k_rot {dim=seq to=k_seq} : f32[batch=64@dp,k_seq=8,head=4,head_dim=8] !attention
 	// values = rename v {dim=seq to=k_seq} : f32[batch=64@dp,k_seq=8,head=4,v_dim=8] !attention
 	// d.attn, d.attn_2, d.attn_3 = attention_grad d.o, q_rot, keys, values, attn, attn_lse {scale=0.35355339059327373 causal} : f32[batch=64@dp,seq=8,head=4,head_dim=8], f32[batch=64@dp,k_seq=8,head=4,head_dim=8], f32[batch=64@dp,k_seq=8,head=4,v_dim=8] !attention <- attn
@@ -817,7 +819,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dV, dAttn_3, attnV, 256, 32, 32, false, true, false)
 	// d.v_2 = matmul ln1, d.values : f32[hidden=32,head=4,v_dim=8] sum@dp !attention <- v
 	dV_2 := rt.View[float](r, b.Grads[0]+28800, 1024)
-	kern.MatMul(dV_2, ln1, dAttn_3, 32, 32, 256, true, false, true)
+	kern.MatMul(dV_2, ln1, dAttn_3, 32, 32, 256, true, false, b.Micro > 0)
 	// d.keys = rename d.attn_2 {dim=k_seq to=seq} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- keys
 	// d.k_rot = rope d.keys {dim=head_dim theta=10000 inverse} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- k_rot
 	dKRot := rt.View[float](r, b.Work+131072, 8192)
@@ -829,7 +831,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMulOn(dK, dV, dKRot, attnK, 256, 32, 32, false, true)
 	// d.k_2 = matmul ln1, d.k_rot : f32[hidden=32,head=4,head_dim=8] sum@dp !attention <- k
 	dK_2 := rt.View[float](r, b.Grads[0]+32896, 1024)
-	kern.MatMul(dK_2, ln1, dKRot, 32, 32, 256, true, false, true)
+	kern.MatMul(dK_2, ln1, dKRot, 32, 32, 256, true, false, b.Micro > 0)
 	// d.q_rot = rope d.attn {dim=head_dim theta=10000 inverse} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- q_rot
 	dQRot := rt.View[float](r, b.Work+131072, 8192)
 	kern.RoPE(dQRot, dAttn, 32, 8, 4, 8, 8, cpu.Where{}, 10000.0, cpu.RopeScale{}, true)
@@ -838,7 +840,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dQ, dQRot, attnQ, 256, 32, 32, false, true, false)
 	// d.q_2 = matmul ln1, d.q_rot : f32[hidden=32,head=4,head_dim=8] sum@dp !attention <- q
 	dQ_2 := rt.View[float](r, b.Grads[0]+36992, 1024)
-	kern.MatMul(dQ_2, ln1, dQRot, 32, 32, 256, true, false, true)
+	kern.MatMul(dQ_2, ln1, dQRot, 32, 32, 256, true, false, b.Micro > 0)
 	// d.ln1_2 = fused d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
 	dLn1_2 := rt.View[float](r, b.Work+131072, 8192)
 	// d.ln1_2 = add d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
@@ -915,7 +917,7 @@ func headBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dLogits_2, dLogits, lmHead, 256, 32, 12, false, false, false)
 	// d.logits_3 = matmul ln, d.logits : f32[vocab=12,hidden=32] sum@dp !vocab <- logits
 	dLogits_3 := rt.View[float](r, b.Grads[0], 384)
-	kern.MatMul(dLogits_3, dLogits, ln, 12, 32, 256, true, false, true)
+	kern.MatMul(dLogits_3, dLogits, ln, 12, 32, 256, true, false, b.Micro > 0)
 	// d.ln = rms_norm_dgain d.logits_2, x {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln
 	dLn := rt.View[float](r, b.Grads[0]+1536, 32)
 	kern.RMSNormDGain(dLn, dLogits_2, x, 256, 32, 1e-06, true)
