@@ -17,7 +17,7 @@ const (
 )
 
 // sample continues a prompt, byte by byte, and returns both. The ranks of the first replica compute the logits
-// in lockstep; where replicas gather each other's parameters (ZeRO 3), all ranks do. The draw is keyed by seed, step and
+// in lockstep; where replicas meet in forward passes (ZeRO 3, experts), all ranks do. The draw is keyed by seed, step and
 // position. It is cut short where ctx ends.
 func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 	tokenizer, err := data.NewTokenizer(r.s.Data.Tokenizer)
@@ -32,7 +32,7 @@ func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
 		err := r.crew.do(func(k *Rank) {
-			if k.replica() != 0 && !r.p.gathers() {
+			if k.replica() != 0 && !r.p.replicasMeet() {
 				return
 			}
 			k.Training, k.Pos = false, len(window)-1
@@ -48,9 +48,10 @@ func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 	return tokenizer.Decode(tokens), nil
 }
 
-// gathers tells whether forward passes gather parameters that lie scattered over replicas.
-func (p *Program) gathers() bool {
-	return slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Gather > 0 })
+// replicasMeet tells whether forward passes gather parameters that lie scattered over replicas, or send tokens to experts
+// that do.
+func (p *Program) replicasMeet() bool {
+	return p.Experts.Copies > 0 || slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.Gather > 0 })
 }
 
 // show makes tokens row 0 of micro-batch 0, from its first position on; all else is token 0 of type 0, masked. A
