@@ -145,7 +145,7 @@ func (r *run) settle() error {
 			return &ExitError{ExitInput, err}
 		}
 	}
-	if err := r.s.check(); err != nil {
+	if err := errors.Join(r.s.check(), r.p.checkBias(r.s.Train.Experts.BiasRate)); err != nil {
 		return &ExitError{ExitInput, err}
 	}
 	if r.s.Train.Eval.Sample != "" && !r.p.samples() {

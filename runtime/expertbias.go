@@ -5,28 +5,36 @@ package runtime
 // There the gradient is how many it got. Both sides are whole numbers, so that every plan finds the same sign. state is
 // what takes an element's number to that of its state.
 func (u *updater[F]) balance(bucket int, s *span, state int) {
-	r, n := u.r, s.hi-s.lo
-	experts := s.load.Dims[0].Size
+	r, room := u.r, blocks[F](u.r)
+	experts := float64(s.load.Dims[0].Size)
 	b := &r.Program.Batch
 	all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(s.load.Choices)
-	got, bias := make([]F, n), make([]F, n)
-	read(r, u.types.Grads, r.gradAt(bucket, s.lo), got)
-	elem, at := u.types.Params, r.paramAt(bucket, s.lo)
-	if r.Program.hasMaster() {
-		elem = u.types.Master
-		at = r.Stage.Arena.Master.Offset + (state+s.lo)*elem.Size()
-	}
-	read(r, elem, at, bias)
-	for i, x := range got {
-		switch load := float64(float64(x) * float64(experts)); {
-		case load > all:
-			bias[i] -= F(r.Hyper.BiasRate)
-		case load < all:
-			bias[i] += F(r.Hyper.BiasRate)
+	for lo := s.lo; lo < s.hi; lo += blockElems {
+		n := min(s.hi-lo, blockElems)
+		got, bias := room[:n], room[blockElems:][:n]
+		read(r, u.types.Grads, r.gradAt(bucket, lo), got)
+		elem, at := u.types.Params, r.paramAt(bucket, lo)
+		if r.Program.hasMaster() {
+			elem = u.types.Master
+			at = r.Stage.Arena.Master.Offset + (state+lo)*elem.Size()
+		}
+		read(r, elem, at, bias)
+		level(bias, got, experts, all, F(r.Hyper.BiasRate))
+		write(r, elem, at, bias)
+		if r.Program.hasMaster() {
+			write(r, u.types.Params, r.paramAt(bucket, lo), bias)
 		}
 	}
-	write(r, elem, at, bias)
-	if r.Program.hasMaster() {
-		write(r, u.types.Params, r.paramAt(bucket, s.lo), bias)
+}
+
+// level moves the bias of each expert by rate toward an even share of all choices, of which the expert got so many.
+func level[F Float](bias, got []F, experts, all float64, rate F) {
+	for i, x := range got {
+		switch load := float64(float64(x) * experts); {
+		case load > all:
+			bias[i] -= rate
+		case load < all:
+			bias[i] += rate
+		}
 	}
 }

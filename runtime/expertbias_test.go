@@ -39,11 +39,45 @@ func TestExpertBias(t *testing.T) {
 		if ClipGradients[float32](r, -1); r.Norm != math.Sqrt(4+4+16)/8 {
 			t.Errorf("the norm is %v, want that of 2, 2 and 4 over 8", r.Norm)
 		}
-		if r.Skip = true; r.Skip {
-			Optimize[float32](r, 0)
-		}
+		r.Skip = true
+		Optimize[float32](r, 0)
 		if read(r, r.Program.types().Params, 0, got); !slices.Equal(got, want) {
 			t.Errorf("master %v: a step that is skipped moves to %v", master, got)
+		}
+	}
+}
+
+// The biases of all layers are one run, which may be longer than the room for a block of numbers.
+func TestBiasesOfManyLayers(t *testing.T) {
+	const n = blockElems + 4
+	r := biased(false)
+	r.Stage.Arena = Arena{Params: Region{0, 4 * n}, Grads: Region{4 * n, 4 * n}}
+	r.Arena, r.Stage.Buckets = make([]byte, 8*n), []Bucket{{Elems: n}}
+	r.buckets = []bucket{{hi: n, spans: []span{{lo: 0, hi: n, load: &Param{Dims: []Dim{{Size: 4}}, Choices: 2}}}}}
+	copy(View[float32](r, 4*n+4*blockElems, 4), []float32{6, 9, 0, 5})
+	Optimize[float32](r, 0)
+	got := View[float32](r, 0, n)
+	if want := []float32{0.25, 0, -0.25, 0.25, 0.25}; !slices.Equal(got[blockElems-1:], want) {
+		t.Errorf("the last are %v, want %v", got[blockElems-1:], want)
+	}
+}
+
+// Where gradients have 16 bits they do not count choices, so no bias moves by them, whatever is set.
+func TestBiasRateWants32Bits(t *testing.T) {
+	narrow := map[string]Types{"bf16": {F32, F32, BF16, BF16, F32, F32}, "fp16": {F32, F32, F32, F16, F32, F32}, "": {}}
+	for elem, types := range narrow {
+		for _, choices := range []int{0, 2} {
+			p := bigram[float32](1, 0)
+			p.Types, p.Params[1].Choices = types, choices
+			_, err := train(t, p, t.TempDir(), Set("train.experts.bias_rate", 0.01), Set("train.steps", 1))
+			if elem == "" || choices == 0 {
+				must(t, err)
+				continue
+			}
+			wantExit(t, err, ExitInput, "train.experts.bias_rate is 0.01, and the program adds gradients in "+elem+", in which experts' choices cannot be counted: 0 is wanted, "+
+				"or a job whose train.precision has f32 for grads and reduce, compiled again")
+			_, err = train(t, p, t.TempDir(), Set("train.experts.bias_rate", 0), Set("train.steps", 1))
+			must(t, err)
 		}
 	}
 }

@@ -63,6 +63,21 @@ func (s *Settings) check() error {
 	return errors.Join(errs...)
 }
 
+// checkBias refuses a rate of experts' biases where their choices, which are added as gradients are, cannot be counted: 16 bits
+// hold no whole number above 2048 (fp16) or 256 (bf16) exactly. The compiler refuses a job that says so.
+func (p *Program) checkBias(rate float64) error {
+	t := p.types()
+	elem := t.Grads
+	if elem.Size() > 2 {
+		elem = t.Reduce
+	}
+	if rate <= 0 || elem.Size() > 2 || !slices.ContainsFunc(p.Params, func(x Param) bool { return x.Choices > 0 }) {
+		return nil
+	}
+	return fmt.Errorf("train.experts.bias_rate is %v, and the program adds gradients in %v, in which experts' choices cannot be counted: 0 is wanted, "+
+		"or a job whose train.precision has f32 for grads and reduce, compiled again", rate, elem)
+}
+
 // checkLength wants one of the three lengths.
 func (s *Settings) checkLength() error {
 	t := &s.Train

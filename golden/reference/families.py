@@ -174,7 +174,7 @@ FIXTURES = [
     moe("deepseekv3-tiny", hf.DeepseekV3ForCausalLM, hf.DeepseekV3Config, DEEPSEEK | {"rope_parameters": YARN, "num_mtp_layers": 0},
         matters={"topk_group": 4, "rope_parameters": PLAIN, "norm_topk_prob": False, "rope_interleave": False}),
     moe("deepseekv3-halves", hf.DeepseekV3ForCausalLM, hf.DeepseekV3Config, DEEPSEEK | {"rope_interleave": False, "norm_topk_prob": False,
-        "first_k_dense_replace": 0, "num_hidden_layers": 2, "n_group": 1, "topk_group": 1, "num_mtp_layers": 0}, matters={"rope_interleave": True}),
+        "first_k_dense_replace": 0, "num_hidden_layers": 2, "n_group": 1, "topk_group": 1, "num_mtp_layers": 0, "rms_norm_eps": 1e-5}, matters={"rope_interleave": True}),
     moe("mixtral-balance", hf.MixtralForCausalLM, hf.MixtralConfig, {"num_local_experts": 4, "num_hidden_layers": 1, "output_router_logits": True,
         "router_aux_loss_coef": 0.5}, expert=mixtral_expert, beside=transformers_balance),
     moe("qwen3moe-balance", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": False,

@@ -26,10 +26,14 @@ func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
 	return back(m, b, "o", "attn.o", o, false, ir.Head, ir.VDim)
 }
 
+// latentEps is added to the variance of the narrow streams' norms: DeepSeek's model code leaves it at the default of its norm,
+// whatever rms_norm_eps of config.json is (transformers 5.23, q_a_layernorm and kv_a_layernorm).
+const latentEps = 1e-6
+
 // latent is a narrow stream, normed.
 func (m *model) latent(b *builder, name, param string, x *ir.Value, d ir.Dim) *ir.Value {
 	y := b.matmul(name, x, b.param(param, normal(m.InitStd), ir.Hidden, d), with(x, d)...)
-	return m.norm(m, b, param+"_norm", y, d)
+	return rmsNormBy(m, b, param+"_norm", y, d, latentEps)
 }
 
 // turn are the attributes of rotary positions over the last elements of a dim, those from element from on.

@@ -10,11 +10,16 @@ func layerNorm(m *model, b *builder, name string, x *ir.Value, d ir.Dim) *ir.Val
 
 // rmsNorm declares and applies an RMS norm over d.
 func rmsNorm(m *model, b *builder, name string, x *ir.Value, d ir.Dim) *ir.Value {
+	return rmsNormBy(m, b, name, x, d, m.NormEps)
+}
+
+// rmsNormBy is rmsNorm with an eps of its own.
+func rmsNormBy(m *model, b *builder, name string, x *ir.Value, d ir.Dim, eps float64) *ir.Value {
 	init := ones
 	if m.UnitNorm {
 		init = zeros // the gain is 1 + it
 	}
-	return b.same(name, ir.OpRMSNorm, ir.Attr{Eps: m.NormEps, Unit: m.UnitNorm}, x, b.param(name+".gain", init, d))
+	return b.same(name, ir.OpRMSNorm, ir.Attr{Eps: eps, Unit: m.UnitNorm}, x, b.param(name+".gain", init, d))
 }
 
 // linear multiplies the stream by a weight that brings dims, and adds a bias if the model has one there.

@@ -14,7 +14,11 @@ type BalanceShape struct {
 //
 // with choices in the order of tokens, of a token from the best on.
 func LimitChoices(kept, index []int32, sequences, choices, experts, most int) {
-	count := make([]int, experts)
+	var fixed [maxExperts]int
+	count := fixed[:]
+	if experts > maxExperts {
+		count = make([]int, experts)
+	}
 	for s := range sequences {
 		clear(count)
 		for i, e := range index[s*choices:][:choices] {
