@@ -15,7 +15,10 @@ type restriction struct {
 // restrictions are all of them, in the order in which they are named.
 var restrictions = []restriction{
 	{"stage_layers: all but the split whose slowest stage is fastest, memory aside", func(p *Problem, d *Dims) bool {
-		return p.free("stage_layers") && p.above("pp", d.mostChunks())
+		return p.free("stage_layers") && p.above("pp", d.mostChunks()) && !p.unlike(d)
+	}},
+	{"stage_layers: all but the split whose slowest stage would be fastest if each block were the mean of all, memory aside", func(p *Problem, d *Dims) bool {
+		return p.free("stage_layers") && p.above("pp", d.mostChunks()) && p.unlike(d)
 	}},
 	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
 		groups := p.free("recompute_every") || slices.ContainsFunc(p.ints("recompute_every", nil), func(n int) bool { return n > 1 })
@@ -45,6 +48,18 @@ func (p *Problem) freeContext(d *Dims) bool {
 	kinds := p.Pins["cp_kind"]
 	choice := len(kinds) == 0 || len(kinds) > 1 && slices.Contains(kinds, "none")
 	return p.free("cp") && choice && d.KVHeads > 0 && p.Cluster.Devices() > 1
+}
+
+// unlike tells whether the model has blocks of more than one kind.
+func (p *Problem) unlike(d *Dims) bool {
+	kinds := len(p.Model.Segments)
+	if d.Embed {
+		kinds--
+	}
+	if d.Head {
+		kinds--
+	}
+	return kinds > 1
 }
 
 // above tells whether pins allow a degree above 1 and up to most.

@@ -142,8 +142,8 @@ func newSearcher(p *Problem) (*searcher, error) {
 // shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be, the fastest
 // number; groups of blocks (recompute_every above 1) are tried with every block recomputed or, on request, so many as pins of
 // recompute_layers say.
-// stage_layers is the split whose slowest stage is fastest, exactly, without a look at memory. recompute_split is tried
-// on request.
+// stage_layers is the split whose slowest stage is fastest, without a look at memory: exactly where all blocks are alike, else
+// as if each were the mean of all. recompute_split is tried on request.
 func Search(p *Problem) (*Result, error) {
 	s, err := newSearcher(p)
 	if err != nil {
