@@ -91,6 +91,9 @@ func illegalPins(j *loaded, e *search.IllegalError) error {
 		}
 		diags = append(diags, ir.Diag{Pos: j.Pos(j.pinned(at)), Code: search.BadPlan, Msg: r.Message})
 	}
+	if len(diags) == 0 { // an error without reasons is an error all the same
+		diags = ir.Diags{{Pos: j.Pos("plan"), Code: search.BadPlan, Msg: e.Error()}}
+	}
 	return diags.Err()
 }
 

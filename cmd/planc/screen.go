@@ -222,7 +222,7 @@ func (d *document) shown() []alternativeDoc {
 func row(name, step, memory, why string) string {
 	var b strings.Builder
 	if width(name) > nameColumn || width(name)+columnGap+width(step) > stepColumn {
-		b.WriteString(name + "\n")
+		b.WriteString(prose("", 2, name))
 		name = ""
 	}
 	line := pad(name, nameColumn) + lpad(step, stepColumn-nameColumn)

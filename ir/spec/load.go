@@ -27,9 +27,9 @@ var Quick = []struct{ Flag, Key, Doc string }{
 	{"seq-len", "train.seq_len", "tokens of a sequence"},
 	{"precision", "train.precision", "f64, f32, bf16, fp16"},
 	{"engine", "train.engine", "whose runtime is priced"},
-	{"objective", "objective.kind", "throughput; devices: the fewest that reach a rate or days; cost"},
+	{"objective", "objective.kind", "throughput; devices: the fewest that reach a rate or days; cost; energy"},
 	{"tokens", "train.tokens", "to train on"},
-	{"days", "objective.days", "in which all steps shall be done, with objective devices or cost"},
+	{"days", "objective.days", "in which all steps shall be done, with objective devices, cost or energy"},
 }
 
 // QuickFlag is the override of a quick flag, by its name without dashes.

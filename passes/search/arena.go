@@ -107,7 +107,7 @@ func (a *again) numbers(n int) (layers, every int) {
 	case a.kind == "none" || a.kind == anyKind:
 		return 0, 1
 	case a.groups:
-		return a.most, n
+		return a.layers, n
 	}
 	return n, 1
 }

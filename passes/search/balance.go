@@ -8,11 +8,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// balance splits the blocks over the chunks so that the slowest stage is as fast as can be: exactly, by the times of a
-// block, the embedding and the head. Of such splits it is the one in which no stage has more than it needs: the
-// fastest of the slowest, then of the next, the earlier stages, which hold more micro-batches, with less. Within a stage the
-// chunks are as equal as can be, those with the embedding or the head the smaller. It does not look at memory: search
-// calls that restriction by its name.
+// balance splits the blocks over the chunks so that the slowest stage is as fast as can be, by the times of a block, the
+// embedding and the head: exactly where all blocks are alike. Where they are not, as where the first have no experts, each
+// counts as the mean of all, and another split may be faster. Of such splits it is the one in which no stage has more than
+// it needs: the fastest of the slowest, then of the next, the earlier stages, which hold more micro-batches, with less.
+// Within a stage the chunks are as equal as can be, those with the embedding or the head the smaller. It does not look at
+// memory: search calls that restriction by its name.
 func (s *searcher) balance(plan *ir.Plan, costs []layerCost) []int {
 	n, b := plan.PP*plan.VPP, &s.balancing
 	b.load, b.least, b.most = zeroed(b.load, plan.PP), zeroed(b.least, plan.PP), zeroed(b.most, plan.PP)

@@ -51,7 +51,25 @@ func (e *enumeration) reasons() []Reason {
 	if e.p.Pins["recompute_layers"] == nil && plan.Recompute != "none" {
 		plan.RecomputeLayers = plan.LargestChunk()
 	}
-	return append(rs, legal(&plan, e.set, rules)...)
+	if rs = append(rs, legal(&plan, e.set, rules)...); len(rs) > 0 {
+		return rs
+	}
+	return e.untried()
+}
+
+// untried is what is said where no rule is broken: of each pinned key that a family leaves open, that nothing tried has its
+// values together with those of the other keys. There is always something to say.
+func (e *enumeration) untried() []Reason {
+	var rs []Reason
+	for _, key := range open {
+		if vs := e.p.Pins[key]; len(vs) > 0 {
+			rs = append(rs, Reason{key, fmt.Sprintf("%s %s: no plan that is tried has it together with the other pins", key, strings.Join(vs, " or "))})
+		}
+	}
+	if len(rs) == 0 {
+		rs = []Reason{{"dp", "no plan is legal for this model, batch and cluster"}}
+	}
+	return rs
 }
 
 // unfollowed are the pins that the nearest plan does not follow. What is wrong with micro_batches there is to say only where

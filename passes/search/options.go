@@ -64,7 +64,8 @@ func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
 // to most are the values that may be.
 type again struct {
 	kind        string
-	groups      bool // recompute_every above 1, which is solved; every block is recomputed
+	groups      bool // recompute_every above 1, which is solved
+	layers      int  // of groups: recompute_layers, which is not
 	split       bool
 	least, most int
 }
@@ -74,7 +75,7 @@ func (a *again) set(p *ir.Plan, n int) {
 	p.Recompute, p.RecomputeEvery, p.RecomputeSplit = a.kind, 1, a.split
 	p.RecomputeLayers = n
 	if a.groups {
-		p.RecomputeLayers, p.RecomputeEvery = a.most, n
+		p.RecomputeLayers, p.RecomputeEvery = a.layers, n
 	}
 }
 
@@ -100,10 +101,21 @@ func (p *Problem) recomputes(plan *ir.Plan, largest int) []again {
 			out = append(out, again{kind: kind, split: split, least: min(1, largest), most: largest})
 		}
 		if kind == "full" && largest > 1 {
-			out = append(out, again{kind: kind, groups: true, least: 2, most: largest})
+			out = append(out, p.grouped(largest)...)
 		}
 	}
 	return p.pinnedRecomputes(out)
+}
+
+// grouped are the choices of groups of blocks: of all blocks of the largest chunk or, on request, of fewer.
+func (p *Problem) grouped(largest int) []again {
+	var out []again
+	for _, layers := range p.ints("recompute_layers", []int{largest}) {
+		if layers >= 2 && layers <= largest {
+			out = append(out, again{kind: "full", groups: true, layers: layers, least: 2, most: layers})
+		}
+	}
+	return out
 }
 
 // againsKey is whose choices of what is recomputed, and what they depend on.
@@ -143,9 +155,7 @@ func (p *Problem) pinnedRecomputes(all []again) []again {
 			}
 			continue
 		}
-		if p.Pins.allows("recompute_layers", fmt.Sprint(a.most)) {
-			out = append(out, p.exactly(a, "recompute_every")...)
-		}
+		out = append(out, p.exactly(a, "recompute_every")...)
 	}
 	return out
 }

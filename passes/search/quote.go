@@ -34,7 +34,7 @@ func (s *searcher) member(plan ir.Plan) *point {
 	o := orderOf(plan, plan.AxisOrder)
 	p := &point{family: f, of: sharding{zero: plan.Zero, group: plan.ZeroGroup}, again: a, n: plan.RecomputeLayers, order: &o}
 	if plan.RecomputeEvery > 1 {
-		a.groups, a.least, a.most, p.n = true, 2, plan.RecomputeLayers, plan.RecomputeEvery
+		a.groups, a.layers, a.least, a.most, p.n = true, plan.RecomputeLayers, 2, plan.RecomputeLayers, plan.RecomputeEvery
 	}
 	return p
 }

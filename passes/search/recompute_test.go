@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
@@ -104,5 +105,55 @@ func TestIllegalRecompute(t *testing.T) {
 		if _, err := passes.Compile(p.Model, plan, p.Recipe, passes.Options{}); err == nil {
 			t.Errorf("%s: it compiles", key)
 		}
+	}
+}
+
+// Groups of fewer blocks than all are tried where a job pins how many, with every number of blocks a group that the job
+// allows; the answer is that of pricing each.
+func TestPinnedGroupsAreBruteForce(t *testing.T) {
+	r, seen := rand.New(rand.NewPCG(8, 26)), map[string]int{}
+	for _, pins := range []Pins{
+		{"recompute_every": {"2"}, "recompute_layers": {"3"}},
+		{"recompute_every": {"2", "3"}, "recompute_layers": {"2", "4"}},
+		{"recompute_every": {"1", "2"}},
+		{"recompute": {"full"}, "recompute_layers": {"3", "4"}},
+	} {
+		for range 6 {
+			p := problem(cluster(t, "dgx-h100", 1, 4), gpt2Config(6, 64, 4, 64, 64), 64, 8, mixed)
+			p.Pins = pins.With(Pins{"pp": {"1", "2"}})
+			tighten(t, r, p, nil)
+			b := bruteForce(t, p, nil)
+			best, n, found := b.searcher.best(b.space, nil)
+			b.run().agrees(best, n, found)
+			if !found {
+				seen["none fits"]++
+				continue
+			}
+			if reasons := Check(p, best.Plan); len(reasons) > 0 || !pins.follows(&best.Plan) {
+				t.Errorf("with %s: %v: %v", pins, best.Plan.Text(), reasons)
+			}
+			if best.Plan.RecomputeEvery > 1 {
+				seen["groups"]++
+				if best.Plan.RecomputeLayers < best.Plan.LargestChunk() {
+					seen["of some"]++
+				}
+			}
+		}
+	}
+	t.Log(seen)
+	if seen["groups"] == 0 || seen["of some"] == 0 || seen["none fits"] == 0 {
+		t.Errorf("%v: the pins and memories are too tame", seen)
+	}
+}
+
+// Where nothing that is tried has the pinned values together, something is said of each of them.
+func TestUntriedPinsAreNamed(t *testing.T) {
+	e := &enumeration{p: &Problem{Pins: Pins{"recompute_layers": {"8"}, "zero": {"1", "2"}, "tp": {"2"}}}}
+	rs := e.untried()
+	if len(rs) != 2 || rs[0].Message != "zero 1 or 2: no plan that is tried has it together with the other pins" || rs[1].Key != "recompute_layers" {
+		t.Errorf("%v", rs)
+	}
+	if e.p.Pins = nil; len(e.untried()) == 0 {
+		t.Error("nothing is said")
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // restriction is a part of the legal plans that a search leaves out unless the job asks for it: what the proof is not about.
-// Its text begins with the key that a pin would be of.
+// Its text begins with the key that a pin would be of; how many blocks lie in groups, recompute_layers says too.
 type restriction struct {
 	text  string
 	holds func(p *Problem, d *Dims) bool // whether it leaves anything out
@@ -15,10 +15,14 @@ type restriction struct {
 // restrictions are all of them, in the order in which they are named.
 var restrictions = []restriction{
 	{"stage_layers: all but the split whose slowest stage is fastest, memory aside", func(p *Problem, d *Dims) bool {
-		return p.free("stage_layers") && p.above("pp", d.mostChunks())
+		return p.free("stage_layers") && p.above("pp", d.mostChunks()) && !p.unlike(d)
+	}},
+	{"stage_layers: all but the split whose slowest stage would be fastest if each block were the mean of all, memory aside", func(p *Problem, d *Dims) bool {
+		return p.free("stage_layers") && p.above("pp", d.mostChunks()) && p.unlike(d)
 	}},
 	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
-		return p.free("recompute_every") && p.Pins.allows("recompute", "full") && d.Layers > 2
+		groups := p.free("recompute_every") || slices.ContainsFunc(p.ints("recompute_every", nil), func(n int) bool { return n > 1 })
+		return p.free("recompute_layers") && groups && p.Pins.allows("recompute", "full") && d.Layers > 2
 	}},
 	{"recompute_split: true", func(p *Problem, d *Dims) bool {
 		again := p.Pins.allows("recompute", "full") || p.Pins.allows("recompute", "selective")
@@ -39,9 +43,23 @@ var restrictions = []restriction{
 // free tells whether no pin is about a key.
 func (p *Problem) free(key string) bool { return p.Pins[key] == nil }
 
-// freeContext tells whether the search may choose cp.
+// freeContext tells whether the search may choose cp: no pin asks for it, as enumeration's contexts has it, and none forbids it.
 func (p *Problem) freeContext(d *Dims) bool {
-	return p.free("cp") && p.free("cp_kind") && d.KVHeads > 0 && p.Cluster.Devices() > 1
+	kinds := p.Pins["cp_kind"]
+	choice := len(kinds) == 0 || len(kinds) > 1 && slices.Contains(kinds, "none")
+	return p.free("cp") && choice && d.KVHeads > 0 && p.Cluster.Devices() > 1
+}
+
+// unlike tells whether the model has blocks of more than one kind.
+func (p *Problem) unlike(d *Dims) bool {
+	kinds := len(p.Model.Segments)
+	if d.Embed {
+		kinds--
+	}
+	if d.Head {
+		kinds--
+	}
+	return kinds > 1
 }
 
 // above tells whether pins allow a degree above 1 and up to most.

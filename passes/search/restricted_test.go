@@ -36,6 +36,10 @@ func TestRestricted(t *testing.T) {
 		{8, 65536, "planc", nil, []string{split, groups, parts}},
 		{8, 1024, "megatron", nil, []string{split, groups, parts, short}},
 		{1, 1024, "planc", nil, []string{groups}},
+		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"none", "ring"}}, []string{groups, short}},
+		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"ring", "heads"}}, []string{groups}},
+		{1, 1024, "planc", Pins{"recompute_every": {"1", "2"}}, []string{groups}},
+		{1, 1024, "planc", Pins{"recompute_every": {"2"}, "recompute_layers": {"3"}}, nil},
 	} {
 		p := problem(cluster(t, "dgx-h100", 1, x.devices), small, x.seq, 64, mixed)
 		p.Pins, p.Engine = x.pins, costmodel.EngineOf(x.engine)
@@ -53,11 +57,11 @@ func (s *searcher) lacking(sp *space, plan *ir.Plan) string {
 	of, other := "", "cp"
 	switch {
 	case s.dims.Experts == 0:
-	case plan.ETP > 1 && plan.ETP < plan.TP:
+	case plan.ETP > 1 && plan.ETP < plan.TP && sp.problem.free("etp"):
 		other = "etp"
-	case plan.MoESlack != expertSlack:
+	case plan.MoESlack != expertSlack && sp.problem.free("moe_slack"):
 		other = "moe_slack"
-	case plan.Splits():
+	case plan.Splits() && sp.problem.free("schedule"):
 		other = "schedule"
 	}
 	for _, f := range sp.families {
@@ -70,12 +74,11 @@ func (s *searcher) lacking(sp *space, plan *ir.Plan) string {
 			return "zero_group"
 		case !slices.Contains(f.names, plan.AxisOrder):
 			return "axis_order"
+		case slices.ContainsFunc(sp.problem.recomputes(plan, plan.LargestChunk()), func(a again) bool { return a.has(plan) }):
+			return ""
 		case plan.RecomputeSplit:
 			return "recompute_split"
 		default:
-			if slices.ContainsFunc(sp.problem.recomputes(plan, plan.LargestChunk()), func(a again) bool { return a.has(plan) }) {
-				return ""
-			}
 			return "recompute_every"
 		}
 	}
@@ -87,7 +90,7 @@ func (a *again) has(p *ir.Plan) bool {
 	if a.kind != p.Recompute || a.groups != (p.RecomputeEvery > 1) || a.split != p.RecomputeSplit {
 		return false
 	}
-	return a.kind == "none" || a.groups && p.RecomputeLayers == a.most || !a.groups && p.RecomputeLayers >= a.least && p.RecomputeLayers <= a.most
+	return a.kind == "none" || a.groups && p.RecomputeLayers == a.layers && p.RecomputeEvery >= a.least && p.RecomputeEvery <= a.most || !a.groups && p.RecomputeLayers >= a.least && p.RecomputeLayers <= a.most
 }
 
 // No legal plan is left out but by a restriction that is named.
@@ -101,6 +104,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		p.Pins = drawPins(r, s)
 		sp, err := s.space(p)
 		if err != nil {
 			continue
@@ -108,13 +112,16 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 		named := strings.Join(Restricted(p), "; ")
 		for range 4000 {
 			plan := drawPlan(r, s)
-			if len(Legal(plan, s.dims, p.Cluster, p.GlobalBatch)) > 0 {
+			if !p.Pins.follows(&plan) || len(Legal(plan, s.dims, p.Cluster, p.GlobalBatch)) > 0 {
 				continue
 			}
 			key := s.lacking(sp, &plan)
 			seen[key]++
+			for k := range p.Pins {
+				seen[k+" pinned"]++
+			}
 			if key != "" && !strings.Contains(named, key) {
-				t.Errorf("%v is not tried for its %s; what is named: %s", plan.Text(), key, named)
+				t.Errorf("%v is not tried for its %s, with %s; what is named: %s", plan.Text(), key, p.Pins, named)
 			}
 		}
 	}
@@ -124,6 +131,44 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 			t.Errorf("no plan was drawn that is out for its %q", key)
 		}
 	}
+	for _, key := range drawnKeys {
+		if seen[key+" pinned"] == 0 {
+			t.Errorf("no plan was drawn that follows a pin of %s", key)
+		}
+	}
+}
+
+// drawnKeys are the keys that drawPins may pin: those on which it depends what a search leaves out, and some others.
+var drawnKeys = []string{"tp", "pp", "cp", "cp_kind", "sp", "schedule", "zero", "etp", "moe_slack", "stage_layers",
+	"recompute", "recompute_layers", "recompute_every", "recompute_split"}
+
+// drawPins pins none to three keys to what one legal plan has of each, or to that and what another has.
+func drawPins(r *rand.Rand, s *searcher) Pins {
+	pins := Pins{}
+	for n := r.IntN(4); len(pins) < n; {
+		key := drawnKeys[r.IntN(len(drawnKeys))]
+		for range 1 + r.IntN(2) {
+			plan := drawPlan(r, s)
+			for len(Legal(plan, s.dims, s.problem.Cluster, s.problem.GlobalBatch)) > 0 || !pins.Without(key).follows(&plan) {
+				plan = drawPlan(r, s)
+			}
+			if v := keyValues(plan)[key]; !slices.Contains(pins[key], v) && (key != "stage_layers" || len(pins[key]) == 0) {
+				pins[key] = append(pins[key], v)
+			}
+		}
+	}
+	return pins
+}
+
+// follows tells whether a plan has the values of all pins.
+func (p Pins) follows(plan *ir.Plan) bool {
+	kv := keyValues(*plan)
+	for key := range p {
+		if !p.allows(key, kv[key]) {
+			return false
+		}
+	}
+	return true
 }
 
 // drawPlan draws values of a plan's keys, mostly illegal ones.

@@ -140,9 +140,10 @@ func newSearcher(p *Problem) (*searcher, error) {
 // It is exact over its space, and the counts account for all of it. Three choices are solved rather than counted:
 // recompute_layers is the fewest blocks that fit, and recompute_every the least number that does, since time grows and memory
 // shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be, the fastest
-// number; groups of blocks (recompute_every above 1) are only tried with every block recomputed.
-// stage_layers is the split whose slowest stage is fastest, exactly, without a look at memory. recompute_split is tried
-// on request.
+// number; groups of blocks (recompute_every above 1) are tried with every block recomputed or, on request, so many as pins of
+// recompute_layers say.
+// stage_layers is the split whose slowest stage is fastest, without a look at memory: exactly where all blocks are alike, else
+// as if each were the mean of all. recompute_split is tried on request.
 func Search(p *Problem) (*Result, error) {
 	s, err := newSearcher(p)
 	if err != nil {
