@@ -90,7 +90,9 @@ func once(body []*ir.Node, v *ir.Value) bool {
 // before tells whether a value is an input or a result of the ops before.
 func before(nodes []*ir.Node, w *ir.Value) bool { return w.Def == nil || slices.Contains(nodes, w.Def) }
 
-// mayWrite tells whether the first of some ops, a product, may write where sum goes, which the op behind them makes.
+// mayWrite tells whether the first of some ops, a product, may write where sum goes, which the op behind them makes. What that op
+// reads need not be looked at: the memory pass lets it live until the op's end, so that no result of the op lies there
+// (TestMemory of passes), and views make nothing.
 func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
 	for _, n := range nodes[1:] {
 		if !n.Op.View() {

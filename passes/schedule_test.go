@@ -21,3 +21,60 @@ func TestInFlight(t *testing.T) {
 		}
 	}
 }
+
+// Generated products write gradients at micro-batch 0 and add to them at the others (codegen/written.go). That takes that of
+// each pass of a chunk, the second part of a split backward too, micro-batch 0 comes first, and that each has all of them once.
+// Where both ends of the model are on one stage and share a parameter, the head's first backward comes before any of the
+// embedding's.
+func TestMicroBatchZeroComesFirst(t *testing.T) {
+	for _, c := range []struct {
+		schedule string
+		vpp      []int
+	}{{"none", []int{1}}, {"gpipe", []int{1}}, {"1f1b", []int{1}}, {"interleaved", []int{2, 3}}, {"zb-h1", []int{1}}, {"zb-v", []int{2}}} {
+		for pp := 1; pp <= 5; pp++ {
+			for m := 1; m <= 3*pp; m++ {
+				for _, vpp := range c.vpp {
+					if (pp == 1) == (c.schedule == "none") && (c.schedule != "interleaved" || m%pp == 0) {
+						checkOrder(t, pipelinePlan(c.schedule, pp, vpp, m))
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkOrder plays a plan's schedule and checks the micro-batches of each pass, in the order of time.
+func checkOrder(t *testing.T, plan ir.Plan) {
+	t.Helper()
+	passes := map[ir.ActionKind][][]int{}
+	kinds := []ir.ActionKind{ir.Forward, ir.Backward}
+	if plan.Splits() {
+		kinds = append(kinds, ir.Weigh)
+	}
+	chunks := plan.PP * plan.VPP
+	for _, k := range kinds {
+		passes[k] = make([][]int, chunks)
+	}
+	table, _ := timetable(plan)
+	err := table.Play(func(s ir.Step) {
+		if s.Kind == ir.Backward && s.Of == 0 && len(passes[s.Kind][chunks-1]) == 0 && chunks > 1 {
+			t.Errorf("%v: the first chunk's backward of micro-batch %d begins before any of the last's", plan, s.Micro)
+		}
+		passes[s.Kind][s.Of] = append(passes[s.Kind][s.Of], s.Micro)
+	}, func(ir.Step) {})
+	if err != nil {
+		t.Fatalf("%v: %v", plan, err)
+	}
+	for _, k := range kinds {
+		for chunk, order := range passes[k] {
+			for i, micro := range order {
+				if micro != i {
+					t.Fatalf("%v: %c of chunk %d runs micro-batches %v", plan, k, chunk, order)
+				}
+			}
+			if len(order) != plan.MicroBatches {
+				t.Errorf("%v: %c of chunk %d runs %d micro-batches of %d", plan, k, chunk, len(order), plan.MicroBatches)
+			}
+		}
+	}
+}

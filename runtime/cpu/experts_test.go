@@ -116,6 +116,14 @@ func TestLimitChoices(t *testing.T) {
 	if n := Rounds(kept, 3, 1); n != 4 {
 		t.Errorf("%d rounds, want 4: of expert 1, dropped choices do not count", n)
 	}
+	for _, experts := range []int{16, 256, maxExperts} {
+		if n := testing.AllocsPerRun(10, func() { LimitChoices(kept, index, 2, 6, experts, 2) }); n != 0 {
+			t.Errorf("of %d experts: %v objects a call", experts, n)
+		}
+	}
+	if LimitChoices(kept, index, 2, 6, maxExperts+1, 2); kept[10] != -2 {
+		t.Errorf("of more experts than there is room for: %v", kept)
+	}
 }
 
 func TestPlacesOfRounds(t *testing.T) { both(t, testPlaces[float32], testPlaces[float64]) }

@@ -11,7 +11,13 @@ type RopeRows struct {
 func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool) {
 	freqs := scale.turns(theta, r.Turn)
 	half := r.Turn / 2
-	freq, cos, sin := make([]float64, half), make([]F, half), make([]F, half)
+	var fixed [ropePairs]float64
+	var turned [2 * ropePairs]F
+	freq, cosSin := fixed[:], turned[:]
+	if half > ropePairs {
+		freq, cosSin = make([]float64, half), make([]F, 2*half)
+	}
+	freq, cos, sin := freq[:half], cosSin[:half], cosSin[half:][:half]
 	for j := range freq {
 		freq[j] = freqs.of(j)
 	}
@@ -20,13 +26,13 @@ func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale Rope
 		angles(cos, sin, &freqs, freq, at.Of(s), inverse)
 		for b := range r.Batch {
 			i := (b*r.Seq + s) * size
-			turnHeads(y[i:][:size], x[i:][:size], cos, sin, r)
+			turnHeads(y[i:][:size], x[i:][:size], cos, sin, &r)
 		}
 	}
 }
 
 // turnHeads does one token's.
-func turnHeads[F Float](y, x, cos, sin []F, r RopeRows) {
+func turnHeads[F Float](y, x, cos, sin []F, r *RopeRows) {
 	step, other := 1, r.Turn/2
 	if r.Pairs {
 		step, other = 2, 1
@@ -50,13 +56,13 @@ func (v vectors) ropePart(y, x []float32, r RopeRows, at Where, theta float64, s
 	if inverse {
 		sin = t.minus
 	}
-	half, size := r.Turn/2, r.Heads*r.Dim
-	s := sweepOf(r.Batch*r.Seq, size, func(s *sweep, lo, hi int) {
-		for ; lo < hi; lo++ {
+	s := sweepOf(r.Batch*r.Seq, r.Heads*r.Dim, func(s *sweep, lo, hi int) {
+		r := &s.rows
+		for half, size := r.Turn/2, r.Heads*r.Dim; lo < hi; lo++ {
 			at := lo % r.Seq * half
 			turnHeads(s.x[0][lo*size:][:size], s.x[1][lo*size:][:size], s.x[2][at:][:half], s.x[3][at:][:half], r)
 		}
 	})
-	s.x = [5][]float32{y, x, t.cos, sin}
+	s.x, s.rows = [5][]float32{y, x, t.cos, sin}, r
 	s.call()
 }

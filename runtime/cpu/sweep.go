@@ -15,6 +15,7 @@ type sweep struct {
 	ids  []int32
 	adam [10]float32
 	view GlobalView
+	rows RopeRows
 	key  uint64
 
 	own  []float32 // of the call, for what parts hand on; it grows to what is needed
