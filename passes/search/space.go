@@ -58,6 +58,7 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	}
 	e.degrees()
 	if e.out.size == 0 && !e.passed {
+		s.ahead.stop()
 		return nil, &IllegalError{Plan: e.worst, Reasons: e.reasons(), Pins: p.Pins}
 	}
 	return e.out, nil
