@@ -3,6 +3,7 @@ package golden_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,7 @@ func TestLawsPage(t *testing.T) {
 	short, long := len(lawCases(false)), len(lawCases(true))
 	pages := docPages(t)
 	of := map[string]bool{}
-	for _, m := range lawModels() {
+	for _, m := range slices.Concat(lawModels(), expertModels()) {
 		of[m.Family] = true
 	}
 	families := len(of)

@@ -22,6 +22,13 @@ var ContextKinds = []string{"none", "gather", "heads", "ring"}
 var ContextRules = []PlanRule{
 	{"cp_kind", "cp_kind is none where cp is 1, and only there", func(p *Plan) bool { return (p.CP == 1) == (p.CPKind == "none") }},
 	{"cp_kind", "cp_kind is none, gather, heads or ring", func(p *Plan) bool { return slices.Contains(ContextKinds, p.CPKind) }},
+	{"cp_kind", "a ring goes over all of cp: ep takes no part of it but the whole", func(p *Plan) bool { return p.CPKind != "ring" || !p.CutsContext() }},
+}
+
+// CutsContext tells whether experts take a part of cp, which then is two axes: a ring knows the turns of one.
+func (p Plan) CutsContext() bool {
+	_, cp, _, err := p.ExpertParts()
+	return err == nil && cp > 1 && cp < p.CP
 }
 
 // contexts are the axes that split seq over cp. gather and ring have it in zigzag order, so that causal ranks have equal

@@ -21,6 +21,11 @@ var contextRules = []rule{
 		}
 		return fmt.Sprintf("cp_kind none is of cp 1; cp %d has gather, heads or ring", p.CP)
 	}},
+	{"cp_kind", "ring: ep takes all of cp or none of it", func(p *ir.Plan, s *setting) bool {
+		return p.CPKind != "ring" || s.Experts == 0 || !p.CutsContext()
+	}, func(p *ir.Plan, _ *setting) string {
+		return fmt.Sprintf("ep %d takes a part of cp %d, and a ring goes over all of it (gather and heads can do with parts)", p.EP, p.CP)
+	}},
 	{"cp", "cp above 1 has a model with attention", func(p *ir.Plan, s *setting) bool { return p.CP == 1 || s.KVHeads > 0 },
 		func(*ir.Plan, *setting) string { return "cp above 1 needs a model with attention (1 does not)" }},
 	{"cp", "gather and ring: 2 · cp divides train.seq_len, since each rank has one chunk of the first half and one of the second", func(p *ir.Plan, s *setting) bool {
