@@ -1,0 +1,54 @@
+package kernels
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+)
+
+// A mutation is a fault put into a kernel, which a test must see.
+type mutation struct{ file, right, wrong, test string }
+
+var mutations = []mutation{
+	{"norm.cu", "mean = overRow(mean, Plus()) / cols;", "mean = overRow(mean, Plus()) / (cols + 1);", "TestNorms$"},
+	{"norm.cu", "rootOf(square + (A)eps)", "rootOf(square)", "TestNormsDX"},
+	{"norm.cu", "write<N>(sum + i * cols + j, v);", "", "TestNormsOfSums"},
+	{"norm.cu", "*to = acc ? *to + sum[k] : sum[k];", "*to = sum[k];", "TestNormsDGain"},
+	{"norm.cu", "for (int y = 1; y < 8; y++)", "for (int y = 1; y < 7; y++)", "TestNormsDGain"},
+	{"base.cuh", "	__syncthreads(); // the last call's have been read\n", "", "TestNorms$"},
+	{"base.cuh", "return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;", "return true;", "TestNorms$"},
+	{"base.cuh", "return bf16{narrowBF16(x)};", "return bf16{(unsigned short)(__float_as_uint(x) >> 16)};", "TestNorms$"},
+}
+
+// mutate puts the fault of PLANC_MUTATION into the sources.
+func mutate(t testing.TB, files map[string][]byte) {
+	i, err := strconv.Atoi(os.Getenv("PLANC_MUTATION"))
+	if err != nil {
+		return
+	}
+	m := mutations[i]
+	if bytes.Count(files[m.file], []byte(m.right)) == 0 {
+		t.Fatalf("mutation %d: %s has no %q", i, m.file, m.right)
+	}
+	files[m.file] = bytes.ReplaceAll(files[m.file], []byte(m.right), []byte(m.wrong))
+}
+
+// Each mutation fails its test: it is run again, in a process of its own, with the fault in the source.
+func TestMutations(t *testing.T) {
+	if os.Getenv("PLANC_EMULATE") != "must" || os.Getenv("PLANC_MUTATION") != "" {
+		t.Skip("takes minutes; PLANC_EMULATE=must runs it")
+	}
+	for i, m := range mutations {
+		cmd := exec.Command(os.Args[0], "-test.run="+m.test, "-test.timeout=5m")
+		cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("%s: with %q for %q %s passes", m.file, m.wrong, m.right, m.test)
+		}
+		if bytes.Contains(out, []byte("compiling ")) || bytes.Contains(out, []byte("mutation ")) || bytes.Contains(out, []byte("no tests to run")) {
+			t.Errorf("%s: %q for %q is no fault that a test could see:\n%s", m.file, m.wrong, m.right, out)
+		}
+	}
+}
