@@ -136,3 +136,32 @@ __device__ inline double logOf(double x) { return log(x); }
 
 // Id's row among the n from lo on, or -1.
 __device__ inline int here(int id, int lo, int n) { return (u32)(id - lo) < (u32)n ? id - lo : -1; }
+
+// A constant as a type, so that a lambda knows it.
+template <int n> struct Const { static constexpr int value = n; };
+
+// flat calls f(i, Const<N>()) for a thread's packs of N of n elements, and f(i, Const<1>()) for what fills none.
+template <int N, class F> __device__ inline void flat(i64 n, bool packs, F f) {
+	if (!packs) {
+		FOR_FLAT(i, n, 1) f(i, Const<1>());
+		return;
+	}
+	FOR_FLAT(i, n, N) {
+		if (i + N <= n)
+			f(i, Const<N>());
+		else
+			for (i64 k = i; k < n; k++) f(k, Const<1>());
+	}
+}
+
+// The counter-based generator of runtime/rng, bit for bit.
+__device__ inline u64 mixed(u64 z) {
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+	return z ^ z >> 31;
+}
+
+// randomBits are number i of the key's stream.
+__device__ inline u64 randomBits(u64 key, u64 i) {
+	return mixed(mixed(key + 0x9E3779B97F4A7C15ull * (i + 1)) ^ (key << 32 | key >> 32));
+}

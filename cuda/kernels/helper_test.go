@@ -205,18 +205,25 @@ type bench struct {
 
 // inEachType runs a test with the kernels of a file in each type that the kernel has.
 func inEachType(t *testing.T, kernel string, test func(b bench)) {
-	needCompiler(t)
 	k := kernelOf(kernel)
-	once, _ := compiled.LoadOrStore(k.File, sync.OnceValues(func() (*emulate.Machine, error) { return compile(k.File, sourceFiles(t)) }))
-	m, err := once.(func() (*emulate.Machine, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := machineOf(t, k.File)
 	for _, e := range elems {
 		if slices.Contains(k.Types, e.name) {
 			t.Run(e.name, func(t *testing.T) { test(bench{t, e, m}) })
 		}
 	}
+}
+
+// machineOf has a file's kernels, compiled once.
+func machineOf(t *testing.T, file string) *emulate.Machine {
+	t.Helper()
+	needCompiler(t)
+	once, _ := compiled.LoadOrStore(file, sync.OnceValues(func() (*emulate.Machine, error) { return compile(file, sourceFiles(t)) }))
+	m, err := once.(func() (*emulate.Machine, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func kernelOf(name string) Kernel {

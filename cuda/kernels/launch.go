@@ -11,6 +11,19 @@ func rowwise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{blocks(rows, 1), 1, 1}, Block: [3]int{256, 1, 1}}
 }
 
+// flat has a thread for each pack of an array, as far as that gives no more blocks than are good.
+func flat(rows, cols int) Launch {
+	return Launch{Grid: [3]int{Blocks(cols), 1, 1}, Block: [3]int{256, 1, 1}}
+}
+
+// Blocks is how many blocks a flat array of n elements has: what is summed over them needs as many numbers of scratch.
+func Blocks(n int) int { return min(max(ceil(n, 4*256), 1), 1024) }
+
+// single is one block.
+func single(rows, cols int) Launch {
+	return Launch{Grid: [3]int{1, 1, 1}, Block: [3]int{256, 1, 1}}
+}
+
 // columnwise has a block for the columns of 32 threads, 8 rows at a time, and parts of the rows across: as many as give each some work, and
 // the device enough blocks. A thread has at least one column, so that a grid for one each has enough in every type.
 func columnwise(rows, cols int) Launch {

@@ -20,6 +20,19 @@ var mutations = []mutation{
 	{"base.cuh", "	__syncthreads(); // the last call's have been read\n", "", "TestNorms$"},
 	{"base.cuh", "return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;", "return true;", "TestNorms$"},
 	{"base.cuh", "return bf16{narrowBF16(x)};", "return bf16{(unsigned short)(__float_as_uint(x) >> 16)};", "TestNorms$"},
+	{"reduce.cu", "min(from + per, rows)", "from + per", "TestSums"},
+	{"reduce.cu", "if (v[k] - v[k] != 0)", "if (v[k] != v[k])", "TestNotFinite"},
+	{"reduce.cu", "part[blockIdx.x] = sum;", "part[0] = sum;", "TestSumOfSquares"},
+	{"reduce.cu", "norm - norm != 0 ||", "", "TestClip"},
+	{"move.cu", "b + i / times * more", "b + i * more", "TestJoinAndPart"},
+	{"move.cu", "then[d] + k - half[d]", "then[d] + k", "TestDropout"},
+	{"move.cu", "i64 at = offset[last], step", "int at = offset[last], step", "TestDropout"},
+	{"move.cu", "read<N>(w, members[m] + lo + i);", "read<N>(w, members[count - m] + lo + i);", "TestAllReduce$"},
+	{"base.cuh", "return a != a || a > b ? a : b;", "return a > b ? a : b;", "TestAllReduce$"},
+	{"base.cuh", "for (i64 k = i; k < n; k++) f(k, Const<1>());", "f(i, Const<N>());", "TestCast"},
+	{"optimizer.cu", "(rootOf(second[k]) * r.root + r.eps)", "rootOf(second[k] * r.root * r.root + r.eps)", "TestAdam"},
+	{"optimizer.cu", "if (clip[2] != 0) return;", "", "TestSkippedStep"},
+	{"optimizer.cu", "toParam<P>(x[i + k], key, at + i + k)", "toParam<P>(x[i + k], key, at + i)", "TestStochasticRounding"},
 }
 
 // mutate puts the fault of PLANC_MUTATION into the sources.

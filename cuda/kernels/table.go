@@ -11,7 +11,7 @@ var Sources embed.FS
 type Kernel struct {
 	Name string // without the type's suffix
 	File string
-	// Params are the parameters in order, "name:kind" each. Kinds: T is a pointer to stored numbers, A one to numbers as they are computed with, f32 or
+	// Params are the parameters in order, "name:kind" each. Kinds: T is a pointer to stored numbers, in the order of the suffix where that names several types, A one to numbers as they are computed with, f32 or
 	// f64; P, I, D, W and S are pointers to unsigned or signed integers of 32 bits, doubles, integers of 64 bits, and addresses; i, l, u and d are values:
 	// int, long long, unsigned long long, double. A ? behind a kind says that the pointer may be null.
 	Params string
@@ -28,6 +28,14 @@ type Launch struct{ Grid, Block [3]int }
 // all are the suffixes of base.cuh's EACH_TYPE.
 var all = []string{"f32", "f64", "bf16", "f16"}
 
+// Other suffixes: of kernels that know one type, of a cast to a type from another, of a sum in a type of numbers in another, and of parameters, gradients and moments.
+var (
+	one     = []string{"f64"}
+	pairs   = []string{"f32_f64", "f32_bf16", "f32_f16", "f64_f32", "f64_bf16", "f64_f16", "bf16_f32", "bf16_f64", "bf16_f16", "f16_f32", "f16_f64", "f16_bf16"}
+	sums    = []string{"f32_f32", "f64_f64", "f32_bf16", "f32_f16", "bf16_bf16", "f16_f16"}
+	updates = []string{"f32_f32_f32", "f64_f64_f64", "bf16_f32_f32", "bf16_bf16_f32", "bf16_bf16_bf16", "f16_f32_f32", "f16_f16_f32"}
+)
+
 // Table is every kernel.
 var Table = []Kernel{
 	// norms
@@ -38,4 +46,27 @@ var Table = []Kernel{
 	{Name: "rms_norm_stats", File: "norm.cu", Params: "stats:A x:T rows:i cols:i eps:d", Types: all, Loop: "cpu.RMSNormDGain", Launch: rowwise},
 	{Name: "layer_norm_stats", File: "norm.cu", Params: "stats:A x:T rows:i cols:i eps:d", Types: all, Loop: "cpu.LayerNormDGain", Launch: rowwise},
 	{Name: "norm_dgain", File: "norm.cu", Params: "part:A dy:T x:T stats:A rows:i cols:i acc:i", Types: all, Loop: "cpu.LayerNormDGain", Launch: columnwise},
+
+	// sums
+	{Name: "sum_rows", File: "reduce.cu", Params: "part:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumRows", Launch: columnwise},
+	{Name: "sum_cols", File: "reduce.cu", Params: "out:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumCols", Launch: rowwise},
+	{Name: "sum_squares", File: "reduce.cu", Params: "part:D x:T n:l", Types: all, Loop: "cpu.SumSquares", Launch: flat},
+	{Name: "sum_parts", File: "reduce.cu", Params: "out:D part:D n:i", Types: one, Loop: "cpu.SumSquares", Launch: single},
+	{Name: "not_finite", File: "reduce.cu", Params: "flag:I x:T n:l", Types: all, Loop: "runtime.ClipGradients", Launch: flat},
+	{Name: "clip", File: "reduce.cu", Params: "out:D pair:D scale:D limit:d", Types: one, Loop: "runtime.ClipGradients", Launch: single},
+
+	// what moves numbers
+	{Name: "cast", File: "move.cu", Params: "y:T x:T n:l", Types: pairs, Loop: "num.Convert", Launch: flat},
+	{Name: "accumulate", File: "move.cu", Params: "grad:T x:T n:l", Types: sums, Loop: "runtime.Accumulate", Launch: flat},
+	{Name: "join", File: "move.cu", Params: "y:T a:T b:T outer:i times:i width:i more:i", Types: all, Loop: "runtime.Join", Launch: rowwise},
+	{Name: "part", File: "move.cu", Params: "y:T x:T rows:i cols:i n:i at:i", Types: all, Loop: "runtime.PartOf", Launch: rowwise},
+	{Name: "all_reduce_sum", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all, Loop: "comm.AllReduce", Launch: flat},
+	{Name: "all_reduce_max", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all, Loop: "comm.AllReduce", Launch: flat},
+	{Name: "all_reduce_lse", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all[:2], Loop: "comm.AllReduce", Launch: flat},
+	{Name: "reduce_scatter_sum", File: "move.cu", Params: "y:T members:S count:i rows:i cols:i total:i at:i", Types: all, Loop: "comm.ReduceScatter", Launch: rowwise},
+	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:u least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
+
+	// updates
+	{Name: "adam", File: "optimizer.cu", Params: "p:T master:A? g:T m:T v:T clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.AdamW", Launch: flat},
+	{Name: "sgd", File: "optimizer.cu", Params: "p:T master:A? g:T m:T? clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.SGD", Launch: flat},
 }
