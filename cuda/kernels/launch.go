@@ -24,6 +24,15 @@ func single(rows, cols int) Launch {
 	return Launch{Grid: [3]int{1, 1, 1}, Block: [3]int{256, 1, 1}}
 }
 
+// blockwise has a block of 8 warps for each of rows units, and scanwise one that ranks 256 choices at a time.
+func blockwise(rows, cols int) Launch {
+	return Launch{Grid: [3]int{blocks(rows, 1), 1, 1}, Block: [3]int{32, 8, 1}}
+}
+
+func scanwise(rows, cols int) Launch {
+	return Launch{Grid: [3]int{blocks(rows, 1), 1, 1}, Block: [3]int{256, 1, 1}}
+}
+
 // columnwise has a block for the columns of 32 threads, 8 rows at a time, and parts of the rows across: as many as give each some work, and
 // the device enough blocks. A thread has at least one column, so that a grid for one each has enough in every type.
 func columnwise(rows, cols int) Launch {

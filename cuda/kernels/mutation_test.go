@@ -33,6 +33,19 @@ var mutations = []mutation{
 	{"optimizer.cu", "(rootOf(second[k]) * r.root + r.eps)", "rootOf(second[k] * r.root * r.root + r.eps)", "TestAdam"},
 	{"optimizer.cu", "if (clip[2] != 0) return;", "", "TestSkippedStep"},
 	{"optimizer.cu", "toParam<P>(x[i + k], key, at + i + k)", "toParam<P>(x[i + k], key, at + i)", "TestStochasticRounding"},
+	{"loss.cu", "if (j + k >= valid) v[k] = none;", "", "TestLogSumExpAndPick$"},
+	{"loss.cu", "if (most == none) continue;", "", "TestLogSumExpAndPick$"},
+	{"loss.cu", "none || j + k >= valid ?", "none ?", "TestLogSumExpAndPickGrad"},
+	{"loss.cu", "none || j + k >= valid ?", "j + k >= valid ?", "TestLogSumExpAndPickGrad"},
+	{"rope.cu", "i % seq * half, *s", "i * half, *s", "TestRope"},
+	{"rope.cu", "(k < from ? k : k + turn)", "k + turn", "TestRope"},
+	{"embed.cu", "		__syncthreads(); // what was summed before has been read\n", "", "TestEmbedGrad"},
+	{"embed.cu", "const T* row = r < 0 ? nullptr :", "const T* row =", "TestEmbed$"},
+	{"experts.cu", "		__syncthreads(); // the last counts have been read\n", "", "TestExperts|TestTallyAndLimit"},
+	{"experts.cu", "if (k >= filled) from", "if (k > filled) from", "TestExperts"},
+	{"experts.cu", "(mine < 0 && e == 0 && i < choices)", "false", "TestExperts"},
+	{"experts.cu", "acc ? y + j : nullptr", "y + j", "TestExperts"},
+	{"experts.cu", "r < most ? e", "r <= most ? e", "TestTallyAndLimit"},
 }
 
 // mutate puts the fault of PLANC_MUTATION into the sources.

@@ -32,6 +32,8 @@ var all = []string{"f32", "f64", "bf16", "f16"}
 var (
 	one     = []string{"f64"}
 	pairs   = []string{"f32_f64", "f32_bf16", "f32_f16", "f64_f32", "f64_bf16", "f64_f16", "bf16_f32", "bf16_f64", "bf16_f16", "f16_f32", "f16_f64", "f16_bf16"}
+	ids     = []string{"i32"}
+	tables  = []string{"f32_f32", "f64_f64", "bf16_bf16", "f16_f16", "bf16_f32", "f16_f32"}
 	sums    = []string{"f32_f32", "f64_f64", "f32_bf16", "f32_f16", "bf16_bf16", "f16_f16"}
 	updates = []string{"f32_f32_f32", "f64_f64_f64", "bf16_f32_f32", "bf16_bf16_f32", "bf16_bf16_bf16", "f16_f32_f32", "f16_f16_f32"}
 )
@@ -65,6 +67,29 @@ var Table = []Kernel{
 	{Name: "all_reduce_lse", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all[:2], Loop: "comm.AllReduce", Launch: flat},
 	{Name: "reduce_scatter_sum", File: "move.cu", Params: "y:T members:S count:i rows:i cols:i total:i at:i", Types: all, Loop: "comm.ReduceScatter", Launch: rowwise},
 	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:u least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
+
+	// loss
+	{Name: "logsumexp", File: "loss.cu", Params: "l:A x:T rows:i cols:i valid:i", Types: all, Loop: "cpu.LogSumExp", Launch: rowwise},
+	{Name: "pick", File: "loss.cu", Params: "y:A x:T ids:I rows:i cols:i lo:i n:i", Types: all, Loop: "cpu.Pick", Launch: rowwise},
+	{Name: "logsumexp_pick", File: "loss.cu", Params: "l:A y:A x:T ids:I rows:i cols:i valid:i lo:i n:i", Types: all, Loop: "cpu.LogSumExp", Launch: rowwise},
+	{Name: "logsumexp_grad", File: "loss.cu", Params: "dx:T dl:A x:T l:A rows:i cols:i valid:i", Types: all, Loop: "cpu.LogSumExpGrad", Launch: rowwise},
+	{Name: "pick_grad", File: "loss.cu", Params: "dx:T dy:A ids:I rows:i cols:i lo:i n:i", Types: all, Loop: "cpu.PickGrad", Launch: rowwise},
+	{Name: "logsumexp_pick_grad", File: "loss.cu", Params: "dx:T dl:A dy:A x:T l:A ids:I rows:i cols:i valid:i lo:i n:i", Types: all, Loop: "cpu.LogSumExpGrad", Launch: rowwise},
+
+	// positions and tables
+	{Name: "rope", File: "rope.cu", Params: "y:T x:T cos:A sin:A rows:i seq:i heads:i dim:i from:i turn:i pairs:i inverse:i", Types: all, Loop: "cpu.RoPEPart", Launch: rowwise},
+	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: tables, Loop: "cpu.Embed", Launch: rowwise},
+	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i", Types: sums, Loop: "cpu.EmbedGrad", Launch: blockwise},
+
+	// experts
+	{Name: "places", File: "experts.cu", Params: "place:I from:I count:I index:I choices:i experts:i places:i round:i", Types: ids, Loop: "cpu.Dispatch", Launch: scanwise},
+	{Name: "rounds", File: "experts.cu", Params: "out:I count:I experts:i places:i", Types: ids, Loop: "cpu.Rounds", Launch: single},
+	{Name: "limit", File: "experts.cu", Params: "kept:I index:I sequences:i choices:i experts:i most:i", Types: ids, Loop: "cpu.LimitChoices", Launch: scanwise},
+	{Name: "tally", File: "experts.cu", Params: "n:T index:I groups:i choices:i experts:i", Types: all[:2], Loop: "cpu.Tally", Launch: scanwise},
+	{Name: "dispatch", File: "experts.cu", Params: "y:T x:T from:I places:i width:i choices:i", Types: all, Loop: "cpu.Dispatch", Launch: rowwise},
+	{Name: "combine", File: "experts.cu", Params: "y:T x:T place:I tokens:i width:i choices:i acc:i", Types: all, Loop: "cpu.Combine", Launch: rowwise},
+	{Name: "deal", File: "experts.cu", Params: "y:T w:T from:I places:l", Types: all, Loop: "cpu.Deal", Launch: flat},
+	{Name: "collect", File: "experts.cu", Params: "w:T y:T place:I choices:l acc:i", Types: all, Loop: "cpu.Collect", Launch: flat},
 
 	// updates
 	{Name: "adam", File: "optimizer.cu", Params: "p:T master:A? g:T m:T v:T clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.AdamW", Launch: flat},
