@@ -168,7 +168,7 @@ type lawVerdict struct {
 	FirstLoss, LastLoss               float64
 	Arena                             int64
 	Calls                             map[int]map[string]int // of each rank in the first step
-	Rounds                            []int                  // of experts, of each rank in the first step, over its layers and micro-batches
+	Rounds                            map[string][]int       // of experts in the first step, of each layer and rank, over its micro-batches
 	Replayed, Turned                  int                    // choices of experts that were the reference's, and how many of these were others before
 }
 
