@@ -168,7 +168,7 @@ type lawVerdict struct {
 	FirstLoss, LastLoss               float64
 	Arena                             int64
 	Calls                             map[int]map[string]int // of each rank in the first step
-	Rounds                            []int                  // of experts, of each rank in the first step, over its layers and micro-batches
+	Rounds                            map[string][]int       // of experts in the first step, of each layer and rank, over its micro-batches
 	Replayed, Turned                  int                    // choices of experts that were the reference's, and how many of these were others before
 }
 
@@ -205,7 +205,7 @@ func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase
 // lawVerdicts builds the cases as one module and runs them, the last one twice more.
 func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 	t.Helper()
-	files := map[string][]byte{"main.go": lawMain, "split.go": lawSplit, "choices.go": lawChoices}
+	files := lawFiles()
 	arenas := map[string]int{}
 	for i := range cases {
 		if cases[i].as != "" {
@@ -249,6 +249,11 @@ func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
 		}
 	}
 	return out
+}
+
+// lawFiles are those of the module that no case changes.
+func lawFiles() map[string][]byte {
+	return map[string][]byte{"main.go": lawMain, "split.go": lawSplit, "choices.go": lawChoices}
 }
 
 // lawTable lists the packages for the module's main.
