@@ -43,6 +43,11 @@ func scanwise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{blocks(rows, 1), 1, 1}, Block: [3]int{256, 1, 1}}
 }
 
+// routewise has a warp a row, two of them a block: scores take shared memory.
+func routewise(rows, cols int) Launch {
+	return Launch{Grid: [3]int{blocks(rows, 2), 1, 1}, Block: [3]int{32, 2, 1}}
+}
+
 // columnwise has a block for the columns of 32 threads, 8 rows at a time, and parts of the rows across: as many as give each some work, and
 // the device enough blocks. A thread has at least one column, so that a grid for one each has enough in every type.
 func columnwise(rows, cols int) Launch {
