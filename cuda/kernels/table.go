@@ -56,6 +56,7 @@ var Table = []Kernel{
 	{Name: "sum_parts", File: "reduce.cu", Params: "out:D part:D n:i", Types: one, Loop: "cpu.SumSquares", Launch: single},
 	{Name: "not_finite", File: "reduce.cu", Params: "flag:I x:T n:l", Types: all, Loop: "runtime.ClipGradients", Launch: flat},
 	{Name: "clip", File: "reduce.cu", Params: "out:D pair:D scale:D limit:d", Types: one, Loop: "runtime.ClipGradients", Launch: single},
+	{Name: "scaler", File: "reduce.cu", Params: "state:D clip:D window:i hysteresis:i least:d consecutive:i", Types: one, Loop: "runtime.LossScaleSettings", Launch: single},
 
 	// what moves numbers
 	{Name: "cast", File: "move.cu", Params: "y:T x:T n:l", Types: pairs, Loop: "num.Convert", Launch: flat},
@@ -98,4 +99,5 @@ var Table = []Kernel{
 	// updates
 	{Name: "adam", File: "optimizer.cu", Params: "p:T master:A? g:T m:T v:T clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.AdamW", Launch: flat},
 	{Name: "sgd", File: "optimizer.cu", Params: "p:T master:A? g:T m:T? clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.SGD", Launch: flat},
+	{Name: "level", File: "optimizer.cu", Params: "p:T master:A? got:T clip:D rate:d experts:d choices:d n:l", Types: updates, Loop: "runtime.Optimize", Launch: flat},
 }
