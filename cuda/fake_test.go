@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -17,6 +16,8 @@ var fakes = []struct{ folder, file, source, flag string }{
 	{"new", "libcuda.so.1", "fake.c", "-DFAKE"},
 	{"old", "libcuda.so.1", "fake.c", "-DFAKE_OLD"},
 	{"ancient", "libcuda.so.1", "fake.c", "-DFAKE_ANCIENT"},
+	{"new", "libnccl.so.2", "fakenccl.c", "-DFAKE"},
+	{"new", "libcublasLt.so.13", "fakelt.c", "-DFAKE"},
 }
 
 var fakeRoot string // of the folders above
@@ -50,7 +51,7 @@ func buildFakes() error {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return err
 		}
-		cmd := exec.Command(compiler(), "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f.flag, "-o", filepath.Join(dir, f.file), filepath.Join("testdata", f.source))
+		cmd := exec.Command(compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-shared", "-fPIC", f.flag, "-o", filepath.Join(dir, f.file), filepath.Join("testdata", f.source))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
 		}
@@ -130,12 +131,30 @@ func TestPrototypes(t *testing.T) {
 	if said := run("testdata/prototypes.c"); said != "" {
 		t.Error(said)
 	}
-	text := string(must(os.ReadFile("driver.h"))(t))
-	wrong := strings.Replace(text, "cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes)", "cuMemAlloc_v2, (CUdeviceptr *p, int bytes)", 1)
-	dir := t.TempDir()
-	check(t, os.Mkdir(filepath.Join(dir, "testdata"), 0o777), os.WriteFile(filepath.Join(dir, "driver.h"), []byte(wrong), 0o666),
-		os.WriteFile(filepath.Join(dir, "testdata", "prototypes.c"), must(os.ReadFile("testdata/prototypes.c"))(t), 0o666))
-	if said := run(filepath.Join(dir, "testdata", "prototypes.c")); wrong == text || !regexp.MustCompile(`static assertion failed: "cuMemAlloc_v2"`).MatchString(said) {
-		t.Errorf("a wrong prototype is not seen: %s", said)
+	for _, c := range []struct{ file, right, wrong, call string }{
+		{"driver.h", "cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes)", "cuMemAlloc_v2, (CUdeviceptr *p, int bytes)", "cuMemAlloc_v2"},
+		{"driver.h", "planc_func_dynamic_shared = 8", "planc_func_dynamic_shared = 9", "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"},
+	} {
+		if said := run(mutant(t, c.file, c.right, c.wrong)); !strings.Contains(said, `static assertion failed: "`+c.call+`"`) {
+			t.Errorf("a wrong %s is not seen: %s", c.call, said)
+		}
 	}
+}
+
+// mutant is prototypes.c in a copy of the headers of which one is wrong.
+func mutant(t *testing.T, file, right, wrong string) string {
+	t.Helper()
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, "testdata"), 0o777))
+	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "testdata/prototypes.c"} {
+		text := string(must(os.ReadFile(name))(t))
+		if name == file {
+			if !strings.Contains(text, right) {
+				t.Fatalf("%s has no %q", file, right)
+			}
+			text = strings.Replace(text, right, wrong, 1)
+		}
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+	}
+	return filepath.Join(dir, "testdata", "prototypes.c")
 }

@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "blaslt.h"
 #include "driver.h"
+#include "nccl.h"
 #include "open.h"
 
 void *planc_open(const char *name, char **why) {
@@ -35,6 +37,28 @@ const char *planc_bind_driver(void *library) {
 	const char *missing = NULL;
 	PLANC_DRIVER(BIND)
 	if (!missing) planc_driver = t;
+	return missing;
+}
+
+#define BIND_TYPED(needed, result, name, params, args) BIND(needed, name, params, args)
+
+struct planc_nccl planc_nccl;
+
+const char *planc_bind_nccl(void *library) {
+	struct planc_nccl t;
+	const char *missing = NULL;
+	PLANC_NCCL(BIND_TYPED)
+	if (!missing) planc_nccl = t;
+	return missing;
+}
+
+struct planc_lt planc_lt;
+
+const char *planc_bind_lt(void *library) {
+	struct planc_lt t;
+	const char *missing = NULL;
+	PLANC_LT(BIND_TYPED)
+	if (!missing) planc_lt = t;
 	return missing;
 }
 
