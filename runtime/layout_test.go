@@ -3,8 +3,8 @@ package runtime
 import (
 	"bytes"
 	"slices"
-	"strings"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
