@@ -228,7 +228,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 			e.splits[k] = of
 		}
 		plan.StageLayers = of.text
-		e.visit(plan, of.counts)
+		e.visit(&plan, of.counts)
 	}
 }
 
@@ -300,13 +300,13 @@ func even(blocks, chunks int) []int {
 }
 
 // visit adds a family, or notes why it is none.
-func (e *enumeration) visit(plan ir.Plan, split []int) {
+func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	broken := 0
 	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP, plan.EP, plan.ETP) < 1 {
 		broken = len(rules)
 	}
 	for i := range rules {
-		if broken < e.fewest && !rules[i].ok(&plan, e.set) {
+		if broken < e.fewest && !rules[i].ok(plan, e.set) {
 			broken++
 		}
 	}
@@ -320,20 +320,20 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 	}
 	broken++ // a legal plan that pins of other keys forbid is nearer than any that breaks a rule
 	if broken < e.fewest && (plan.PP == 1 || e.staged) {
-		e.worst, e.fewest = plan, broken
+		e.worst, e.fewest = *plan, broken
 	}
 }
 
-func (e *enumeration) family(plan ir.Plan, split []int) *family {
+func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	if len(e.slab) == 0 {
 		e.slab = make([]family, 64)
 	}
 	f := &e.slab[0]
-	f.plan, f.counts, f.first, f.splits, f.problem = plan, split, e.out.size, plan.Splits(), e.p
-	if len(e.p.unfollowed(plan)) > 0 {
+	f.plan, f.counts, f.first, f.splits, f.problem = *plan, split, e.out.size, plan.Splits(), e.p
+	if len(e.p.unfollowed(*plan)) > 0 {
 		return f
 	}
-	f.names = e.s.orders(e.p, &plan)
-	f.size = len(e.s.shardings(e.p, &plan)) * len(e.s.agains(e.p, &plan, slices.Max(split))) * len(f.names)
+	f.names = e.s.orders(e.p, plan)
+	f.size = len(e.s.shardings(e.p, plan)) * len(e.s.agains(e.p, plan, slices.Max(split))) * len(f.names)
 	return f
 }
