@@ -109,7 +109,7 @@ func majorFirst(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 
 // partitioner rewrites one function.
 type partitioner struct {
-	prog  *ir.Program
+	prog *ir.Program
 	*reader
 	f     *ir.Func
 	made  map[string]*ir.Value    // what the forward function left of each of its values, by the name it had

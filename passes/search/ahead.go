@@ -16,9 +16,9 @@ import (
 
 // ahead is the bases that are made before they are asked for.
 type ahead struct {
-	helpers int // other cores that may make some
+	helpers int                 // other cores that may make some
 	jobs    map[profileKey]*job // all that there were: what was made and not taken may be asked for yet
-	most    *atomic.Uint64 // the bits of the floor above which nobody asks any more; below 0: not at all
+	most    *atomic.Uint64      // the bits of the floor above which nobody asks any more; below 0: not at all
 }
 
 // job is a base that whoever comes first makes.

@@ -315,6 +315,7 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 			e.out.families = append(e.out.families, f)
 			e.out.size += f.size
 			e.slab = e.slab[1:]
+			e.watch()
 			return
 		}
 	}

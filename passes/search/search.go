@@ -207,6 +207,7 @@ type hunt struct {
 	fastest costmodel.Seconds
 	roomy   bool // some family has room for one of its plans, so far as bounds say
 	opened  bool // some family had its turn
+	steps   int  // for those who watch
 }
 
 // fit is a plan that fits, with its place in the space.
@@ -230,6 +231,7 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 		h.fastest = k.limit
 	}
 	for h.next() {
+		h.watch()
 		switch e := heap.Pop(&h.queue).(entry); {
 		case e.member != nil:
 			h.price(e.member)
@@ -261,6 +263,7 @@ func (h *hunt) next() bool {
 		f := h.rest[0]
 		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(f) {
 			h.refine(f)
+			h.watch()
 		}
 	}
 	return len(h.queue) > 0 && h.queue[0].floor <= limit
