@@ -222,6 +222,9 @@ func (e *enumeration) micros(plan ir.Plan) {
 			continue
 		}
 		k := splitKey{plan.VPP, plan.MicroBatch, plan.Splits(), plan.Schedule == "zb-v"}
+		if !e.shaped || plan.PP*plan.VPP > e.set.mostChunks() {
+			k.micro = 0 // illegal anyhow
+		}
 		of, known := e.splits[k]
 		if !known {
 			of.counts, of.text = e.shared(e.split(&plan))

@@ -42,7 +42,7 @@ func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 		return nil, best, err
 	}
 	best, counts, _ := s.best(sp, nil)
-	r = &Result{Best: s.priced(s.member(given)), Counts: counts, searcher: s}
+	r = &Result{Best: s.priced(s.member(given)), Counts: counts, searcher: s, space: sp}
 	if !r.Best.Fits() {
 		return nil, best, &NoPlan{Nearest: r.Best, NoFit: lacks(r.Best), Counts: Counts{Space: 1, Infeasible: 1, Simulated: 1}}
 	}

@@ -135,8 +135,11 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 func inParallel(n int, series func() *Series, do func(i int, r *Series)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		r := series()
+	each := make([]*Series, min(n, runtime.GOMAXPROCS(0)))
+	for i := range each { // before anybody begins
+		each[i] = series()
+	}
+	for _, r := range each {
 		all.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(i, r)

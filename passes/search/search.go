@@ -41,6 +41,7 @@ type Result struct {
 	Choices      []Choice
 
 	searcher *searcher // that found it
+	space    *space    // in which it did
 }
 
 // caches hold what questions about one model, precision and kind of device share.
@@ -157,7 +158,7 @@ func Search(p *Problem) (*Result, error) {
 	if !found {
 		return nil, s.noPlan(sp, counts)
 	}
-	r := &Result{Best: best, Counts: counts, searcher: s}
+	r := &Result{Best: best, Counts: counts, searcher: s, space: sp}
 	s.explain(sp, r)
 	return r, nil
 }
