@@ -113,6 +113,14 @@ func (a *ahead) take(s *searcher, k profileKey) *base {
 	return j.base
 }
 
+// alone lets a searcher do without other cores, which have searchers of their own, until what it returns is called. So there are
+// never more at work than cores: those of a [Series] have no helpers either.
+func (s *searcher) alone() (end func()) {
+	n := s.ahead.helpers
+	s.ahead.helpers = 0
+	return func() { s.ahead.helpers = n }
+}
+
 // list notes the bases that a choice of the degrees needs where nothing is recomputed.
 func (e *enumeration) list(plan *ir.Plan) {
 	for _, vpp := range []int{1, 2} {

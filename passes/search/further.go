@@ -20,6 +20,7 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	}
 	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]Thumb, len(rules))}
 	q.found = r
+	defer r.searcher.alone()()
 	inParallel(len(trials)+1, func() *Series { return &Series{p.Model, r.searcher.caches.copied()} }, func(i int, s *Series) {
 		if i > 0 {
 			f.Levers[i-1] = trials[i-1].lever(s, own)
