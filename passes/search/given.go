@@ -41,8 +41,9 @@ func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 	if err != nil {
 		return nil, best, err
 	}
+	s.within = sp
 	best, counts, _ := s.best(sp, nil)
-	r = &Result{Best: s.priced(s.member(given)), Counts: counts, searcher: s, space: sp}
+	r = &Result{Best: s.priced(s.member(given)), Counts: counts, searcher: s}
 	if !r.Best.Fits() {
 		return nil, best, &NoPlan{Nearest: r.Best, NoFit: lacks(r.Best), Counts: Counts{Space: 1, Infeasible: 1, Simulated: 1}}
 	}

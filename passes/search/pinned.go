@@ -52,7 +52,7 @@ func (p Pins) keeps(under Pins) *keep {
 // [Series.alternative] does.
 func (r *Result) pinned(pins Pins, by *Series) (Alternative, error) {
 	if k := pins.keeps(r.searcher.problem.Pins); k != nil {
-		if best, _, found := r.searcher.best(r.space, k); found {
+		if best, _, found := r.searcher.best(r.searcher.within, k); found {
 			return Alternative{Plan: best.Plan, Predict: best.Predict, SlowerBy: slowerBy(best.Predict, r.Best.Predict)}, nil
 		}
 	}

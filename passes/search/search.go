@@ -41,7 +41,6 @@ type Result struct {
 	Choices      []Choice
 
 	searcher *searcher // that found it
-	space    *space    // in which it did
 }
 
 // caches hold what questions about one model, precision and kind of device share.
@@ -81,6 +80,7 @@ type searcher struct {
 	*caches
 	ahead      ahead
 	problem    *Problem
+	within     *space // that was searched for a [Result]
 	dims       Dims
 	device     costmodel.Device
 	modelFlops float64
@@ -158,7 +158,8 @@ func Search(p *Problem) (*Result, error) {
 	if !found {
 		return nil, s.noPlan(sp, counts)
 	}
-	r := &Result{Best: best, Counts: counts, searcher: s, space: sp}
+	s.within = sp
+	r := &Result{Best: best, Counts: counts, searcher: s}
 	s.explain(sp, r)
 	return r, nil
 }
