@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -20,11 +21,14 @@ var server []byte
 // flags make the compiler as strict as a GPU: a fault of alignment or of an index traps, and products are not fused with
 // sums, so that results are the same on every machine.
 var flags = []string{"-std=c++17", "-O1", "-DEMULATED", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Werror",
-	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
+	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unknown-warning-option", "-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
 
-// Compiler is the machine's C++ compiler, or "".
+// Compiler is the machine's C++ compiler, or "": also where the system is not Linux, since fibers are then others.
 func Compiler() string {
-	for _, name := range []string{os.Getenv("CXX"), "c++", "g++", "clang++"} {
+	if runtime.GOOS != "linux" {
+		return ""
+	}
+	for _, name := range []string{os.Getenv("CXX"), "g++", "c++", "clang++"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
 			return path
 		}
