@@ -133,8 +133,8 @@ func (g *gemm[F]) blocksOfRows(terms int) int {
 	return (size + thinBytes - 1) / thinBytes
 }
 
-// isThin tells whether each panel of op(b) is packed where it is multiplied, by each block of rows anew: if the first panel of
-// rows does that on its way, or there is one block.
+// isThin tells whether each panel of op(b) is packed where it is multiplied: if there is one block of rows, or the first panel
+// of each packs it on its way.
 func (g *gemm[F]) isThin(terms int) bool {
 	return !g.b.t && !g.e.pairs || g.blocksOfRows(terms) == 1
 }
