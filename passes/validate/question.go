@@ -83,6 +83,9 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if offloaded.MatchString(r.Text("note")) {
 		return nil, errors.New("its parameters or optimizer are offloaded to the host, which is not priced")
 	}
+	if err := r.lacks(); err != nil {
+		return nil, err
+	}
 	c, err := r.config()
 	if err != nil {
 		return nil, err
