@@ -1,5 +1,5 @@
 // Package cuda is the NVIDIA layer of training programs: the driver, cuBLASLt and NCCL behind small Go types. Programs
-// for a CPU link none of it, and neither does planc.
+// for a CPU link none of it, and planc no more than the table of libraries, for planc doctor.
 //
 // Nothing is linked or included: prototypes of our own (driver.h), held against NVIDIA's headers by a test, and dlopen at
 // run time. So a program builds with Go and a C compiler alone, starts on a machine without a driver, and says there,

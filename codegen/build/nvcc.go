@@ -66,23 +66,30 @@ func below(dir string) []string {
 // pythonPatience is how long Python may think about where its packages are.
 const pythonPatience = 10 * time.Second
 
-// wheels asks Python for the folders of its package nvidia, which NVIDIA's wheels since CUDA 13 share, the newest first.
-func wheels(ctx context.Context) (files []string) {
+// NVIDIAWheels are the folders of the package nvidia of the Python on PATH, which NVIDIA's wheels share; none where there
+// is no Python or no such package.
+func NVIDIAWheels(ctx context.Context) (dirs []string) {
 	ctx, stop := context.WithTimeout(ctx, pythonPatience)
 	defer stop()
-	for _, python := range []string{"python3", "python"} {
-		out, err := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output()
+	for _, name := range []string{"python3", "python"} {
+		python, err := exec.LookPath(name)
 		if err != nil {
 			continue
 		}
-		for dir := range strings.Lines(string(out)) {
-			found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(dir), "cu[0-9]*", "bin", "nvcc")) // a good pattern
-			slices.Reverse(found)
-			files = append(files, found...)
-		}
-		return files
+		out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output() // fails without the package
+		return slices.Collect(strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == '\n' || r == '\r' }))
 	}
 	return nil
+}
+
+// wheels are the compilers among NVIDIA's wheels since CUDA 13, the newest first.
+func wheels(ctx context.Context) (files []string) {
+	for _, dir := range NVIDIAWheels(ctx) {
+		found, _ := filepath.Glob(filepath.Join(dir, "cu[0-9]*", "bin", "nvcc")) // a good pattern
+		slices.Reverse(found)
+		files = append(files, found...)
+	}
+	return files
 }
 
 // FindNVCC looks for nvcc on PATH, in CUDA_HOME and CUDA_PATH, among the wheels of the Python on PATH, and where
@@ -145,6 +152,16 @@ func (e *ArchError) Error() string {
 	return fmt.Sprintf("nvcc %s at %s does not know sm_%s, but %s: %s", e.NVCC.Version, e.NVCC.Path, strings.Join(e.Unknown, ", sm_"), strings.Join(known, ", "), HowNVCC)
 }
 
+// Unknown are those of the architectures that the compiler does not know.
+func (n NVCC) Unknown(archs []string) (unknown []string) {
+	for _, a := range archs {
+		if !n.knows(a) {
+			unknown = append(unknown, a)
+		}
+	}
+	return unknown
+}
+
 // knows reports whether the compiler makes code for an architecture such as 80 or 90a. It lists none of those with a
 // letter, which came with version 12.
 func (n NVCC) knows(arch string) bool {
@@ -158,19 +175,14 @@ func (n NVCC) knows(arch string) bool {
 // gencode are the flags for code of each architecture, and PTX for GPUs newer than the newest of them: of its plain
 // form, since code for a letter runs on that architecture alone.
 func (n NVCC) gencode(archs []string) (flags []string, err error) {
-	var unknown []string
+	if unknown := n.Unknown(archs); unknown != nil {
+		return nil, &ArchError{NVCC: n, Unknown: unknown}
+	}
 	newest := 0
 	for _, a := range archs {
-		if !n.knows(a) {
-			unknown = append(unknown, a)
-			continue
-		}
 		number, _ := strconv.Atoi(strings.TrimRight(a, "af")) // digits: it is known
 		newest = max(newest, number)
 		flags = append(flags, fmt.Sprintf("-gencode=arch=compute_%s,code=sm_%[1]s", a))
-	}
-	if unknown != nil {
-		return nil, &ArchError{NVCC: n, Unknown: unknown}
 	}
 	return append(flags, fmt.Sprintf("-gencode=arch=compute_%d,code=compute_%[1]d", newest)), nil
 }
