@@ -46,6 +46,13 @@ var mutations = []mutation{
 	{"experts.cu", "(mine < 0 && e == 0 && i < choices)", "false", "TestExperts"},
 	{"experts.cu", "acc ? y + j : nullptr", "y + j", "TestExperts"},
 	{"experts.cu", "r < most ? e", "r <= most ? e", "TestTallyAndLimit"},
+	{"reduce.cu", "if (grows || consecutive)", "if (grows)", "TestScaler"},
+	{"optimizer.cu", "else if (load < choices)", "else", "TestLevel"},
+	{"route.cu", "(other == most && there < at)", "(other == most && there > at)", "TestRoute$"},
+	{"route.cu", "good[g] = sigmoid ? one + two : one;", "good[g] = one;", "TestRoute$"},
+	{"route.cu", "s = share ? (d - dot) / sum : d;", "s = share ? d / sum : d;", "TestRouteGrad"},
+	{"route.cu", "(of[e] - mean)", "of[e]", "TestBalance"},
+	{"route.cu", "n + i / tokens * experts", "n", "TestBalance"},
 }
 
 // mutate puts the fault of PLANC_MUTATION into the sources.
