@@ -36,7 +36,7 @@ var mutations = []mutation{
 	{"loss.cu", "if (j + k >= valid) v[k] = none;", "", "TestLogSumExpAndPick$"},
 	{"loss.cu", "if (most == none) continue;", "", "TestLogSumExpAndPick$"},
 	{"loss.cu", "none || j + k >= valid ?", "none ?", "TestLogSumExpAndPickGrad"},
-	{"loss.cu", "none || j + k >= valid ?", "j + k >= valid ?", "TestLogSumExpAndPickGrad"},
+	{"loss.cu", "none || j + k >= valid ?", "(none && false) || j + k >= valid ?", "TestLogSumExpAndPickGrad"},
 	{"rope.cu", "i % seq * half, *s", "i * half, *s", "TestRope"},
 	{"rope.cu", "(k < from ? k : k + turn)", "k + turn", "TestRope"},
 	{"embed.cu", "		__syncthreads(); // what was summed before has been read\n", "", "TestEmbedGrad"},
@@ -51,7 +51,7 @@ var mutations = []mutation{
 	{"route.cu", "(other == most && there < at)", "(other == most && there > at)", "TestRoute$"},
 	{"route.cu", "good[g] = sigmoid ? one + two : one;", "good[g] = one;", "TestRoute$"},
 	{"route.cu", "s = share ? (d - dot) / sum : d;", "s = share ? d / sum : d;", "TestRouteGrad"},
-	{"route.cu", "(of[e] - mean)", "of[e]", "TestBalance"},
+	{"route.cu", "(of[e] - mean)", "(of[e] - mean * 0)", "TestBalance"},
 	{"route.cu", "n + i / tokens * experts", "n", "TestBalance"},
 }
 

@@ -12,7 +12,7 @@ import (
 func TestSums(t *testing.T) {
 	inEachType(t, "sum_rows", func(b bench) {
 		a, k := b.computed(), cpu.Table[float64]()
-		for _, s := range append(sizes, [2]int{300, 264}, [2]int{700, 33}) {
+		for _, s := range append(sizes, [2]int{333, 264}, [2]int{701, 33}) {
 			rows, cols := s[0], s[1]
 			x := b.draw(rows*cols, "x")
 			old := a.draw(cols, "old")
