@@ -143,3 +143,22 @@ func TestPanicsInParallelAreTheCallers(t *testing.T) {
 		}
 	}
 }
+
+// While every core has a searcher, none of them asks for other cores.
+func TestHelpersAreBounded(t *testing.T) {
+	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
+	old := runtime.GOMAXPROCS(4)
+	defer runtime.GOMAXPROCS(old)
+	r := must(t, p)
+	before := r.searcher.ahead.helpers
+	end := r.searcher.alone()
+	during := r.searcher.ahead.helpers
+	end()
+	each, err := new(Series).searcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := r.searcher.ahead.helpers; before != 3 || during != 0 || after != 3 || each.ahead.helpers != 0 {
+		t.Errorf("on 4 cores a search has %d helpers, %d beside others, %d afterwards; a series has %d", before, during, after, each.ahead.helpers)
+	}
+}
