@@ -3,6 +3,7 @@ package search
 import (
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -121,6 +122,24 @@ func TestCheckpointed(t *testing.T) {
 	} {
 		if got := checkpointed(c.saved, c.slower); got.Verdict != c.verdict || got.Message != c.message {
 			t.Errorf("%v, %v: %s, %q; want %s, %q", c.saved, c.slower, got.Verdict, got.Message, c.verdict, c.message)
+		}
+	}
+}
+
+// A panic on any core reaches the caller, where it becomes planc's message and status.
+func TestPanicsInParallelAreTheCallers(t *testing.T) {
+	for n := range 5 {
+		fault := func() (fault any) {
+			defer func() { fault = recover() }()
+			inParallel(5, func() *Series { return nil }, func(i int, _ *Series) {
+				if i == n {
+					panic("a promise was broken\nhere")
+				}
+			})
+			return nil
+		}()
+		if text, ok := fault.(string); !ok || !strings.HasPrefix(text, "a promise was broken\nhere\n") || !strings.Contains(text, "beyond_test.go") {
+			t.Errorf("panic in %d of 5: %v", n, fault)
 		}
 	}
 }

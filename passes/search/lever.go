@@ -1,8 +1,10 @@
 package search
 
 import (
+	"fmt"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -131,20 +133,30 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 }
 
 // inParallel does n independent things on the machine's cores. Each core has a Series of its own; what is found does not
-// depend on which one answers.
+// depend on which one answers. A panic is the caller's, who alone can recover from it.
 func inParallel(n int, series func() *Series, do func(i int, r *Series)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
+	var fault atomic.Pointer[string]
 	each := make([]*Series, min(n, runtime.GOMAXPROCS(0)))
 	for i := range each { // before anybody begins
 		each[i] = series()
 	}
 	for _, r := range each {
 		all.Go(func() {
+			defer func() {
+				if x := recover(); x != nil {
+					text := fmt.Sprintf("%v\n%s", x, debug.Stack())
+					fault.CompareAndSwap(nil, &text)
+				}
+			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(i, r)
 			}
 		})
 	}
 	all.Wait()
+	if text := fault.Load(); text != nil {
+		panic(*text)
+	}
 }
