@@ -148,11 +148,8 @@ func printed(t *testing.T, double bool, chains []cu.Chain) map[string][]byte {
 
 // The kernels of fused groups compute what the CPU's chains do.
 func TestChainsOnEmulatedGPU(t *testing.T) {
-	if emulate.Compiler() == "" {
-		if os.Getenv("PLANC_EMULATE") == "must" {
-			t.Fatal("no C++ compiler")
-		}
-		t.Skip("no C++ compiler: kernels of fused groups are not run; install g++")
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
 	}
 	for _, double := range []bool{false, true} {
 		if double && os.Getenv("PLANC_MUTATION") != "" {

@@ -184,16 +184,12 @@ func compile(file string, files map[string][]byte) (*emulate.Machine, error) {
 	return emulate.Build(dir, file, files, functions(file))
 }
 
-// needCompiler skips a test where there is no C++ compiler, unless PLANC_EMULATE is must.
-func needCompiler(t *testing.T) {
+// needEmulation skips a test where kernels are not run.
+func needEmulation(t *testing.T) {
 	t.Helper()
-	if emulate.Compiler() != "" {
-		return
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
 	}
-	if os.Getenv("PLANC_EMULATE") == "must" {
-		t.Fatal("no C++ compiler")
-	}
-	t.Skip("no C++ compiler: CUDA kernels are not run; install g++")
 }
 
 // A bench runs the kernels of one file with numbers of one type.
@@ -217,7 +213,7 @@ func inEachType(t *testing.T, kernel string, test func(b bench)) {
 // machineOf has a file's kernels, compiled once.
 func machineOf(t *testing.T, file string) *emulate.Machine {
 	t.Helper()
-	needCompiler(t)
+	needEmulation(t)
 	once, _ := compiled.LoadOrStore(file, sync.OnceValues(func() (*emulate.Machine, error) { return compile(file, sourceFiles(t)) }))
 	m, err := once.(func() (*emulate.Machine, error))()
 	if err != nil {

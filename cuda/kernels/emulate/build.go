@@ -34,6 +34,18 @@ var Compiler = sync.OnceValue(func() string {
 	return ""
 })
 
+// Skipped says why tests leave kernels alone, or "": they are a suite of their own, for which PLANC_EMULATE asks. Where it says must, a
+// machine without a compiler is no reason.
+func Skipped() string {
+	switch wanted := os.Getenv("PLANC_EMULATE"); {
+	case wanted == "":
+		return "CUDA kernels are not run: PLANC_EMULATE=1 runs them as C++"
+	case wanted != "must" && Compiler() == "":
+		return "no C++ compiler: CUDA kernels are not run; install g++"
+	}
+	return ""
+}
+
 // compiles tells whether a compiler makes a program that launches something.
 func compiles(compiler string) bool {
 	dir, err := os.MkdirTemp("", "planc-emulate-")

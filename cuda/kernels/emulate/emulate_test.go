@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"os"
 	"strings"
 	"testing"
 )
@@ -64,11 +63,8 @@ func at(b *Buffer, i int) float32 {
 
 func machine(t *testing.T) *Machine {
 	t.Helper()
-	if Compiler() == "" {
-		if os.Getenv("PLANC_EMULATE") == "must" {
-			t.Fatal("no C++ compiler")
-		}
-		t.Skip("no C++ compiler; install g++")
+	if why := Skipped(); why != "" {
+		t.Skip(why)
 	}
 	names := []string{"fine", "unfenced", "stale", "between", "beyond", "split", "partly", "packs", "outside", "table"}
 	m, err := Build(t.TempDir(), "source.cu", map[string][]byte{"source.cu": []byte(source)}, names)
