@@ -289,7 +289,7 @@ func (s *searcher) cost(p *funcProfile, k int, rounds float64, m *meshAt) costmo
 			beside += t
 			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.mesh.Ranks(l.what.Axes))))
 		case l.group.experts != nil:
-			c.Experts += t
+			c.Experts += t * costmodel.Seconds(1-s.problem.engine().HiddenEP)
 		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
 			c.Context += t
 		default:
@@ -368,7 +368,7 @@ func (s *searcher) arithmetic(p *funcProfile, k int, rounds float64) (own arithm
 		if p.flights {
 			own.each = append(own.each, t)
 		}
-		own.kernels += float64(times * o.Kernel)
+		own.kernels += float64(times * o.Issued())
 	}
 	s.own[key] = own
 	return own

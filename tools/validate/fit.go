@@ -16,8 +16,9 @@ type sample struct {
 	weight float64
 }
 
-// samples are the timed rows that are not held out. A source weighs as the root of its rows, so that a table of
-// a thousand alike rows does not drown ten that differ, and of such a table some are taken at equal distances.
+// samples are the timed rows that are not held out. A source weighs as the fourth root of its rows: the
+// report's figures are means over sources, and alike rows of one say little more than some of them. Of a large table some are
+// taken at equal distances.
 func samples(t *tables) []sample {
 	bySource := map[string][]*validate.Row{}
 	var order []string
@@ -40,7 +41,7 @@ func samples(t *tables) []sample {
 		rows := bySource[name]
 		n := min(len(rows), 120)
 		for i := range n {
-			out = append(out, sample{rows[i*len(rows)/n], math.Sqrt(math.Sqrt(float64(n)) / float64(n))})
+			out = append(out, sample{rows[i*len(rows)/n], math.Sqrt(math.Sqrt(math.Sqrt(float64(n))) / float64(n))})
 		}
 	}
 	return out
