@@ -76,7 +76,9 @@ func emitRoute(e *emitter, n *ir.Node) {
 	if len(n.Args) > 1 {
 		args[3] = n.Args[1]
 	}
-	e.kernel("Route", append(args, e.routeShape(n, n.Args[0].Type, n.Outs[1].Type))...)
+	index := n.Outs[1].Type
+	shape := rt("Chosen").Call(jen.Id("r"), jen.Id("b"), e.where(index.Dims[1]), jen.Lit(e.count(index.Dims[1:2])), e.routeShape(n, n.Args[0].Type, index))
+	e.kernel("Route", append(args, shape)...)
 }
 
 func emitRouteGrad(e *emitter, n *ir.Node) {

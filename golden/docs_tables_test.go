@@ -15,6 +15,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/validate"
 )
 
 // Tables of a page that are made from the program's own:
@@ -35,6 +36,7 @@ var tables = map[string]func(arg string) []string{
 	"sources":        sourceLists,
 	"weights":        weightTable,
 	"codes":          codeTable,
+	"rows":           rowTable,
 }
 
 var tableMark = regexp.MustCompile(`(?s)(<!-- table (\S+) ?(\S*) -->\n).*?(<!-- end -->)`)
@@ -65,6 +67,15 @@ func TestPagesTables(t *testing.T) {
 			t.Errorf("no page has the table %s", name)
 		}
 	}
+}
+
+// rowTable are the columns of tables of measured runs.
+func rowTable(string) []string {
+	out := table("column", "needed", "meaning")
+	for _, c := range validate.Columns {
+		out = append(out, row(code(c.Name), c.Need, c.Doc))
+	}
+	return out
 }
 
 // row is a line of a table; a bar inside a cell is escaped.

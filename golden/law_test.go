@@ -32,6 +32,9 @@ var lawMain []byte
 //go:embed testdata/lawsplit.go.txt
 var lawSplit []byte
 
+//go:embed testdata/lawchoices.go.txt
+var lawChoices []byte
+
 // lawBound is far above rounding noise in f64 and far below any real fault.
 const lawBound = 1e-10
 
@@ -165,7 +168,8 @@ type lawVerdict struct {
 	FirstLoss, LastLoss               float64
 	Arena                             int64
 	Calls                             map[int]map[string]int // of each rank in the first step
-	Rounds                            []int                  // of experts, of each rank in the first step, over its layers and micro-batches
+	Rounds                            map[string][]int       // of experts in the first step, of each layer and rank, over its micro-batches
+	Replayed, Turned                  int                    // choices of experts that were the reference's, and how many of these were others before
 }
 
 func TestLawParallelEqualsSerial(t *testing.T) {
@@ -193,6 +197,7 @@ func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase
 		}
 	}
 	logNarrow(t, cases, verdicts)
+	logReplays(t, verdicts)
 	t.Logf("%d programs, worst deviation %.3g in f64, %.3g in f32", len(cases), worst[ir.F64], worst[ir.F32])
 	return failed
 }
@@ -200,7 +205,7 @@ func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase
 // lawVerdicts builds the cases as one module and runs them, the last one twice more.
 func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 	t.Helper()
-	files := map[string][]byte{"main.go": lawMain, "split.go": lawSplit}
+	files := lawFiles()
 	arenas := map[string]int{}
 	for i := range cases {
 		if cases[i].as != "" {
@@ -246,6 +251,11 @@ func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
 	return out
 }
 
+// lawFiles are those of the module that no case changes.
+func lawFiles() map[string][]byte {
+	return map[string][]byte{"main.go": lawMain, "split.go": lawSplit, "choices.go": lawChoices}
+}
+
 // lawTable lists the packages for the module's main.
 func lawTable(module string, cases []lawCase) []byte {
 	var b bytes.Buffer
@@ -262,13 +272,13 @@ func lawTable(module string, cases []lawCase) []byte {
 		if c.before != "" {
 			before = c.before + ".Run"
 		}
-		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v},\n", c.id, c.group, cmp.Or(c.as, c.id), before, c.split, c.elem == ir.F16)
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v, %v},\n", c.id, c.group, cmp.Or(c.as, c.id), before, c.split, c.elem == ir.F16, c.replays())
 		source[c.group] = lawSource(&c.model)
 	}
 	// One program of several ranks twice: same plan, same machine, same bits.
 	last := cases[len(cases)-1]
 	for range 2 {
-		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, nil, 0, false},\n", last.id, "twice", cmp.Or(last.as, last.id))
+		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, nil, 0, false, false},\n", last.id, "twice", cmp.Or(last.as, last.id))
 	}
 	source["twice"] = lawSource(&last.model)
 	b.WriteString("}\n\nvar sourceOf = map[string]source{\n")

@@ -19,8 +19,7 @@ func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 	calls := 0
 	for i := range cases {
 		c, v := &cases[i], &verdicts[i]
-		if c.plan.Precision != ir.FullPrecision(c.elem) || c.before != "" || c.spoil != nil || v.Err != "" ||
-			c.plan.MoESlack > 0 && c.plan.RecomputeEvery > 1 { // of which some blocks do their rounds more often than others
+		if c.plan.Precision != ir.FullPrecision(c.elem) || c.before != "" || c.spoil != nil || v.Err != "" {
 			continue
 		}
 		want, got := c.calls(t, v.Rounds), ranksCalls(v, c.plan.Ranks())
@@ -33,50 +32,90 @@ func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 }
 
 // calls are the lists of the program's ranks, and how many have each. Those of experts' rounds are done as often as the tokens
-// of the rank needed, which the run counted.
-func (c *lawCase) calls(t *testing.T, rounds []int) map[string]int {
+// of the rank needed in each layer, which the run counted.
+func (c *lawCase) calls(t *testing.T, rounds map[string][]int) map[string]int {
 	t.Helper()
 	prog, out := c.program(t), map[string]int{}
 	all := stageCalls(prog)
-	dropRounds(prog)
-	once := stageCalls(prog)
+	if c.plan.MoESlack == 0 { // room for every token: there is one round
+		for rank := range c.plan.Ranks() {
+			out[callText(all[stageOf(prog, rank)])]++
+		}
+		return out
+	}
+	bare := c.program(t)
+	dropRounds(bare)
+	once := stageCalls(bare)
 	for rank := range c.plan.Ranks() {
 		stage := stageOf(prog, rank)
-		if c.plan.MoESlack == 0 { // room for every token: there is one round
-			out[callText(all[stage])]++
-			continue
-		}
-		list, passes := maps.Clone(once[stage]), c.plan.MicroBatches*blocksOf(&prog.Stages[stage])
-		for call, n := range all[stage] {
-			if n -= once[stage][call]; n == 0 {
-				continue
+		list := maps.Clone(once[stage])
+		for layer, calls := range layerRounds(prog, bare, stage) {
+			for call, n := range calls {
+				if len(rounds[layer]) <= rank {
+					t.Fatalf("%s %v: %s of %s, which counted no rounds", c.group, c.plan, call, layer)
+				}
+				list[call] += n * rounds[layer][rank]
 			}
-			each := n / passes // of a block's passes over a micro-batch
-			if n%passes != 0 || len(rounds) == 0 {
-				t.Fatalf("%s %v: %d × %s in %d passes of %v rounds", c.group, c.plan, n, call, passes, rounds)
-			}
-			list[call] += each * rounds[rank]
 		}
 		out[callText(list)]++
 	}
 	return out
 }
 
+// layerRounds are the calls that each layer of a stage does in one round of a micro-batch: what its passes do, less what they do in
+// the program without the rounds.
+func layerRounds(prog, bare *ir.Program, stage int) map[string]map[string]int {
+	out := map[string]map[string]int{}
+	for chunk := range prog.Stages[stage].Chunks {
+		for _, run := range prog.Stages[stage].Chunks[chunk].Runs {
+			for k := range run.Count {
+				calls := layerCalls(prog, stage, chunk, run, k)
+				for call, n := range layerCalls(bare, stage, chunk, run, k) {
+					calls[call] -= n
+				}
+				maps.DeleteFunc(calls, func(_ string, n int) bool { return n == 0 })
+				out[fmt.Sprintf("%s %d", run.Segment, run.From+k)] = calls
+			}
+		}
+	}
+	return out
+}
+
+// layerCalls are those of a stage that does the passes of layer k of a run over one micro-batch, and nothing else.
+func layerCalls(prog *ir.Program, stage, chunk int, run ir.Run, k int) map[string]int {
+	whole := prog.Stages[stage]
+	defer func() { prog.Stages[stage] = whole }()
+	run.From, run.Count = run.From+k, 1
+	s := &prog.Stages[stage]
+	s.Schedule, s.Chunks = nil, slices.Clone(whole.Chunks)
+	s.Chunks[chunk].Runs = []ir.Run{run}
+	for _, a := range whole.Schedule {
+		if a.Kind != ir.Finish && a.Chunk == chunk && !slices.Contains(s.Schedule, a) {
+			s.Schedule = append(s.Schedule, a)
+		}
+	}
+	return callsOf(prog, stage)
+}
+
 // stageCalls are the lists of the program's stages, of one round for each block and micro-batch.
 func stageCalls(prog *ir.Program) (lists []map[string]int) {
 	for stage := range prog.Stages {
-		traffic, _ := search.Compiled(prog, stage)
-		list := map[string]int{}
-		for _, m := range traffic {
-			ranks := m.Ranks
-			if m.Op == ir.OpSend || m.Op == ir.OpReceive {
-				ranks = 2 // of those on the axis
-			}
-			list[fmt.Sprintf("%s of %d ranks, %d bytes", m.Op, ranks, m.Bytes)] += m.Count
-		}
-		lists = append(lists, list)
+		lists = append(lists, callsOf(prog, stage))
 	}
 	return lists
+}
+
+func callsOf(prog *ir.Program, stage int) map[string]int {
+	traffic, _ := search.Compiled(prog, stage)
+	list := map[string]int{}
+	for _, m := range traffic {
+		ranks := m.Ranks
+		if m.Op == ir.OpSend || m.Op == ir.OpReceive {
+			ranks = 2 // of those on the axis
+		}
+		list[fmt.Sprintf("%s of %d ranks, %d bytes", m.Op, ranks, m.Bytes)] += m.Count
+	}
+	return list
 }
 
 // dropRounds leaves out the collectives of experts' rounds.
@@ -97,18 +136,6 @@ func stageOf(prog *ir.Program, rank int) int {
 		rank /= a.Size
 	}
 	return 0
-}
-
-// blocksOf is how many blocks a stage has.
-func blocksOf(s *ir.Stage) (n int) {
-	for _, c := range s.Chunks {
-		for _, r := range c.Runs {
-			if r.Segment == "block" {
-				n += r.Count
-			}
-		}
-	}
-	return n
 }
 
 // ranksCalls are the lists of what ranks did, and how many did each.

@@ -69,8 +69,10 @@ func pickOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // drawCase draws a plan of number n, for the model of that number.
 func drawCase(n uint64) lawCase {
-	c, precision := drawModel(rand.New(rand.NewPCG(n/lawDrawsModel, 1)))
+	first := rand.New(rand.NewPCG(n/lawDrawsModel, 1))
+	c := drawModel(first)
 	drawExperts(rand.New(rand.NewPCG(n/lawDrawsModel, 2)), &c)
+	precision := drawPrecision(first, &c)
 	r := rand.New(rand.NewPCG(n, 0))
 	for {
 		p, ok := drawPlan(r, c.model)
@@ -81,8 +83,8 @@ func drawCase(n uint64) lawCase {
 	}
 }
 
-// drawModel draws what is trained, how and in which precision.
-func drawModel(r *rand.Rand) (lawCase, ir.Precision) {
+// drawModel draws what is trained, how and in which type.
+func drawModel(r *rand.Rand) lawCase {
 	elem := pickOf(r, ir.F64, ir.F64, ir.F64, ir.F64, ir.F32, ir.F32, ir.BF16, ir.F16)
 	broad, others := lawVariants(elem)
 	vs := append(broad, others...)
@@ -90,12 +92,12 @@ func drawModel(r *rand.Rand) (lawCase, ir.Precision) {
 	c := vs[i]
 	c.model.Layers = 2 + i%4
 	c.group = fmt.Sprintf("%s-%dl", c.group, c.model.Layers)
-	return c, drawPrecision(r, &c)
+	return c
 }
 
-// drawExperts makes the model of some draws in f64 one of experts: in fewer bits a token may choose others on another plan.
+// drawExperts makes the model of some draws one of experts.
 func drawExperts(r *rand.Rand, c *lawCase) {
-	if c.elem != ir.F64 || r.IntN(3) > 0 {
+	if r.IntN(3) > 0 {
 		return
 	}
 	models := append(expertModels(), slices.DeleteFunc(routedModels(), func(m lawModel) bool { return m.Over != spec.OverSequence })...)

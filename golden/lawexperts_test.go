@@ -33,6 +33,7 @@ var expertPlans = []string{
 	"dp 2", "dp 2 slack 1", "slack 1", "slack 1.5 micro 2", "tp 2", "tp 2 sp slack 1", "tp 2 sp ep 2", "dp 2 ep 2", "dp 2 ep 2 slack 1", "dp 2 tp 2 ep 4", "dp 2 tp 2 sp ep 4 slack 1.25",
 	"dp 2 tp 2 etp 2", "dp 2 tp 2 etp 2 ep 2 slack 1", "tp 2 etp 2 sp", "dp 4 ep 2", "dp 4 ep 2 zero 1", "dp 4 ep 2 zero 2 slack 1", "dp 4 ep 2 zero 3", "dp 4 ep 4 zero 1", "dp 4 tp 2 ep 4 zero 1 sp",
 	"dp 2 pp 2 ep 2 slack 1", "dp 2 pp 3 ep 2 zb-h1", "dp 2 pp 2 ep 2 full", "dp 2 ep 2 full slack 1", "dp 2 tp 2 sp ep 4 selective", "dp 2 pp 2 ep 2 zero 2 zb-h1", "tp 4 etp 2 ep 2", "dp 2 tp 2 etp 2 ep 2 first", "dp 4 tp 2 ep 4 first slack 1.5", "dp 2 tp 2 ep 4 zero 1 between pp 2", "dp 2 tp 2 etp 2 zero 2", "cp 2 gather ep 2", "dp 2 cp 2 gather ep 4 slack 1", "cp 2 heads tp 2 etp 2 ep 2 sp", "dp 2 cp 2 gather ep 2 zero 1", "dp 2 tp 4 ep 2 first zero 2 sp", "dp 4 tp 2 ep 4 first zero 3 sp slack 1.25",
+	"dp 2 cp 2 ring slack 1", "cp 2 ring ep 2", "dp 2 cp 2 ring ep 4 slack 1.25", "cp 4 ring ep 4 full", "tp 2 cp 2 ring ep 4 sp slack 1", "cp 2 ring tp 2 etp 2 ep 2", "dp 2 cp 2 ring ep 2 zero 1", "dp 2 cp 2 ring tp 2 ep 2 zero 3 sp", "cp 2 ring pp 2 ep 2 zb-h1 slack 1", "cp 4 ring selective slack 1.5", "dp 2 ep 2 full every 2 slack 1", "tp 2 sp ep 2 full every 3 slack 1", "dp 2 pp 2 ep 2 full every 2 slack 1",
 }
 
 // expertPlan reads a row of expertPlans.
@@ -49,9 +50,7 @@ func expertPlan(text string, layers int) ir.Plan {
 			number(&p.TP)
 		case "pp":
 			number(&p.PP)
-			if p.Schedule = "1f1b"; p.AxisOrder == "tp,dp" {
-				p.AxisOrder = "tp,dp,pp"
-			}
+			p.Schedule, p.AxisOrder = "1f1b", p.AxisOrder+",pp"
 			p.StageLayers = map[int]string{2: "2,1", 3: "1,1,1"}[p.PP]
 		case "ep":
 			number(&p.EP)
@@ -77,6 +76,9 @@ func expertPlan(text string, layers int) ir.Plan {
 			p.AxisOrder = "tp,pp,dp"
 		case "full", "selective":
 			p.Recompute, p.RecomputeLayers = w, 1
+		case "every":
+			number(&p.RecomputeEvery)
+			p.RecomputeLayers = p.LargestChunk()
 		}
 	}
 	p.MicroBatches = lawBatch / p.DP / p.MicroBatch

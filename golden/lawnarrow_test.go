@@ -32,9 +32,20 @@ var lawNarrow = []ir.Precision{
 	{Compute: ir.BF16, Params: ir.F32, Grads: ir.F32, Reduce: ir.F32, Master: ir.F32, Moments: ir.F32},
 }
 
-// drawPrecision draws how a case keeps its numbers, and names its group after it. Some of f32, and a third of
-// 16 bits, have fields that a job sets one by one.
+// drawPrecision draws how a case keeps its numbers, which its model allows, and names its group after it. Some of f32, and a
+// third of 16 bits, have fields that a job sets one by one.
 func drawPrecision(r *rand.Rand, c *lawCase) ir.Precision {
+	group := c.group
+	for {
+		p := drawAnyPrecision(r, c)
+		if !c.model.RouteBias || !p.Grads.Narrow() && !p.Reduce.Narrow() { // whose choices are counted as gradients are
+			return p
+		}
+		c.group = group
+	}
+}
+
+func drawAnyPrecision(r *rand.Rand, c *lawCase) ir.Precision {
 	switch {
 	case c.elem == ir.F64 || c.elem == ir.F32 && r.IntN(8) > 0:
 		return ir.FullPrecision(c.elem)

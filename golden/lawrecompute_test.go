@@ -57,7 +57,7 @@ func recomputed(base ir.Plan) []ir.Plan {
 // everything, with dropout, split over ranks and stages, in f32 and in bf16.
 func TestRecomputedBits(t *testing.T) {
 	cases := recomputeCases()
-	files := map[string][]byte{"main.go": lawMain, "split.go": lawSplit}
+	files := lawFiles()
 	arenas := map[string]int{}
 	for i := range cases {
 		src, arena := cases[i].source(t)

@@ -117,7 +117,7 @@ func (r *run) prepare() error {
 	}
 	r.crew.world.Watch = r.o.watch
 	for _, k := range r.crew.ranks {
-		k.poison = r.o.poison
+		k.poison, k.onChoice = r.o.poison, r.o.onChoice
 	}
 	if r.metrics, err = openMetrics(r.o.logDir); err != nil {
 		return err

@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"fmt"
 	"math"
 	goruntime "runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/planc-dev/planc/runtime/rng"
@@ -18,8 +20,17 @@ func initParams[F Float](r *Rank, seed uint64) {
 	type block struct{ tensor, lo int }
 	blocks := make(chan block, len(ts))
 	var drawing sync.WaitGroup
+	var fault sync.Once
+	var wrong any // what a goroutine's panic was; no recover but its own would see it
 	for range max(1, goruntime.GOMAXPROCS(0)/r.Program.mesh().Size()) {
 		drawing.Go(func() {
+			defer func() {
+				if x := recover(); x != nil {
+					fault.Do(func() { wrong = fmt.Sprintf("%v\n%s", x, debug.Stack()) })
+					for range blocks { // so that nobody waits to hand one on
+					}
+				}
+			}()
 			var b [blockElems]F
 			for at := range blocks {
 				t := &ts[at.tensor]
@@ -38,6 +49,9 @@ func initParams[F Float](r *Rank, seed uint64) {
 	}
 	close(blocks)
 	drawing.Wait()
+	if wrong != nil {
+		panic(wrong)
+	}
 }
 
 // put stores local elements of a tensor from first on, as far as the rank has them.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
@@ -93,6 +94,18 @@ func TestInitIsTheSameOnEverySharding(t *testing.T) {
 		if n, ok := copies[name]; ok && values != n {
 			t.Errorf("%s: %d values are not zero, want %d", name, values, n)
 		}
+	}
+}
+
+// A panic while parameters are drawn, on whichever thread, is the rank's error, and nobody is left waiting.
+func TestPanicOfInitIsAnError(t *testing.T) {
+	c := startSplit(t, splits["whole"])
+	err := c.do(func(r *Rank) {
+		r.Arena = r.Arena[:8]
+		initParams[float64](r, 9)
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "rank 0: ") || !strings.Contains(err.Error(), "runtime.put[") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
+	"runtime/debug"
 	"syscall"
 )
 
@@ -18,8 +19,15 @@ func Main(p *Program) {
 	os.Exit(execute(p, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) int {
+// execute is the binary but for the process. It is the boundary at which a panic becomes a message and a status: Go's own would
+// be 2, which says that the user's input is wrong.
+func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code int) {
 	c, err := parse(args)
+	defer func() {
+		if x := recover(); x != nil {
+			code = fail(stderr, p, c, fmt.Errorf("%v\n%s", x, debug.Stack()))
+		}
+	}()
 	if err == nil && c.help {
 		usage(stdout, p)
 		return 0

@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -63,6 +64,24 @@ func TestSignals(t *testing.T) {
 		if s.Step != i+1 {
 			t.Fatalf("line %d is of step %d", i+1, s.Step)
 		}
+	}
+}
+
+// A panic of the binary's main goroutine is a failure (1), not Go's own status of wrong input (2); with where it was.
+func TestPanicIsAFailure(t *testing.T) {
+	errs, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	must(t, err)
+	defer errs.Close()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00"), 300), 0o666))
+	p := bigram[float32](2, 1)
+	p.Settings.Data.Train = []File{{filepath.Join(dir, "tokens.bin"), 1}}
+	p.Stages = nil
+	code := execute(p, []string{"--dir", dir}, io.Discard, errs)
+	b, err := os.ReadFile(errs.Name())
+	must(t, err)
+	if code != ExitFailed || !strings.Contains(string(b), "\nbigram: runtime error: index out of range") || !strings.Contains(string(b), "runtime.newRank(") {
+		t.Errorf("exit %d: %s", code, b)
 	}
 }
 

@@ -82,7 +82,8 @@ func (m *metrics) integer(name string, x int64) {
 	m.line = strconv.AppendInt(m.line, x, 10)
 }
 
-// number writes null for what is not finite.
+// number writes all digits that tell a number from its neighbours, with an exponent below 1e-6 and from 1e21 on, where
+// package json has one too (1e-07 here, 1e-7 there); null for what is not finite.
 func (m *metrics) number(name string, x float64) {
 	m.key(name)
 	if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -90,7 +91,7 @@ func (m *metrics) number(name string, x float64) {
 		return
 	}
 	form := byte('f')
-	if a := math.Abs(x); a != 0 && (a < 1e-6 || a >= 1e21) { // as package json writes numbers
+	if a := math.Abs(x); a != 0 && (a < 1e-6 || a >= 1e21) {
 		form = 'e'
 	}
 	m.line = strconv.AppendFloat(m.line, x, form, -1, 64)
@@ -110,8 +111,8 @@ func (m *metrics) end() error {
 	return nil
 }
 
-// step writes the line of a step, with its aux_loss if the model has one. skipped counts this training's steps without update, and is left out
-// while there are none.
+// step writes the line of a step, with its aux_loss if the model has one. skipped counts this training's steps without
+// update, and is left out while there are none.
 func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int) error {
 	m.begin(s.Step)
 	m.number("loss", s.Loss)
@@ -152,7 +153,7 @@ func (m *metrics) event(step int, event, detail string) error {
 	return m.end()
 }
 
-// appendShort writes a number to four digits after the point.
+// appendShort writes a number rounded to four digits after the point, without zeros at its end.
 func appendShort(line []byte, x float64) []byte {
 	return strconv.AppendFloat(line, math.Round(x*1e4)/1e4, 'f', -1, 64)
 }

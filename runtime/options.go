@@ -134,6 +134,7 @@ type options struct {
 	timeout                    time.Duration
 	poison                     bool
 	watch                      func(Call)
+	onChoice                   func(*Choice)
 	isa                        string // of the kernels; "" is auto
 }
 

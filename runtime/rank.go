@@ -42,7 +42,9 @@ type Rank struct {
 	scratch   []float32  // the arena's Scratch; see Wide
 	scratched int        // of it, what is in use
 	experts   expertCounts
-	reduced   bool // LossSum is of all replicas: ReduceLoss ran since it was cleared
+	onChoice  func(*Choice) // is told of choices of experts; nil but in tests
+	first     int           // 1 and the number of the first sample of the batch that is evaluated; 0: none is
+	reduced   bool          // LossSum is of all replicas: ReduceLoss ran since it was cleared
 }
 
 // Float is the element type of a program's tensors.

@@ -194,9 +194,10 @@ func (r *run) evaluate(ctx context.Context) error {
 		}
 		err := r.crew.do(func(k *Rank) {
 			k.load(b, 1)
-			k.Training = false
+			k.Training, k.first = false, i*rows+1
 			k.clearLoss()
 			k.runEval()
+			k.first = 0
 		})
 		if err != nil {
 			return err

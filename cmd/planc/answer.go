@@ -135,7 +135,7 @@ func guesses(j *loaded) []guessDoc {
 func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	c := j.cluster
 	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision),
-		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows,
+		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
 		command: nextCommands(j), probable: c.IsCPU()}
 	if c.IsCPU() {
 		h.device = "device"

@@ -28,17 +28,22 @@ func (a *app) calibrateCommand() *cobra.Command {
 			"follows from its job alone: name the file in the job to have it used.\n" +
 			"With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are\n" +
 			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of rows, as\n" +
-			"planc validate takes them, of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
+			"planc validate takes them (planc help rows), of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
 			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a measured block.\n" +
 			"It says what each row changed, and how well a fit to the others predicts it. A fit that predicts rows which it\n" +
 			"did not see worse than the figures as they were is not kept.",
 		Example: "planc calibrate -o here.yaml && planc plan --set cluster=here.yaml",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
-			if from == "" {
-				if len(args) > 0 {
-					return mistake(strict.NotYet, "", "planc calibrate measures this machine, whatever the job; a job (%s) goes with --from RUN", args[0])
+			if from == "" && len(args) > 0 {
+				return mistake(strict.NotYet, "", "planc calibrate measures this machine, whatever the job; a job (%s) goes with --from RUN", args[0])
+			}
+			if out != "" {
+				if err := canBeNew(out); err != nil {
+					return err
 				}
+			}
+			if from == "" {
 				return a.calibrateHere(out)
 			}
 			return a.calibrate(args, flags, from, out)
@@ -126,7 +131,7 @@ func (a *app) observeTable(q *calibration) error {
 		if len(q.skipped) > 0 {
 			first = "; " + q.skipped[0]
 		}
-		return mistake(NothingMeasured, "", "%s has no row that a step can be predicted of and was measured of%s", q.from, first)
+		return mistake(NothingMeasured, "", "%s has no row that a step can be predicted of and was measured of%s; %s", q.from, first, columnsHelp)
 	}
 	if len(gpus) > 1 {
 		return mistake(NothingMeasured, "", "%s has rows of %s; a cluster file is of one kind: a table for each", q.from, strings.Join(slices.Sorted(maps.Keys(gpus)), ", "))

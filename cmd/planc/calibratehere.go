@@ -103,7 +103,7 @@ func (p *probed) screen(m machine, f costmodel.Measured) string {
 	fmt.Fprintf(&b, "\nmemory      %v of a copy, on one core\n", round(p.Memory))
 	fmt.Fprintf(&b, "all-reduce  %v of 16 MiB between %d ranks, %s µs a hop\n", round(p.AllReduce), p.Ranks, digits(1e6*float64(p.Hop), 2))
 	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", digits(1e9*float64(p.Call), 3))
-	fmt.Fprintf(&b, "factors     matrix %s, overhead %s of what the cost model says of such a core\n", digits(f.Matrix, 3), digits(f.Overhead, 3))
+	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s of what the cost model says of such a core", digits(f.Matrix, 3), digits(f.Overhead, 3))))
 	return b.String()
 }
 

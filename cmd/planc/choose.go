@@ -126,7 +126,7 @@ func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 	p := e.Nearest.Plan
 	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, changes)
 	if len(changes) == 0 {
-		f.detail += prose("  would fit", 12, "nothing that was tried: "+j.tried())
+		f.detail += prose("  tried", 12, j.tried()+": none fits")
 	}
 	return f
 }

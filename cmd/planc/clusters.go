@@ -10,15 +10,17 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 func (a *app) clustersCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "clusters [NAME|FILE]",
+		Use:   "clusters [NAME|FILE|NxNAME]",
 		Short: "the catalogue of clusters; NAME prints its file",
 		Long: "clusters lists the nodes that a job can name. With a NAME it prints that node's cluster file, each\n" +
 			"figure with its source, which can be changed and used as a job's cluster. A file of yours is printed\n" +
-			"with the figures of its base in their places.",
+			"with the figures of its base in their places; 4xNAME, the short form that a job takes, with its nodes\n" +
+			"and devices.",
 		Example: "planc clusters dgx-h100 > mine.yaml",
 		Args:    oneName("cluster"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -132,6 +134,9 @@ func (a *app) printCluster(name string) error {
 	if costmodel.IsFile(name) {
 		return a.printClusterFile(name)
 	}
+	if count, of := spec.ShortCluster(name); count > 0 {
+		return a.printShortCluster(name, costmodel.Ref{Node: of, Count: count})
+	}
 	full := strings.ToLower(name)
 	if of, ok := costmodel.ClusterAliases()[full]; ok {
 		full = of
@@ -149,12 +154,29 @@ func (a *app) printCluster(name string) error {
 	return a.printJSON(row)
 }
 
+// printShortCluster prints what a job's NxNAME stands for: the catalogue's file with so many nodes and devices.
+func (a *app) printShortCluster(short string, ref costmodel.Ref) error {
+	c, err := costmodel.Resolve(ref, nil, a.read)
+	if err != nil {
+		return err
+	}
+	if c.Nodes == 1 && c.Node.Devices == c.Node.Whole {
+		return a.printCluster(c.Name)
+	}
+	return a.printWhole(short, fmt.Appendf(nil, "base: %s\nnodes: %d\nnode: {devices: %d}\n", c.Name, c.Nodes, c.Node.Devices))
+}
+
 // printClusterFile prints a user's file, with the figures of its base in their places.
 func (a *app) printClusterFile(name string) error {
 	data, err := a.read(name)
 	if err != nil {
 		return ir.Diags{{Pos: ir.Pos{File: name}, Code: costmodel.NoFile, Msg: fmt.Sprintf("the cluster file cannot be read: %v", ir.FileReason(err))}}.Err()
 	}
+	return a.printWhole(name, data)
+}
+
+// printWhole prints a cluster file with the figures of its base in their places.
+func (a *app) printWhole(name string, data []byte) error {
 	whole, err := costmodel.WholeFile(name, data)
 	if err != nil {
 		return err

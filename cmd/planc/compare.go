@@ -110,6 +110,9 @@ func overText(n *search.NoFit, staged bool) string {
 	return s
 }
 
+// sameTime is why a plan that is no slower in any part is no better.
+const sameTime = "the same time"
+
 // grown names the parts of the step that make the difference: the one that grows most, and the one that shrinks
 // most if that matters.
 func grown(t, from costmodel.Time) string {
@@ -124,7 +127,7 @@ func grown(t, from costmodel.Time) string {
 		}
 	}
 	if more.name == "" {
-		return "the same time"
+		return sameTime
 	}
 	s := more.name + " +" + seconds(more.value)
 	if -less.value > more.value/10 {

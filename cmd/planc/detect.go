@@ -58,11 +58,8 @@ func filePath(name string) string {
 // writeNew writes a file that must not be there yet, and says what to do next.
 func (a *app) writeNew(name, text, next string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return mistake(FileExists, "", "%s is there already, and nothing is overwritten; remove it, or choose another name", name)
-	case err != nil:
-		return fmt.Errorf("%s cannot be written: %w", name, errors.Unwrap(err))
+	if err != nil {
+		return notNew(name, err)
 	}
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -70,6 +67,25 @@ func (a *app) writeNew(name, text, next string) error {
 	}
 	a.notef("wrote    %s", filepath.ToSlash(name))
 	a.notef("next     %s", next)
+	return nil
+}
+
+// notNew is why a file cannot be a new one.
+func notNew(name string, err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return mistake(FileExists, "", "%s is there already, and nothing is overwritten; remove it, or choose another name", name)
+	}
+	return fmt.Errorf("%s cannot be written: %w", name, errors.Unwrap(err))
+}
+
+// canBeNew tells before long work what writeNew would say after it: the file is there, or its folder is not.
+func canBeNew(name string) error {
+	if _, err := os.Lstat(name); err == nil {
+		return notNew(name, fs.ErrExist)
+	}
+	if _, err := os.Stat(filepath.Dir(name)); err != nil {
+		return notNew(name, err)
+	}
 	return nil
 }
 

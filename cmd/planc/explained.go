@@ -169,7 +169,7 @@ func (d *document) rule(t *search.Thumb) ruleDoc {
 	row.Plan = t.Best.Plan.JSON()
 	if row.Message == "" {
 		a := d.alternative(*t.Best)
-		row.Message = a.label(d) + ": " + a.because(d)
+		row.Message = a.label(d) + ": " + a.mainly(d)
 		row.plan = &t.Best.Plan
 	}
 	return row

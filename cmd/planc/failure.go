@@ -111,11 +111,11 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 	var generated *build.CompileError
 	switch {
 	case errors.As(err, &diags):
-		exit, text = exitInput, diagText(diags)
+		exit, text = exitInput, folded(diagText(diags))
 		doc.Code, doc.Message, doc.Diagnostics = diags[0].Code, diagSummary(diags), diagDocs(diags)
 	case errors.As(err, &unfit):
 		exit, doc.Code = exitNoFit, codeNoPlan
-		text = "planc: " + unfit.message + " [NoPlan]"
+		text = folded("planc: " + unfit.message + " [NoPlan]")
 		if unfit.detail != "" {
 			text += "\n" + strings.TrimSuffix(unfit.detail, "\n")
 		}
@@ -123,13 +123,13 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 			doc.Nearest = unfit.nearest
 		}
 	case errors.As(err, &away):
-		exit, doc.Code, text = exitNoFit, codeForeign, "planc: "+err.Error()
+		exit, doc.Code, text = exitNoFit, codeForeign, folded("planc: "+err.Error())
 	case errors.As(err, &unlocked):
-		exit, doc.Code, text = exitLock, unlocked.code, "planc: "+err.Error()+" ["+string(unlocked.code)+"]"
+		exit, doc.Code, text = exitLock, unlocked.code, folded("planc: "+err.Error()+" ["+string(unlocked.code)+"]")
 	case errors.As(err, &ours), errors.As(err, &generated):
 		exit, doc.Code, text = exitFailed, codeBug, err.Error()
 	default:
-		exit, doc.Code, text = exitFailed, codeFailed, "planc: "+err.Error()
+		exit, doc.Code, text = exitFailed, codeFailed, folded("planc: "+err.Error())
 	}
 	return exit, text, doc
 }

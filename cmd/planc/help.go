@@ -25,6 +25,7 @@ var exits = []exitRow{
 // topics are what `planc help` knows beside commands.
 var topics = map[string]func(root *cobra.Command) string{
 	"exit":     func(*cobra.Command) string { return exitScreen() },
+	"rows":     func(*cobra.Command) string { return rowsScreen() },
 	"markdown": markdown,
 }
 

@@ -93,11 +93,16 @@ func (a *app) during(what string, work func() error) error {
 	return work()
 }
 
-// notef tells the user what happens, on stderr, unless -q.
+// notef tells the user what happens, on stderr, unless -q. What is no note is a screen, or a command to copy: it stays as it is.
 func (a *app) notef(format string, args ...any) {
-	if !a.quiet {
-		fmt.Fprintf(a.stderr, format+"\n", args...)
+	if a.quiet {
+		return
 	}
+	text := fmt.Sprintf(format, args...)
+	if strings.HasPrefix(text, "note: ") {
+		text = folded(text)
+	}
+	fmt.Fprintln(a.stderr, text)
 }
 
 // locked lets several goroutines write whole lines.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -217,8 +218,10 @@ func devicesWord(c *costmodel.Cluster) string {
 // sentence is what was found, for people.
 func (g *goalDoc) sentence() string {
 	s := fmt.Sprintf("%s: %d of %d", g.Kind, g.Devices, g.Of)
+	var beside []string
 	if g.open {
-		s = fmt.Sprintf("%s: %d, where --nodes sets no limit,", g.Kind, g.Devices)
+		s = fmt.Sprintf("%s: %d", g.Kind, g.Devices)
+		beside = append(beside, fmt.Sprintf("--nodes sets no limit: up to %s were looked at", grouped(g.Of)))
 	}
 	switch {
 	case g.TokensPerS > 0:
@@ -227,15 +230,15 @@ func (g *goalDoc) sentence() string {
 		s += " train at the least " + needs[g.Kind].of
 	}
 	if g.Less > 0 && g.Kind == spec.Devices {
-		s += fmt.Sprintf("; %d reach %s", g.Less, short(g.LessPerS))
+		s += fmt.Sprintf(", %d reach %s", g.Less, short(g.LessPerS))
 	}
 	if g.PerToken != nil {
-		s += fmt.Sprintf("; %s J a token", short(*g.PerToken))
+		beside = append(beside, short(*g.PerToken)+" J a token")
 	}
 	if g.PerDay != nil {
-		s += fmt.Sprintf("; %s a day", g.text(*g.PerDay))
+		beside = append(beside, g.text(*g.PerDay)+" a day")
 	}
-	return s
+	return strings.Join(append([]string{s}, beside...), "; ")
 }
 
 // checkAimless refuses to compile for an objective that chooses the cluster: the job says on which one it trains.

@@ -19,14 +19,15 @@ type header struct {
 	precision   string // the preset's name
 	peak        string // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
 	links       []string
-	link        string // the name of the kind between devices of a node, "" if it has none
-	memory      int64  // of a device, before headroom
-	probable    bool   // memory was measured on such devices: law 3 on CPUs
-	device      string // the word for a device: GPU
-	command     string // what to type next
-	rows        int    // of alternatives
-	experts     string // how they lie on the ranks, of explain; "" if there are none
-	lock        string // what the lock says, "" if nothing
+	link        string   // the name of the kind between devices of a node, "" if it has none
+	memory      int64    // of a device, before headroom
+	probable    bool     // memory was measured on such devices: law 3 on CPUs
+	device      string   // the word for a device: GPU
+	command     string   // what to type next
+	rows        int      // of alternatives
+	experts     string   // how they lie on the ranks, of explain; "" if there are none
+	lock        string   // what the lock says, "" if nothing
+	pinned      []string // keys of the plan that the job pins, with their values
 }
 
 // planScreen is screens.md's screen 1.
@@ -207,15 +208,26 @@ const screenRows = 6
 
 // shown are the alternatives of the screen: those that fit, but a third of the places is for those that do not.
 func (d *document) shown() []alternativeDoc {
-	rows := d.head.rows
+	rows, all := d.head.rows, d.others()
 	kept := rows / 3
-	fit := slices.IndexFunc(d.Alternatives, func(a alternativeDoc) bool { return a.NoFit != nil })
+	fit := slices.IndexFunc(all, func(a alternativeDoc) bool { return a.NoFit != nil })
 	if fit < 0 {
-		fit = len(d.Alternatives)
+		fit = len(all)
 	}
-	unfit := d.Alternatives[fit:]
+	unfit := all[fit:]
 	first := min(fit, rows-min(kept, len(unfit)))
-	return slices.Concat(d.Alternatives[:first], unfit[:min(len(unfit), rows-first)])
+	return slices.Concat(all[:first], unfit[:min(len(unfit), rows-first)])
+}
+
+// others are the alternatives that tell something: not those, as another order of axes that nothing runs over may be, which
+// take what the plan takes, time and memory. Documents have all.
+func (d *document) others() (out []alternativeDoc) {
+	for _, a := range d.Alternatives {
+		if a.NoFit != nil || a.because(d) != sameTime || a.Predict.MemoryBytes.Total != d.Predict.MemoryBytes.Total {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // row is a line of the table. A name that is too long gets a line of its own, a reason goes on below itself.

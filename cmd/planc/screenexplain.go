@@ -144,6 +144,9 @@ func sum(label string, words []string, total string) string {
 func (d *document) proofSentence() string {
 	s := d.Search
 	text := fmt.Sprintf("%s = %s no fit + %s bounded + %s priced", grouped(s.Space), grouped(s.Infeasible), grouped(s.Bounded), grouped(s.Priced))
+	if len(d.head.pinned) > 0 {
+		text += "; pinned: " + strings.Join(d.head.pinned, ", ")
+	}
 	var keys []string
 	for _, r := range s.Restricted { // in full they are in --json
 		key, _, _ := strings.Cut(r, ":")

@@ -20,7 +20,7 @@ func (d *document) whySentence() string {
 		s = fmt.Sprintf("states are %s: %s a %s, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
 	}
 	s += d.shardingSentence()
-	for _, a := range d.Alternatives {
+	for _, a := range d.others() {
 		if a.SlowerBy != nil {
 			s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
 			break

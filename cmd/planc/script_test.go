@@ -15,6 +15,7 @@ import (
 
 // The scripts of golden/script call planc as a command, which is this test's own process again.
 func TestMain(m *testing.M) {
+	messageWidth = 1 << 20 // messages are compared word for word, each on its line
 	testscript.Main(m, map[string]func(){"planc": func() {
 		patience = time.Hour // on a busy machine too, what planc prints is the same
 		main()

@@ -27,8 +27,8 @@ func (a *app) validateCommand() *cobra.Command {
 		Use:   "validate ROWS.csv...",
 		Short: "predicted against measured rows",
 		Long: "validate prices the plan of each row of the tables and holds the prediction against what was measured:\n" +
-			"seconds a step or tokens a second, memory of a GPU, whether it fits. Columns are found by name, in any order;\n" +
-			"empty cells take documented defaults. Rows that cannot be priced are listed with the reason.",
+			"seconds a step or tokens a second, memory of a GPU, whether it fits. Columns are found by name, in any order\n" +
+			"(planc help rows lists them); empty cells take defaults. Rows that cannot be priced are listed with the reason.",
 		Example: "planc validate runs.csv --json",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.validate(args) },
@@ -64,9 +64,26 @@ func (a *app) validate(files []string) error {
 		err = a.print(validateScreen(r))
 	}
 	if err == nil && len(r.Rows) == 0 {
-		return mistake(NothingPriced, "", "none of %d %s can be priced%s", len(rows), plural(len(rows), "row"), firstReason(r))
+		return mistake(NothingPriced, "", "none of %d %s can be priced%s; %s", len(rows), plural(len(rows), "row"), firstReason(r), columnsHelp)
 	}
 	return err
+}
+
+// columnsHelp says where the columns of a table are listed.
+const columnsHelp = "planc help rows lists the columns"
+
+// rowsScreen is `planc help rows`: the columns that tables of measured runs may have.
+func rowsScreen() string {
+	var b strings.Builder
+	b.WriteString(prose("", 0, "A table of measured runs, as planc validate and planc calibrate --from take it: CSV whose first line names "+
+		"the columns, in any order. Other columns are passed over. Each row needs those with an x, and one of those with a +."))
+	const at = 34
+	b.WriteString("\n" + pad("COLUMN", at) + "MEANING\n")
+	for _, c := range validate.Columns {
+		mark := map[string]string{"yes": "x", "one of": "+"}[c.Need]
+		b.WriteString(prose(pad(pad(mark, 2)+c.Name, at), at, cmp.Or(c.Doc, c.Name)))
+	}
+	return b.String()
 }
 
 func firstReason(r *validate.Report) string {

@@ -141,22 +141,34 @@ func (r *ClusterRef) UnmarshalNode(c *strict.Context, n *strict.Node, path strin
 	if node := n.Get("node"); node != nil {
 		at = node
 	}
-	switch m := shortCluster.FindStringSubmatch(r.Node); {
+	switch count, name := ShortCluster(r.Node); {
 	case isClusterPath(r.Node):
 		r.Node = inDir(at.Dir, r.Node)
-	case m != nil:
+	case count > 0:
 		if nodes := n.Get("nodes"); nodes != nil && written(nodes) == written(at) {
 			c.Addf(nodes.Pos, Conflict, "%s.nodes is %d, and %s says how many already; one of them is wanted", path, r.Nodes, r.Node)
 		}
-		r.Node = m[2]
-		for _, d := range m[1] {
-			r.Count = 10*r.Count + int(d-'0')
-		}
+		r.Count, r.Node = count, name
 	}
 }
 
+// ShortCluster are the two parts of a short form: 4 and dgx-h100 of 4xdgx-h100. Of what is none, and of a path, the number is 0.
+func ShortCluster(text string) (count int, name string) {
+	m := shortCluster.FindStringSubmatch(text)
+	if m == nil || isClusterPath(text) {
+		return 0, text
+	}
+	for _, d := range m[1] {
+		count = 10*count + int(d-'0')
+	}
+	return count, m[2]
+}
+
 // isShort says whether a cluster is written with its size, as 4xdgx-h100 is.
-func isShort(node string) bool { return !isClusterPath(node) && shortCluster.MatchString(node) }
+func isShort(node string) bool {
+	count, _ := ShortCluster(node)
+	return count > 0
+}
 
 // written says whether a value is the file's own, and not an override's.
 func written(n *strict.Node) bool { return n.Pos.Line > 0 }

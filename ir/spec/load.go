@@ -21,7 +21,7 @@ func SetFlag(arg string) Override { return strict.SetFlag(arg) }
 var Quick = []struct{ Flag, Key, Doc string }{
 	{"model", "model", "catalogue name or path to a config.json"},
 	{"cluster", "cluster.node", "catalogue name or cluster file"},
-	{"nodes", "cluster.nodes", "how many; with objective devices, how many there may be (2,048)"},
+	{"nodes", "cluster.nodes", "how many; with --days or a rate, how many there may be (2,048)"},
 	{"devices", "cluster.devices", "of a node"},
 	{"global-batch", "train.global_batch", "sequences of an optimizer step"},
 	{"seq-len", "train.seq_len", "tokens of a sequence"},

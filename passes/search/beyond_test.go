@@ -105,3 +105,22 @@ func TestRoomier(t *testing.T) {
 		t.Error("a plan fits into a thousandth of the memory")
 	}
 }
+
+// The rule on checkpointing agrees only with figures that are its own.
+func TestCheckpointed(t *testing.T) {
+	for _, c := range []struct {
+		saved, slower float64
+		verdict       Verdict
+		message       string
+	}{
+		{0.75, 0.221, Agrees, "here -75 % for +22.1 %"},
+		{0.93, 0.013, Differs, "here -93 % for +1.3 %, which saves more and costs less"},
+		{0.91, 0.221, Differs, "here -91 % for +22.1 %, which saves more"},
+		{0.69, 0.147, Differs, "here -69 % for +14.7 %, which saves and costs less"},
+		{0.75, 0.41, Differs, "here -75 % for +41.0 %, which costs more"},
+	} {
+		if got := checkpointed(c.saved, c.slower); got.Verdict != c.verdict || got.Message != c.message {
+			t.Errorf("%v, %v: %s, %q; want %s, %q", c.saved, c.slower, got.Verdict, got.Message, c.verdict, c.message)
+		}
+	}
+}

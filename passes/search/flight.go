@@ -52,16 +52,12 @@ func (s *searcher) flying(p *funcProfile, k int, rounds float64, m *meshAt, own 
 		for j := range p.comms[:next] { // those that this op waits for
 			if l := &p.comms[j]; l.until == i && ends[j] > now {
 				wait := ends[j] - now
-				now, c.Comm, c.Context = ends[j], c.Comm+wait, c.Context+wait
+				now, c.Context = ends[j], c.Context+wait
 			}
 		}
 		if i < len(p.ops) {
 			now += own.each[i]
 		}
 	}
-	c.Comm *= costmodel.Seconds(s.exposedTP)
-	c.Context *= costmodel.Seconds(s.exposedTP)
-	c.Experts *= costmodel.Seconds(s.exposedTP)
-	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
-	return c
+	return s.waited(c, kernels)
 }

@@ -70,7 +70,7 @@ var degreeRules = []rule{
 	{"zero", "zero is 0 to 3", func(p *ir.Plan, _ *setting) bool { return p.Zero >= 0 && p.Zero <= 3 },
 		func(p *ir.Plan, _ *setting) string { return fmt.Sprintf("zero %d is none of 0, 1, 2, 3", p.Zero) }},
 	{"zero_group", "zero_group is 1 where zero is 0, else above 1 and cp times a divisor of dp", func(p *ir.Plan, _ *setting) bool {
-		return p.Zero == 0 && p.ZeroGroup == 1 || p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(zeroGroups(p), p.ZeroGroup))
+		return p.Zero == 0 && p.ZeroGroup == 1 || p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(replicaGroups(p), p.ZeroGroup))
 	}, func(p *ir.Plan, _ *setting) string {
 		if p.Zero == 0 {
 			return fmt.Sprintf("zero_group %d needs zero above 0 (1 does not)", p.ZeroGroup)
@@ -79,7 +79,7 @@ var degreeRules = []rule{
 		if p.CP > 1 {
 			of += fmt.Sprintf(" · cp %d", p.CP)
 		}
-		return fmt.Sprintf("zero_group %d does not divide %s into groups (%s)", p.ZeroGroup, of, nearby(zeroGroups(p), p.ZeroGroup))
+		return fmt.Sprintf("zero_group %d does not divide %s into groups (%s)", p.ZeroGroup, of, nearby(replicaGroups(p), p.ZeroGroup))
 	}},
 	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *setting) bool { return s.shares(p) },
 		func(p *ir.Plan, s *setting) string {

@@ -51,12 +51,17 @@ func (d *Dims) contextCuts(p *ir.Plan) []int {
 	return own.headCuts()
 }
 
-// zeroGroups are the numbers of replicas that can share a copy of the state: all of cp, and of dp a part that divides it; all
-// of both where experts have other replicas, edp, which all share one copy too.
+// zeroGroups are the numbers of replicas that can share a copy of the state: all of both where experts have other replicas, edp,
+// which all share one copy too.
 func zeroGroups(p *ir.Plan) []int {
 	if apart(p) && p.Replicas() > 1 {
 		return []int{p.Replicas()}
 	}
+	return replicaGroups(p)
+}
+
+// replicaGroups are the numbers of replicas that are equal groups of them: all of cp, and of dp a part that divides it.
+func replicaGroups(p *ir.Plan) []int {
 	var out []int
 	for _, n := range divisors(p.DP) {
 		if n *= p.CP; n > 1 {

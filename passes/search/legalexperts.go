@@ -37,6 +37,13 @@ var expertRules = []rule{
 	{"ep", "ep · etp divides dp · cp · tp; ep takes what etp leaves of tp, then of cp, then of dp, and cuts each into equal parts, K/V heads not across",
 		func(p *ir.Plan, s *setting) bool { return s.wrongExperts(p) == "" },
 		func(p *ir.Plan, s *setting) string { return s.wrongExperts(p) }},
+	{"zero_group", "zero_group is all of dp · cp where experts have other replicas, edp: groups of one would cut the other elsewhere, which nothing prices",
+		func(p *ir.Plan, _ *setting) bool {
+			return p.Zero == 0 || !apart(p) || p.Replicas() == 1 || p.ZeroGroup == p.Replicas() || !slices.Contains(replicaGroups(p), p.ZeroGroup)
+		}, func(p *ir.Plan, _ *setting) string {
+			return fmt.Sprintf("zero_group %d: experts have %d replicas, which are other ranks than the %d of dp · cp, and groups of one cut the other elsewhere (zero_group %d does not)",
+				p.ZeroGroup, expertReplicas(p), p.Replicas(), p.Replicas())
+		}},
 	{"moe_slack", "moe_slack is 1 or more where there are experts, else 0", func(p *ir.Plan, s *setting) bool {
 		return s.Experts == 0 && p.MoESlack == 0 || s.Experts > 0 && p.MoESlack >= 1
 	}, func(p *ir.Plan, s *setting) string {

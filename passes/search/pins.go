@@ -102,6 +102,15 @@ func (p Pins) String() string {
 	return strings.Join(parts, " ")
 }
 
+// Words are the pins as screens say them, by key: "tp 1|2|4".
+func (p Pins) Words() []string {
+	out := make([]string, 0, len(p))
+	for _, k := range p.names() {
+		out = append(out, k+" "+strings.Join(p[k], "|"))
+	}
+	return out
+}
+
 // keyValues are a plan's keys and their values as texts.
 func keyValues(p ir.Plan) map[string]string {
 	kv := map[string]string{}

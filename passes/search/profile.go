@@ -284,18 +284,23 @@ func (s *searcher) cost(p *funcProfile, k int, rounds float64, m *meshAt) costmo
 		l := &p.comms[i]
 		t, more := s.moving(l, &ways[i], k, rounds)
 		kernels += more
-		switch {
-		case l.beside:
+		if l.beside {
 			beside += t
 			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.mesh.Ranks(l.what.Axes))))
-		case l.group.experts != nil:
-			c.Experts += t * costmodel.Seconds(1-s.problem.engine().HiddenEP)
-		case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
-			c.Context += t
-		default:
-			c.Comm += t
+			continue
 		}
+		if l.group.experts != nil {
+			t *= costmodel.Seconds(1 - s.problem.engine().HiddenEP)
+		}
+		l.enter(&c, t)
 	}
+	return s.waited(c, kernels)
+}
+
+// waited makes whole a cost whose Comm is that of tensor parallelism alone, as [commLine.enter] adds collectives up. Of those
+// compute waits for a part; what goes over cp, ep and etp is what compute waits for already. A function takes no less than the
+// host's time for its kernels.
+func (s *searcher) waited(c costmodel.Cost, kernels float64) costmodel.Cost {
 	c.Comm = c.Comm*costmodel.Seconds(s.exposedTP) + c.Context + c.Experts
 	c.Compute = max(c.Compute, s.device.HostTime(kernels)-c.Comm)
 	return c
@@ -317,14 +322,15 @@ func (s *searcher) moving(l *commLine, w *way, k int, rounds float64) (t costmod
 	return costmodel.Seconds(times) * t, float64(times * w.waits)
 }
 
-// enter adds a collective in line to a cost.
+// enter adds a collective in line to a cost, each to one part of it.
 func (l *commLine) enter(c *costmodel.Cost, t costmodel.Seconds) {
-	c.Comm += t
 	switch {
 	case l.group.experts != nil:
 		c.Experts += t
 	case slices.ContainsFunc(l.what.Axes, ir.Axis.IsContext):
 		c.Context += t
+	default:
+		c.Comm += t
 	}
 }
 

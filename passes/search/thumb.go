@@ -3,6 +3,7 @@ package search
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -118,7 +119,7 @@ func (t *thumb) answer(q *thumbs, r *Series) Thumb {
 		case err != nil:
 			panic("search: a problem with a plan has none under other pins: " + err.Error())
 		case out.Best == nil || compareAlternatives(a, *out.Best) < 0:
-			out.Best = &a
+			out.Best, out.Message = &a, "" // that another way is illegal is no matter
 		}
 	}
 	if out.Best != nil {
@@ -167,7 +168,7 @@ func halfTheDevices(q *thumbs, r *Series) *Thumb {
 		return &Thumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it", q.p.Cluster.Devices())}
 	}
 	gain := costmodel.SixDigits(q.chosen.Predict.TokensPerS / best.Predict.TokensPerS)
-	t := &Thumb{Verdict: Slower, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices are %.2f × %d", q.p.Cluster.Devices(), gain, c.Devices())}
+	t := &Thumb{Verdict: Differs, SlowerBy: gain - 1, Message: fmt.Sprintf("%d devices train %.2f × as fast as %d", q.p.Cluster.Devices(), gain, c.Devices())}
 	if worth := 1.5; gain < worth { // half of what doubling could give
 		t.Verdict = Agrees
 	}
@@ -186,12 +187,37 @@ func checkpointing(q *thumbs, r *Series) *Thumb {
 		panic(fmt.Sprintf("search: a plan is not legal with recomputation changed: %v %v", err, err2))
 	}
 	saved := 1 - float64(b.MemoryBytes.Activations)/float64(max(1, a.MemoryBytes.Activations))
-	slower := float64(b.StepS/a.StepS) - 1
-	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower), Message: fmt.Sprintf("here -%.0f %% for +%.1f %%", 100*saved, 100*slower)}
-	if saved >= 0.70 && slower <= 0.30 {
+	return checkpointed(saved, float64(b.StepS/a.StepS)-1)
+}
+
+// checkpointed holds what recomputation saves and costs, as fractions, against the rule.
+func checkpointed(saved, slower float64) *Thumb {
+	t := &Thumb{Verdict: Differs, SlowerBy: costmodel.SixDigits(slower), Message: fmt.Sprintf("here %+.0f %% for %+.1f %%", -100*saved, 100*slower)}
+	saves, costs := beside(saved, 0.70, 0.80), beside(slower, 0.20, 0.30)
+	switch {
+	case saves == "" && costs == "":
 		t.Verdict = Agrees
+	case saves == "":
+		t.Message += ", which costs " + costs
+	case costs == "":
+		t.Message += ", which saves " + saves
+	case saves == costs:
+		t.Message += ", which saves and costs " + saves
+	default:
+		t.Message += fmt.Sprintf(", which saves %s and costs %s", saves, costs)
 	}
 	return t
+}
+
+// beside says on which side of what a rule says a figure is: "" within it, as a whole percentage is printed.
+func beside(figure, least, most float64) string {
+	switch figure = math.Round(100*figure) / 100; {
+	case figure < least:
+		return "less"
+	case figure > most:
+		return "more"
+	}
+	return ""
 }
 
 // learningRate is why the linear scaling of learning rates has nothing to do here.

@@ -92,6 +92,9 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	if muon.MatchString(r.Text("note")) {
 		return nil, errors.New("it is trained with Muon, which planc has not")
 	}
+	if err := r.lacks(); err != nil {
+		return nil, err
+	}
 	c, err := r.config()
 	if err != nil {
 		return nil, err

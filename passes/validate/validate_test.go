@@ -2,6 +2,9 @@ package validate
 
 import (
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -187,6 +190,58 @@ func TestReasons(t *testing.T) {
 		r := row(t, head, line)
 		if _, err := NewAsker().Price(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+}
+
+// Columns are those that the code reads, each once.
+func TestColumnsAreThoseRead(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`r\.(?:Text|lower|float|count|truth|measure)\("([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+			read[m[1]] = true
+		}
+	}
+	for _, c := range Columns {
+		if !read[c.Name] {
+			t.Errorf("column %s is read nowhere, or is there twice", c.Name)
+		}
+		if c.Doc == "" {
+			t.Errorf("column %s has no meaning", c.Name)
+		}
+		delete(read, c.Name)
+	}
+	if len(read) > 0 {
+		t.Errorf("columns %v are read and not listed", read)
+	}
+}
+
+// All cells that a row lacks are named at once.
+func TestLacks(t *testing.T) {
+	for text, want := range map[string]string{
+		"model,measured_step_s\ngpt2-124m,3":                         "seq_len, gpu and num_gpus are missing",
+		"model,num_gpu,gpu,seq_len\ngpt2-124m,8,A100,1k":             "num_gpus (num_gpu is no column) is missing",
+		"model,num_gpus,gpu,seq_len\ngpt2-124m,eight,A100,0":         `seq_len is "0"; a whole number above 0 is wanted; num_gpus is "eight"; a whole number above 0 is wanted`,
+		"hidden,num_gpus,gpu,seq_len\n64,8,,1024":                    "gpu is missing",
+		"model,num_gpus,gpu,seq_len,measured_step_s\n,8,A100,1024,1": "model is missing",
+	} {
+		rows, err := Parse("t.csv", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewAsker().Question(&rows[0]); err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %s", text, err, want)
 		}
 	}
 }

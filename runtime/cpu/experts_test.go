@@ -155,3 +155,34 @@ func testPlaces[F Float](t *testing.T, _ float64) {
 	near(t, "combined", sum, wantSum, 1e-6)
 	near(t, "collected", back, wantBack, 0)
 }
+
+// A choice that is changed has the weights of the changed one.
+func TestRouteChosen(t *testing.T) { both(t, testRouteChosen[float32], testRouteChosen[float64]) }
+
+func testRouteChosen[F Float](t *testing.T, tol float64) {
+	const rows, experts, choices = 5, 7, 3
+	x, w, index := draw[F](1, rows*experts), make([]F, rows*choices), make([]int32, rows*choices)
+	told := 0
+	s := RouteShape{Rows: rows, Experts: experts, Choices: choices, Scale: 1.5, Share: true, Chosen: func(row int, chosen []int32) {
+		told++
+		for c := range chosen {
+			chosen[c] = int32(row+2*c) % experts
+		}
+	}}
+	Table[F]().Route(w, index, x, nil, s)
+	want := make([]float64, len(w))
+	for i := range rows {
+		sum := 0.0
+		for c := range choices {
+			want[i*choices+c] = 1.5 * math.Exp(float64(x[i*experts+(i+2*c)%experts]))
+			sum += want[i*choices+c] / 1.5
+		}
+		for c := range choices {
+			want[i*choices+c] /= sum
+		}
+	}
+	if told != rows {
+		t.Errorf("told of %d choices, want %d", told, rows)
+	}
+	near(t, "weights of what was chosen instead", w, want, tol)
+}

@@ -1,10 +1,5 @@
 package cpu
 
-import (
-	"sync"
-	"unsafe"
-)
-
 // An engine is one ISA's way to multiply matrices of F: the sums of a panel of rows × two vectors of columns stay in
 // registers. The portable path has none.
 type engine[F Float] struct {
@@ -75,6 +70,7 @@ type gemm[F Float] struct {
 	rowParts       int  // in how many parts rows are cut, and columns
 	colParts       int
 	packA, directB bool
+	copyA          bool // rows of op(a) lie so that few sets of a cache hold them: they are copied beside each other
 	thin           bool // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
 	pa, pb         []F
 }
@@ -85,24 +81,26 @@ func (g *gemm[F]) multiply(threads bool) {
 		g.nothing()
 		return
 	}
-	if threads = threads && g.m*g.n*g.k >= smallWork; threads && g.share(int(teamSize.Load())) {
+	if threads = threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork; threads && g.share(int(teamSize.Load())) {
 		run(g, g.shares)
 		g.shares = 0
 		return
 	}
 	g.packA = g.a.t && (g.n > g.e.cols || g.e.pairs) || g.lone
+	g.copyA = !g.packA && g.crowded()
 	chunks := (g.k + termsPacked - 1) / termsPacked
 	terms := (g.k + chunks - 1) / chunks
 	g.directB = !g.b.t && !g.e.pairs && (g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(sizeOf[F]()) <= nearBytes)
-	g.thin = !threads && !g.directB && g.m*terms*int(sizeOf[F]()) <= thinBytes
+	g.thin = !threads && !g.directB && g.isThin(terms)
 	g.most = g.rowsOfPart(terms)
 	rows, cols := g.rowsAtOnce(threads), colsPacked
-	if g.thin {
-		g.most, rows, cols = g.m, g.m, g.e.cols
-	}
 	for x := range chunks {
 		g.p0 = x * g.k / chunks
 		g.kb = (x+1)*g.k/chunks - g.p0
+		if g.thin {
+			g.multiplyThin()
+			continue
+		}
 		for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
 			g.nb = min(cols, g.n-g.j0)
 			for g.i0 = 0; g.i0 < g.m; g.i0 += rows {
@@ -113,11 +111,39 @@ func (g *gemm[F]) multiply(threads bool) {
 	}
 }
 
+// multiplyThin multiplies a chunk of the terms: as many rows of op(a) at a time as the second cache holds, each such block by
+// every panel of op(b).
+func (g *gemm[F]) multiplyThin() {
+	panels := (g.m + g.e.rows - 1) / g.e.rows
+	blocks := g.blocksOfRows(g.kb)
+	for x := range blocks {
+		g.i0 = x * panels / blocks * g.e.rows
+		g.mb = min((x+1)*panels/blocks*g.e.rows, g.m) - g.i0
+		g.most = g.mb
+		for g.j0 = 0; g.j0 < g.n; g.j0 += g.e.cols {
+			g.nb = min(g.e.cols, g.n-g.j0)
+			g.block(false)
+		}
+	}
+}
+
+// blocksOfRows is in how many blocks the rows of op(a), of so many terms, are of at most thinBytes.
+func (g *gemm[F]) blocksOfRows(terms int) int {
+	size := g.m * terms * int(sizeOf[F]())
+	return (size + thinBytes - 1) / thinBytes
+}
+
+// isThin tells whether each panel of op(b) is packed where it is multiplied, by each block of rows anew: if the first panel of
+// rows does that on its way, or there is one block.
+func (g *gemm[F]) isThin(terms int) bool {
+	return !g.b.t && !g.e.pairs || g.blocksOfRows(terms) == 1
+}
+
 // rowsOfPart is how many rows of so many terms a part has at most: whole panels, four or a multiple of four where they
 // are packed.
 func (g *gemm[F]) rowsOfPart(terms int) int {
 	step := g.e.rows
-	if g.packA {
+	if g.packA || g.copyA {
 		step *= four
 	}
 	return max(1, min(partRows, partBytes/(int(sizeOf[F]())*terms))/step) * step
@@ -126,7 +152,7 @@ func (g *gemm[F]) rowsOfPart(terms int) int {
 // rowsAtOnce is how many rows a block has: if they are packed, a part for each thread.
 func (g *gemm[F]) rowsAtOnce(threads bool) int {
 	switch {
-	case !g.packA:
+	case !g.packA && !g.copyA:
 		return g.m
 	case threads:
 		return g.most * teamThreads()
@@ -158,18 +184,27 @@ func (g *gemm[F]) block(threads bool) {
 	aPanels, bPanels := g.aPanels(), g.bPanels()
 	g.cut(aPanels, bPanels, threads)
 	packed := 0
-	if g.packA && (g.j0 == 0 || !g.thin) {
-		g.pa = room(g.pa, max(thinBytes/int(sizeOf[F]())+g.e.rows*termsPacked, teamThreads()*max(partBytes/int(sizeOf[F]()), four*g.e.rows*termsPacked)))
+	if (g.packA || g.copyA) && (g.j0 == 0 || !g.thin) {
+		g.pa = room(g.pa, g.roomOfA())
 		packed += groups(aPanels)
 	}
-	if g.i0 == 0 {
+	if g.i0 == 0 || g.thin {
 		g.pb = room(g.pb, (colsPacked+g.e.cols)*termsPacked)
+	}
+	if g.packsB() {
 		packed += groups(bPanels)
 	}
 	g.packing = true
 	g.run(packed, threads)
 	g.packing = false
 	g.run(g.rowParts*g.colParts, threads)
+}
+
+// roomOfA is how many elements op(a) packed, or copied, has at most.
+func (g *gemm[F]) roomOfA() int {
+	size, group := int(sizeOf[F]()), four*g.e.rows
+	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
+	return max((thinBytes+g.m*apart)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
 }
 
 func (g *gemm[F]) aPanels() int { return (g.mb + g.e.rows - 1) / g.e.rows }
@@ -204,7 +239,7 @@ func (g *gemm[F]) part(i int) {
 		g.multiplyPart(i/g.colParts, i%g.colParts)
 		return
 	}
-	if g.i0 == 0 {
+	if g.packsB() {
 		if n := groups(g.bPanels()); i < n {
 			g.packB(i)
 			return
@@ -213,6 +248,20 @@ func (g *gemm[F]) part(i int) {
 		}
 	}
 	g.packPanelsA(i)
+}
+
+// packsB tells whether the block's op(b) is to be packed before it is multiplied.
+func (g *gemm[F]) packsB() bool {
+	if g.thin {
+		return !g.keepsB()
+	}
+	return g.i0 == 0
+}
+
+// keepsB tells whether the first panel of rows packs the block's panel of op(b) while it multiplies it: it reads whole rows,
+// from where they lie.
+func (g *gemm[F]) keepsB() bool {
+	return g.thin && !g.b.t && !g.e.pairs && g.nb == g.e.cols && g.mb >= g.e.rows
 }
 
 // cut decides into how many parts the block's panels are cut: of a size that suits the caches, a multiple of the
@@ -238,196 +287,4 @@ func upTo(x, n int) int { return (x + n - 1) / n * n }
 // lost is what the largest of so many parts has more than its share, in thousandths of that.
 func lost(panels, parts int) int {
 	return 1000 * ((panels+parts-1)/parts*parts - panels) / panels
-}
-
-// Pools of what products need: for each part, for each product of float32 and of float64.
-var (
-	strips  pool[strip]
-	gemms32 pool[gemm[float32]]
-	gemms64 pool[gemm[float64]]
-)
-
-// A pool keeps what it once lent: as many as were lent at a time.
-type pool[T any] struct {
-	mu   sync.Mutex
-	free []*T
-}
-
-func (p *pool[T]) get() (x *T) {
-	p.mu.Lock()
-	if n := len(p.free); n > 0 {
-		x, p.free = p.free[n-1], p.free[:n-1]
-	}
-	p.mu.Unlock()
-	if x == nil {
-		x = new(T)
-	}
-	return x
-}
-
-func (p *pool[T]) put(x *T) {
-	p.mu.Lock()
-	p.free = append(p.free, x)
-	p.mu.Unlock()
-}
-
-// gemmsOf is the pool of F's products.
-func gemmsOf[F Float]() *pool[gemm[F]] {
-	if p, ok := any(&gemms32).(*pool[gemm[F]]); ok {
-		return p
-	}
-	return any(&gemms64).(*pool[gemm[F]])
-}
-
-// borrowGemm is a product to fill in, with an engine in use; giveBack returns it.
-func borrowGemm[F Float](e *engine[F]) *gemm[F] {
-	g := gemmsOf[F]().get()
-	g.e = e
-	return g
-}
-
-func (g *gemm[F]) giveBack() {
-	g.c, g.a, g.b, g.from = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}
-	gemmsOf[F]().put(g)
-}
-
-// matMulFast is MatMul by the engine in use.
-func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
-	productFast(c, a, b, mat[F]{}, m, n, k, ta, tb, acc)
-}
-
-// matMulOnFast is MatMulOn by the engine in use.
-func matMulOnFast[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
-	productFast(c, a, b, rowsOf(from, m, n), m, n, k, ta, tb, false)
-}
-
-// rowsOf are m rows of n elements, or one row that is there m times.
-func rowsOf[F Float](x []F, m, n int) mat[F] {
-	if len(x) == n && m > 1 {
-		return mat[F]{d: x}
-	}
-	return mat[F]{d: x[:m*n], ld: n}
-}
-
-func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc bool) {
-	if m == 0 || n == 0 {
-		return
-	}
-	lda, ldb := k, n
-	if ta {
-		lda = m
-	}
-	if tb {
-		ldb = k
-	}
-	g := borrowGemm(engineOf[F]())
-	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{d: a[:m*k], ld: lda, t: ta}, mat[F]{d: b[:n*k], ld: ldb, t: tb}
-	g.m, g.n, g.k, g.acc, g.from = m, n, k, acc, from
-	g.multiply(true)
-	g.giveBack()
-}
-
-// multiplyPart does the products of the rows' part i and the columns' part j.
-func (g *gemm[F]) multiplyPart(i, j int) {
-	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
-	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
-	s := strips.get()
-	s.k, s.acc = g.kb, 0
-	if g.acc || g.p0 > 0 || g.from.d != nil {
-		s.acc = 1
-	}
-	g.locateA(s, r0)
-	first, end := j*bPanels/g.colParts, (j+1)*bPanels/g.colParts
-	if g.c.h != nil {
-		g.multiplyRounded(s, r0, r1, first, end)
-	} else {
-		from := g.c
-		if g.p0 == 0 && g.from.d != nil {
-			from = g.from
-		}
-		s.cs, s.fs = uintptr(g.c.ld)*sizeOf[F](), uintptr(from.ld)*sizeOf[F]()
-		for q := first; q < end; q++ {
-			col := g.j0 + q*e.cols
-			s.from = uintptr(unsafe.Pointer(&from.d[(g.i0+r0)*from.ld+col]))
-			g.multiplyPanel(s, q, r1-r0, unsafe.Pointer(&g.c.d[(g.i0+r0)*g.c.ld+col]))
-		}
-	}
-	s.c, s.a, s.b = nil, nil, nil
-	strips.put(s)
-}
-
-// multiplyPanel does the products of so many rows and the columns of panel q, which go to c.
-func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
-	size, e, col := sizeOf[F](), g.e, q*g.e.cols
-	s.setCols(min(e.cols, g.nb-col), int(size/4))
-	if g.directB && s.cols == e.cols {
-		s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+col]), uintptr(g.b.ld)*size
-	} else {
-		s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
-	}
-	if s.c, s.m = c, rows; g.c.h != nil { // sums that are rounded lie where they were before
-		s.from, s.fs = uintptr(c), s.cs
-	}
-	if g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
-		a := s.a
-		g.multiplyAhead(s)
-		s.a = a
-		return
-	}
-	s.next, s.step = uintptr(s.b)+uintptr(g.kb)*s.bp, 64
-	if g.thin {
-		s.next, s.step = uintptr(s.b), 0
-	}
-	e.multiply((*byte)(unsafe.Pointer(s)))
-}
-
-// multiplyAhead multiplies a thin product's panel while it asks for what the next panel of b will be packed from: a line
-// of each row with so many panels of a as it takes, then the next line.
-func (g *gemm[F]) multiplyAhead(s *strip) {
-	size, e := sizeOf[F](), g.e
-	row, lines, panels := uintptr(g.b.ld)*size, uintptr(e.cols)*size/64, 4
-	if e.pairs { // two rows of half the length
-		row, lines, panels = uintptr(g.b.ld)*2, 1, 8
-	}
-	a, c, left := s.a, s.c, s.m
-	for x := uintptr(0); left > 0; x++ {
-		s.m, s.step, s.next = left, 0, uintptr(s.b)
-		if x < lines {
-			s.m, s.step, s.next = min(left, panels*e.rows), row, g.sourceOfB(e.cols)+64*x
-		}
-		s.a, s.c = a, c
-		n := s.m
-		e.multiply((*byte)(unsafe.Pointer(s)))
-		if left -= n; left > 0 {
-			a, c = unsafe.Add(a, uintptr(n/e.rows)*s.panel), unsafe.Add(c, uintptr(n)*s.cs)
-		}
-	}
-}
-
-// sourceOfB is where the block's op(b), not transposed, begins that lies so many columns on.
-func (g *gemm[F]) sourceOfB(cols int) uintptr {
-	if g.e.pairs {
-		return uintptr(unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+g.j0+cols]))
-	}
-	return uintptr(unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+cols]))
-}
-
-// locateA points a strip at op(a) from the block's row r0 on.
-func (g *gemm[F]) locateA(s *strip, r0 int) {
-	size := sizeOf[F]()
-	rows, ld := uintptr(g.e.rows), uintptr(g.a.ld)
-	switch {
-	case !g.packA && g.e.pairs:
-		s.a = unsafe.Pointer(&g.a.h[(g.i0+r0)*g.a.ld+2*g.p0])
-		s.ai, s.ap, s.panel = 2*ld, size, 2*rows*ld
-	case g.packA:
-		s.a = unsafe.Pointer(&g.pa[r0*g.kb])
-		s.ai, s.ap, s.panel = size, rows*size, rows*uintptr(g.kb)*size
-	case g.a.t:
-		s.a = unsafe.Pointer(&g.a.d[g.p0*g.a.ld+g.i0+r0])
-		s.ai, s.ap, s.panel = size, ld*size, rows*size
-	default:
-		s.a = unsafe.Pointer(&g.a.d[(g.i0+r0)*g.a.ld+g.p0])
-		s.ai, s.ap, s.panel = ld*size, size, rows*ld*size
-	}
 }

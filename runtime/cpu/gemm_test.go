@@ -38,7 +38,7 @@ func TestMatMulEdges(t *testing.T) {
 		for range 60 {
 			matMulGuarded(t, size(), size(), size(), r.Intn(2) == 0, r.Intn(2) == 0, r.Intn(2) == 0)
 		}
-		for _, z := range [][3]int{{1, 1200, 5}, {500, 40, 2}, {250, 33, 800}, {13, 1030, 400}, {49, 129, 1}, {1000, 17, 20}, {60, 256, 512}} {
+		for _, z := range [][3]int{{1, 1200, 5}, {500, 40, 2}, {250, 33, 800}, {13, 1030, 400}, {49, 129, 1}, {1000, 17, 20}, {60, 256, 512}, {26, 100, 1024}, {230, 70, 1030}} {
 			for bits := range 8 {
 				matMulGuarded(t, z[0], z[1], z[2], bits&1 > 0, bits&2 > 0, bits&4 > 0)
 			}

@@ -61,6 +61,10 @@ func (g *gemm[F]) packPanelB(i int) {
 // packPanelsA packs four panels of the block of op(a), of which a is the transpose, from panel 4i on: [kb][rows] each.
 func (g *gemm[F]) packPanelsA(i int) {
 	w, first := g.e.rows, four*i
+	if g.copyA {
+		g.copyRowsA(first*w, min((first+four)*w, g.mb))
+		return
+	}
 	if g.e.pairs {
 		g.packPairs(g.pa, g.linesOfA(), first)
 		return
@@ -71,6 +75,45 @@ func (g *gemm[F]) packPanelsA(i int) {
 	}
 	for row := first * w; row < min((first+four)*w, g.mb); row += w {
 		g.copyRows(g.pa[row*g.kb:][:g.kb*w], g.a.d[g.p0*g.a.ld+g.i0+row:], g.a.ld, min(w, g.mb-row), w)
+	}
+}
+
+// Rows of a panel that lie a multiple of many lines apart share few sets of the first cache, from which they push each other
+// before all of a line's terms are used. crowdedSets is for how few sets it pays to copy them, crowdedCols for how many
+// columns; copies are an odd number of lines apart, of lineBytes.
+const (
+	lineBytes   = 64
+	cacheSets   = 64 // of lines, of the first cache
+	crowdedSets = 1
+	crowdedCols = 96
+	apart       = 2 * lineBytes // the most that a row's copy is longer
+)
+
+// crowded tells whether the rows of a, which is not transposed, are to be copied.
+func (g *gemm[F]) crowded() bool {
+	step := g.a.ld * int(sizeOf[F]())
+	if g.a.t || g.e.pairs || g.n < crowdedCols || g.m < g.e.rows || step%lineBytes != 0 {
+		return false
+	}
+	sets := cacheSets
+	for lines := step / lineBytes; lines%2 == 0 && sets > 1; lines /= 2 {
+		sets /= 2
+	}
+	return sets <= crowdedSets
+}
+
+// rowCopied is how many elements lie from a copied row to the next.
+func (g *gemm[F]) rowCopied() int {
+	size := int(sizeOf[F]())
+	lines := (g.kb*size + lineBytes - 1) / lineBytes
+	return (lines | 1) * lineBytes / size
+}
+
+// copyRowsA copies the block's rows lo to hi-1 of op(a).
+func (g *gemm[F]) copyRowsA(lo, hi int) {
+	step := g.rowCopied()
+	for r := lo; r < hi; r++ {
+		copy(g.pa[r*step:][:g.kb], g.a.d[(g.i0+r)*g.a.ld+g.p0:])
 	}
 }
 
@@ -98,11 +141,22 @@ func (g *gemm[F]) copyRows(dst, src []F, ld, n, w int) {
 	}
 }
 
-// aligned is n elements of which the first begins a cache line.
+// largePage is the size of a large page on the machines that have them, in bytes.
+const largePage = 2 << 20
+
+// aligned is n elements of which the first begins a cache line, and on large pages if they are many: a product passes through
+// its packed operands again and again.
 func aligned[F Float](n int) []F {
-	size, line := int(sizeOf[F]()), 64
-	x := make([]F, n+line/size)
-	at := int(-uintptr(unsafe.Pointer(&x[0]))&uintptr(line-1)) / size
+	size, unit := int(sizeOf[F]()), 64
+	room := n * size
+	if room >= largePage/2 {
+		unit, room = largePage, (room+largePage-1)/largePage*largePage
+	}
+	x := make([]F, (room+unit)/size)
+	at := int(-uintptr(unsafe.Pointer(&x[0]))&uintptr(unit-1)) / size
+	if unit == largePage {
+		AskLargePages(unsafe.Slice((*byte)(unsafe.Pointer(&x[at])), room))
+	}
 	return x[at : at+n]
 }
 

@@ -11,6 +11,9 @@ type RouteShape struct {
 	Share                  bool    // weights are shares of the chosen scores' sum plus Eps
 	Scale, Eps             float64 // of weights
 	Groups, Best           int     // experts in equal groups, and from how many of them is chosen; 0: all
+
+	// Chosen is told of each row's choice, which it may change before the weights are taken. Nil but in tests.
+	Chosen func(row int, experts []int32)
 }
 
 // maxExperts is how many experts a router has without working memory of its own.
@@ -31,10 +34,15 @@ func route[F Float](w []F, index []int32, x, bias []F, s RouteShape) {
 		}
 		s.bestGroups(order)
 		chosen, wi := index[i*s.Choices:][:s.Choices], w[i*s.Choices:][:s.Choices]
-		sum := s.Eps
 		for c := range chosen {
 			e := argMax(order)
 			chosen[c], order[e] = int32(e), math.Inf(-1)
+		}
+		if s.Chosen != nil {
+			s.Chosen(i, chosen)
+		}
+		sum := s.Eps
+		for _, e := range chosen {
 			sum += score[e]
 		}
 		for c, e := range chosen {

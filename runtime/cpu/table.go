@@ -130,7 +130,7 @@ type Kernels[F Float] struct {
 	// Route is
 	//	for i := range rows {
 	//		p = softmax(x[i]), or sigmoid of each
-	//		index[i] = experts of the largest p + bias in the best groups, from the largest on
+	//		index[i] = experts of the largest p + bias in the best groups, from the largest on, or what s.Chosen makes of them
 	//		w[i,c] = scale * p[index[i,c]] (/ (eps + sum_c p[index[i,c]]) if share)
 	//	}
 	// bias may be nil.

@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -14,13 +16,15 @@ type job interface{ part(i int) }
 const maxParts = 1<<16 - 1
 
 // run does parts 0 to parts-1 of a job and returns when all are done: on the threads of a team that is free, or on the
-// caller's alone if none is. j must not be on the stack (keep jobs in a pool), and its parts must not panic where the
-// caller counts on recovering.
+// caller's alone if none is. j must not be on the stack (keep jobs in a pool). A part's panic is the caller's, once all have ended.
 func run(j job, parts int) {
 	if parts > 1 {
 		if t := teams.get(); t != nil {
 			t.run(j, parts)
-			teams.put(t)
+			f := t.fault.Swap(nil)
+			if teams.put(t); f != nil {
+				panic(f.text)
+			}
 			return
 		}
 	}
@@ -88,10 +92,15 @@ type team struct {
 	done    atomic.Uint32 // parts
 	waiting atomic.Bool   // the caller sleeps until all parts are done
 	closed  atomic.Bool
-	job     job // written between jobs
+	job     job                   // written between jobs
+	fault   atomic.Pointer[fault] // the first of the job's
 	wake    chan struct{}
 	helpers []*helper
 }
+
+// fault is a panic of a part, which the thread that brought the job takes on: in a helper it would end the process, whatever
+// the caller recovers from.
+type fault struct{ text string }
 
 type helper struct {
 	asleep atomic.Bool
@@ -170,11 +179,21 @@ func (t *team) work() {
 			continue
 		}
 		// The caller waits for this part, so the job stays what it is.
-		t.job.part(int(next))
+		t.part(int(next))
 		if uint64(t.done.Add(1)) == parts && t.waiting.Swap(false) {
 			signal(t.wake)
 		}
 	}
+}
+
+// part does one.
+func (t *team) part(n int) {
+	defer func() {
+		if x := recover(); x != nil {
+			t.fault.CompareAndSwap(nil, &fault{fmt.Sprintf("%v\n%s", x, debug.Stack())})
+		}
+	}()
+	t.job.part(n)
 }
 
 // left tells whether there are parts to take, or the team has ended.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,6 +100,32 @@ func TestThreadsDuringAJob(t *testing.T) {
 	if Threads(2, 3); len(teams.all) != 2 || len(teams.all[0].helpers) != 2 {
 		t.Errorf("2 ranks of 3 threads have %d teams of %d helpers", len(teams.all), len(teams.all[0].helpers))
 	}
+}
+
+// A part that panics is the caller's to recover from, on whichever thread it was; the team is of use afterwards.
+func TestPanicOfAPartIsTheCallers(t *testing.T) {
+	withThreads(t, 3, func(t *testing.T) {
+		for round := range 50 {
+			c := &counter{slow: 50 * time.Microsecond}
+			fault := func() (fault any) {
+				defer func() { fault = recover() }()
+				run(c, 65) // of 64
+				return nil
+			}()
+			if text, ok := fault.(string); !ok || !strings.HasPrefix(text, "runtime error: index out of range [64] with length 64\n") {
+				t.Fatalf("round %d: panic %v", round, fault)
+			}
+			run(c, 64)
+			for i := range c.times {
+				if n := c.times[i].Load(); n != 2 {
+					t.Fatalf("round %d: part %d was done %d times of 2", round, i, n)
+				}
+			}
+		}
+		if len(teams.free) != 1 {
+			t.Errorf("%d teams are free, of 1", len(teams.free))
+		}
+	})
 }
 
 func TestRunDoesNotAllocate(t *testing.T) {

@@ -64,18 +64,234 @@ panels:
 	SUBQ   $0x40, R12
 
 now_12:
-	MOVQ   168(AX), R15
-	MOVQ   R8, R13
-	ADDQ   56(AX), R13
-	IMUL3Q $-12, BX, R14
-	LEAQ   (R14)(SI*4), R14
+	MOVQ   168(AX), R13
+	MOVQ   R8, R14
+	ADDQ   56(AX), R14
+	IMUL3Q $-12, BX, R15
+	LEAQ   (R15)(SI*4), R15
 
 fours_12:
-	PREFETCHT1   (R13)
-	PREFETCHT1   (R13)(BX*1)
-	PREFETCHT1   (R13)(BX*2)
-	LEAQ         (R13)(BX*2), R13
-	ADDQ         BX, R13
+	PREFETCHT1   (R14)
+	PREFETCHT1   (R14)(BX*1)
+	PREFETCHT1   (R14)(BX*2)
+	LEAQ         (R14)(BX*2), R14
+	ADDQ         BX, R14
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R10), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R10)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R10)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R11), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R11)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R11)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         DI, CX
+	PREFETCHT1   (R14)
+	PREFETCHT1   (R14)(BX*1)
+	PREFETCHT1   (R14)(BX*2)
+	LEAQ         (R14)(BX*2), R14
+	ADDQ         BX, R14
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R10), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R10)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R10)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R11), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R11)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R11)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         DI, CX
+	PREFETCHT1   (R14)
+	PREFETCHT1   (R14)(BX*1)
+	PREFETCHT1   (R14)(BX*2)
+	LEAQ         (R14)(BX*2), R14
+	ADDQ         BX, R14
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R10), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R10)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R10)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R11), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R11)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R11)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	ADDQ         SI, R10
+	ADDQ         SI, R11
+	ADDQ         DI, CX
+	PREFETCHT1   (R14)
+	PREFETCHT1   (R14)(BX*1)
+	PREFETCHT1   (R14)(BX*2)
+	LEAQ         (R14)(BX*2), R14
+	ADDQ         BX, R14
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
 	VBROADCASTSS (R8), Z2
@@ -144,265 +360,49 @@ fours_12:
 	ADDQ         SI, R11
 	ADDQ         DI, CX
 	PREFETCHT1   (R13)
-	PREFETCHT1   (R13)(BX*1)
-	PREFETCHT1   (R13)(BX*2)
-	LEAQ         (R13)(BX*2), R13
-	ADDQ         BX, R13
-	VMOVUPS      (CX), Z0
-	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
-	LONG         $0x4866e262
-	WORD         $0xf052
-	LONG         $0x4866e262
-	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
-	LONG         $0x485e6262
-	WORD         $0xc052
-	LONG         $0x485e6262
-	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
-	LONG         $0x48566262
-	WORD         $0xd052
-	LONG         $0x48566262
-	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
-	LONG         $0x484e6262
-	WORD         $0xe052
-	LONG         $0x484e6262
-	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
-	LONG         $0x48466262
-	WORD         $0xf052
-	LONG         $0x48466262
-	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	PREFETCHT1   (R13)
-	PREFETCHT1   (R13)(BX*1)
-	PREFETCHT1   (R13)(BX*2)
-	LEAQ         (R13)(BX*2), R13
-	ADDQ         BX, R13
-	VMOVUPS      (CX), Z0
-	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
-	LONG         $0x4866e262
-	WORD         $0xf052
-	LONG         $0x4866e262
-	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
-	LONG         $0x485e6262
-	WORD         $0xc052
-	LONG         $0x485e6262
-	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
-	LONG         $0x48566262
-	WORD         $0xd052
-	LONG         $0x48566262
-	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
-	LONG         $0x484e6262
-	WORD         $0xe052
-	LONG         $0x484e6262
-	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
-	LONG         $0x48466262
-	WORD         $0xf052
-	LONG         $0x48466262
-	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	PREFETCHT1   (R13)
-	PREFETCHT1   (R13)(BX*1)
-	PREFETCHT1   (R13)(BX*2)
-	LEAQ         (R13)(BX*2), R13
-	ADDQ         BX, R13
-	VMOVUPS      (CX), Z0
-	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
-	LONG         $0x4866e262
-	WORD         $0xf052
-	LONG         $0x4866e262
-	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
-	LONG         $0x485e6262
-	WORD         $0xc052
-	LONG         $0x485e6262
-	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
-	LONG         $0x48566262
-	WORD         $0xd052
-	LONG         $0x48566262
-	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
-	LONG         $0x484e6262
-	WORD         $0xe052
-	LONG         $0x484e6262
-	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
-	LONG         $0x48466262
-	WORD         $0xf052
-	LONG         $0x48466262
-	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	PREFETCHT1   (R15)
-	ADDQ         184(AX), R15
-	ADDQ         R14, R13
+	ADDQ         184(AX), R13
+	ADDQ         R15, R14
 	SUBQ         $0x04, R12
 	JGE          fours_12
-	MOVQ         R15, 168(AX)
+	MOVQ         R13, 168(AX)
 	MOVQ         24(AX), BP
-	MOVQ         DX, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	ADDQ         BP, R15
-	PREFETCHT0   (R15)
-	PREFETCHT0   64(R15)
-	MOVQ         168(AX), R15
+	MOVQ         DX, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	MOVQ         168(AX), R13
 	ADDQ         176(AX), R12
 	MOVQ         $0x00000000, 176(AX)
 	TESTQ        R12, R12

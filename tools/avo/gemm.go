@@ -23,7 +23,8 @@ type micro struct {
 	zero                     func(c *build.Context, v operand.Op)
 	setup, masks             func(c *build.Context, t operand.Mem) // once; before masked loads or stores
 	maskedLoad, maskedStore  func(c *build.Context, half int, from, to operand.Op)
-	first, factors, operands int // numbers of vector registers: sums, a's elements, b's two vectors
+	first, factors, operands int  // numbers of vector registers: sums, a's elements, b's two vectors
+	keeps                    bool // b can be packed by the first panel that it is multiplied by
 }
 
 // Offsets in the struct strip of runtime/cpu/strip.go.
@@ -35,6 +36,7 @@ const (
 	stripMask, stripAt, stripNext     = 96, 160, 168
 	stripLate, stripStep              = 176, 184
 	stripFrom, stripFS                = 192, 200
+	stripKeep                         = 216
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
@@ -42,6 +44,7 @@ const (
 //	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ from[r,j] if acc) }
 //
 // with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at, next and from. So an element's bits depend on its row and its column alone.
+// If the strip says where to keep b, it is one panel of rows that is multiplied, and b is packed there meanwhile.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
 		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
@@ -59,6 +62,10 @@ func (m *micro) emit(c *build.Context) {
 	c.MOVQ(g.t.Offset(stripA), first)
 	c.MOVQ(first, g.t.Offset(stripAt))
 	m.setup(c, g.t)
+	if m.keeps {
+		c.CMPQ(g.t.Offset(stripKeep), operand.U8(0))
+		c.JNE(operand.LabelRef("keep"))
+	}
 	c.Label("panels")
 	c.CMPQ(g.t.Offset(stripM), operand.U8(m.rows))
 	c.JL(operand.LabelRef("tail"))
@@ -81,6 +88,15 @@ func (m *micro) emit(c *build.Context) {
 		c.VZEROUPPER()
 		c.RET()
 	}
+	if m.keeps {
+		c.Label("keep")
+		g.keep = c.GP64()
+		g.keeping = true
+		c.MOVQ(g.t.Offset(stripKeep), g.keep)
+		g.panel(m.rows)
+		c.VZEROUPPER()
+		c.RET()
+	}
 }
 
 // gemm is a micro while its function is written.
@@ -90,6 +106,8 @@ type gemm struct {
 	t          operand.Mem
 	b, crow    reg.GPVirtual // b's row p, c's row
 	ai, ap, bp reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p
+	keeping    bool          // the panel that is written stores b as it comes,
+	keep       reg.GPVirtual // here
 }
 
 // sum is the register of a tile's row and half.
@@ -111,6 +129,9 @@ func (g *gemm) cell(half int) operand.Mem {
 func (g *gemm) panel(rows int) {
 	c := g.c
 	label := func(name string) string { return fmt.Sprint(name, "_", rows) }
+	if g.keeping {
+		label = func(name string) string { return name + "_keep" }
+	}
 	for r := range rows {
 		for half := range 2 {
 			g.zero(c, g.sum(r, half))
@@ -159,30 +180,28 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.MOVQ(operand.U32(lateTerms), late)
 	c.SUBQ(operand.U8(lateTerms), k)
 	c.Label(label("now"))
-	ahead, back, want := c.GP64(), c.GP64(), c.GP64()
+	want := c.GP64()
 	c.MOVQ(g.t.Offset(stripNext), want)
-	c.MOVQ(bases[0], ahead)
-	c.ADDQ(g.t.Offset(stripPanel), ahead)
-	c.IMUL3Q(operand.I32(-g.rows), g.ai, back)
-	c.LEAQ(operand.Mem{Base: back, Index: g.ap, Scale: 4}, back)
+	var ahead, back reg.GPVirtual
+	if !g.keeping {
+		ahead, back = c.GP64(), c.GP64()
+		c.MOVQ(bases[0], ahead)
+		c.ADDQ(g.t.Offset(stripPanel), ahead)
+		c.IMUL3Q(operand.I32(-g.rows), g.ai, back)
+		c.LEAQ(operand.Mem{Base: back, Index: g.ap, Scale: 4}, back)
+	}
 	c.Label(label("fours"))
 	for range 4 {
-		for r := range g.rows / 4 {
-			at := operand.Mem{Base: ahead}
-			if r > 0 {
-				at.Index, at.Scale = g.ai, uint8(r)
-			}
-			c.PREFETCHT1(at)
-		}
-		c.LEAQ(operand.Mem{Base: ahead, Index: g.ai, Scale: uint8(g.rows / 6)}, ahead)
-		if g.rows == 12 {
-			c.ADDQ(g.ai, ahead)
+		if !g.keeping {
+			g.ahead(ahead)
 		}
 		g.step(g.rows, bases)
 	}
 	c.PREFETCHT1(operand.Mem{Base: want})
 	c.ADDQ(g.t.Offset(stripStep), want)
-	c.ADDQ(back, ahead)
+	if !g.keeping {
+		c.ADDQ(back, ahead)
+	}
 	c.SUBQ(operand.U8(4), k)
 	c.JGE(operand.LabelRef(label("fours")))
 	c.MOVQ(want, g.t.Offset(stripNext))
@@ -197,11 +216,29 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.JZ(operand.LabelRef(label("end")))
 }
 
+// ahead asks for a line of a quarter of the rows of the next panel of a.
+func (g *gemm) ahead(at reg.GPVirtual) {
+	for r := range g.rows / 4 {
+		line := operand.Mem{Base: at}
+		if r > 0 {
+			line.Index, line.Scale = g.ai, uint8(r)
+		}
+		g.c.PREFETCHT1(line)
+	}
+	g.c.LEAQ(operand.Mem{Base: at, Index: g.ai, Scale: uint8(g.rows / 6)}, at)
+	if g.rows == 12 {
+		g.c.ADDQ(g.ai, at)
+	}
+}
+
 // step is one k of so many rows.
 func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 	c := g.c
 	for half := range 2 {
 		g.load(c, operand.Mem{Base: g.b, Disp: half * g.lanes * g.bytes}, g.vec(g.operands+half))
+	}
+	if g.keeping {
+		g.pack()
 	}
 	for r := range rows {
 		f := g.vec(g.factors + r%(g.first-g.factors))
@@ -218,6 +255,21 @@ func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 		c.ADDQ(g.ap, base)
 	}
 	c.ADDQ(g.bp, g.b)
+}
+
+// keepAhead is how many rows of b ahead it is asked for where it is packed: they lie apart, so the processor does not.
+const keepAhead = 8
+
+// pack stores b's row.
+func (g *gemm) pack() {
+	width := g.lanes * g.bytes
+	for half := range 2 {
+		if half*width%64 == 0 {
+			g.c.PREFETCHT0(operand.Mem{Base: g.b, Index: g.bp, Scale: keepAhead, Disp: half * width})
+		}
+		g.store(g.c, g.vec(g.operands+half), operand.Mem{Base: g.keep, Disp: half * width})
+	}
+	g.c.ADDQ(operand.U8(2*width), g.keep)
 }
 
 // prefetch asks for the panel's part of c.

@@ -20,6 +20,7 @@ func gemm16(c *build.Context) {
 	m.multiplyAdd = dotPairs
 	m.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPS_Z(from, mask512[half], to) }
 	m.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPS(from, mask512[half], to) }
+	m.keeps = false
 	m.emit(c)
 	packPairs(c)
 }

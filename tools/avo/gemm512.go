@@ -40,7 +40,7 @@ var mask512 = []reg.OpmaskPhysical{reg.K1, reg.K2}
 
 func micro512(name string, bytes, lanes int) *micro {
 	return &micro{
-		name: name, rows: 12, bytes: bytes, lanes: lanes, first: 8, factors: 2, operands: 0,
+		name: name, rows: 12, bytes: bytes, lanes: lanes, first: 8, factors: 2, operands: 0, keeps: true,
 		vec:   func(i int) reg.VecPhysical { return zmm[i] },
 		zero:  func(c *build.Context, v operand.Op) { c.VPXORQ(v, v, v) },
 		setup: func(c *build.Context, t operand.Mem) { masks512(c, t.Offset(stripNs), lanes) },

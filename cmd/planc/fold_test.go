@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// What planc says on stderr fits a screen, in the same words as on lines of their own; each mistake begins a line.
+func TestMessagesFitTheScreen(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range []string{
+		"plan", "plan --model gpt2-124m --cluster nowhere --global-batch 8 --seq-len 128",
+		"plan --model llama3-8b --cluster dgx-h100 --global-batch 8 --seq-len 8192 --set plan.tp=6 --set plan.dp=3",
+		"plan --model gpt2-124m --cluster 12xh100 --global-batch 8 --seq-len 128", "validate", "clusters 3xfoo",
+		"calibrate --from nothing.csv", "plan --days 3 --model gpt2-124m --cluster h100 --global-batch 8 --seq-len 128",
+	} {
+		say := func(columns int) string {
+			defer func(old int) { messageWidth = old }(messageWidth)
+			messageWidth = columns
+			var out, failed bytes.Buffer
+			if code := run(strings.Fields(args), strings.NewReader(""), &out, &failed); code == exitDone {
+				t.Fatalf("planc %s fails not", args)
+			}
+			return failed.String()
+		}
+		text, whole := say(screenWidth), say(1<<20)
+		for line := range strings.Lines(text) {
+			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+				t.Errorf("planc %s: %d columns: %s", args, w, line)
+			}
+		}
+		if joined := strings.ReplaceAll(text, "\n    ", " "); joined != whole {
+			t.Errorf("planc %s says\n%son one line\n%s", args, text, whole)
+		}
+	}
+}
+
+// A word that is wider than the screen stays whole, and lines that are laid out stay as they are.
+func TestFolded(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for text, want := range map[string]string{
+		"short":                                 "short",
+		"a " + long + " b":                      "a\n    " + long + "\n    b",
+		"  nearest  " + long + " laid out":      "  nearest  " + long + " laid out",
+		strings.Repeat("ab ", 25) + "is 12 GiB": strings.TrimSpace(strings.Repeat("ab ", 25)) + " is\n    12 GiB",
+	} {
+		old := messageWidth
+		messageWidth = screenWidth
+		if got := folded(text); got != want {
+			t.Errorf("%q is\n%s\nwant\n%s", text, got, want)
+		}
+		messageWidth = old
+	}
+}

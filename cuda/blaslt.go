@@ -1,0 +1,242 @@
+//go:build cuda && linux
+
+package cuda
+
+/*
+#include "blaslt.h"
+#include "open.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+)
+
+// BLAS is cuBLASLt, open.
+type BLAS struct {
+	Path    string
+	Version string // 13.10.0
+}
+
+var openBLAS = sync.OnceValues(func() (*BLAS, error) { return loadBLAS(nil) })
+
+// OpenBLAS opens cuBLASLt where the system finds it. It fails with a [*MissingError] or an [*OldError].
+func OpenBLAS() (*BLAS, error) { return openBLAS() }
+
+func loadBLAS(folders []string) (*BLAS, error) {
+	path, err := load(LibraryNamed("cuBLASLt"), folders, "cublasLtCreate", func(l unsafe.Pointer) *C.char { return C.planc_bind_lt(l) })
+	if err != nil {
+		return nil, err
+	}
+	v := int(C.planc_cublasLtGetVersion())
+	return &BLAS{Path: path, Version: fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100)}, nil
+}
+
+// declined is the error of a call of cuBLASLt, nil if it succeeded.
+func declined(r C.cublasStatus_t, call, what string, args ...any) error {
+	if r == 0 {
+		return nil
+	}
+	return &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: C.GoString(C.planc_lt_name(r)), Text: C.GoString(C.planc_lt_text(r))}
+}
+
+// Products makes products of matrices on the device that was bound when it was made.
+type Products struct{ h C.cublasLtHandle_t }
+
+// NewProducts begins on the bound device.
+func (b *BLAS) NewProducts() (*Products, error) {
+	p := &Products{}
+	if err := declined(C.planc_cublasLtCreate(&p.h), "cublasLtCreate", ""); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close ends it, after its last product.
+func (p *Products) Close() error {
+	return declined(C.planc_cublasLtDestroy(p.h), "cublasLtDestroy", "")
+}
+
+// Value is the type of a matrix's elements, by cuBLASLt's number.
+type Value int
+
+// The types of matrices that are multiplied; sums are in f64 for ValueFloat64 and in f32 for the others.
+const (
+	ValueFloat32  Value = 0
+	ValueFloat64  Value = 1
+	ValueFloat16  Value = 2
+	ValueBFloat16 Value = 14
+)
+
+// Epilogue is what is done to a product before it is written, by cuBLASLt's number.
+type Epilogue int
+
+// The epilogues that transformers use. Bias is a vector over columns of D; Aux a matrix shaped as D: what GELU was applied to.
+const (
+	Plain        Epilogue = 1
+	AddBias      Epilogue = 4
+	GELUAux      Epilogue = 160 // writes Aux
+	GELUAuxBias  Epilogue = 164 // adds the bias, writes Aux
+	GELUGrad     Epilogue = 192 // times GELU's derivative at Aux
+	GELUGradBias Epilogue = 208 // and sums the rows into Bias
+	BiasGrad     Epilogue = 256 // sums the rows of B into Bias
+)
+
+// Product is a kind of product of row-major matrices:
+//
+//	D[b,i,j] = alpha * sum over k of op(A)[b,i,k] * op(B)[b,k,j] + beta * D[b,i,j]
+//
+// then the epilogue. op(A) is [M, K] and stored so, or as [K, M] if TransposeA; op(B) is [K, N], or stored as [N, K].
+type Product struct {
+	Batch, M, N, K         int // Batch of 0 is 1; the matrices of a batch lie one behind the other
+	TransposeA, TransposeB bool
+	In, Out                Value // of A and B; of D, Aux and Bias
+	TF32                   bool  // In is f32, and may be rounded to 10 bits of mantissa
+	Epilogue               Epilogue
+	Bias, Aux              Pointer // where the epilogue reads and writes
+}
+
+// Multiplier is a product for which a way of computing was chosen. It can run any number of times.
+type Multiplier struct {
+	product Product
+	of      *Products
+	c       C.struct_planc_product
+}
+
+// Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace.
+func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
+	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 {
+		panic(fmt.Sprintf("cuda: a product of %+v", x))
+	}
+	m := &Multiplier{product: x, of: p}
+	err := m.describe()
+	if err == nil {
+		err = m.choose(workspace)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the product %+v: %w", x, err), m.Close())
+	}
+	return m, nil
+}
+
+// describe fills in types, sizes and epilogue. cuBLASLt counts by columns, and so sees each matrix transposed: it
+// computes D' = op(B)' op(A)', hence A and B trade places.
+func (m *Multiplier) describe() error {
+	x := &m.product
+	compute, scale := C.cublasComputeType_t(C.planc_lt_compute_32f), C.cudaDataType_t(C.planc_lt_f32)
+	switch {
+	case x.In == ValueFloat64:
+		compute, scale = C.planc_lt_compute_64f, C.planc_lt_f64
+	case x.TF32:
+		compute = C.planc_lt_compute_tf32
+	}
+	if err := declined(C.planc_cublasLtMatmulDescCreate(&m.c.desc, compute, scale), "cublasLtMatmulDescCreate", ""); err != nil {
+		return err
+	}
+	return errors.Join(
+		m.layout(&m.c.a, x.In, x.K, x.N, x.TransposeB), m.layout(&m.c.b, x.In, x.M, x.K, x.TransposeA), m.layout(&m.c.d, x.Out, x.M, x.N, false),
+		m.say(C.planc_lt_trans_a, flag(x.TransposeB)), m.say(C.planc_lt_trans_b, flag(x.TransposeA)), m.epilogue())
+}
+
+func flag(b bool) int32 {
+	if b {
+		return 1 // CUBLAS_OP_T
+	}
+	return 0
+}
+
+// layout describes a row-major matrix that is rows × columns once transposed as said.
+func (m *Multiplier) layout(l *C.cublasLtMatrixLayout_t, v Value, rows, columns int, transposed bool) error {
+	if transposed {
+		rows, columns = columns, rows
+	}
+	var made C.cublasLtMatrixLayout_t // C may not be given a place beside pointers of Go
+	r := C.planc_cublasLtMatrixLayoutCreate(&made, C.cudaDataType(v), C.uint64_t(columns), C.uint64_t(rows), C.int64_t(columns))
+	*l = made
+	if err := declined(r, "cublasLtMatrixLayoutCreate", "%d × %d", rows, columns); err != nil || m.product.Batch <= 1 {
+		return err
+	}
+	batch, stride := int32(m.product.Batch), int64(rows)*int64(columns)
+	return errors.Join(
+		declined(C.planc_cublasLtMatrixLayoutSetAttribute(*l, C.planc_lt_batch, unsafe.Pointer(&batch), 4), "cublasLtMatrixLayoutSetAttribute", "batch %d", batch),
+		declined(C.planc_cublasLtMatrixLayoutSetAttribute(*l, C.planc_lt_stride, unsafe.Pointer(&stride), 8), "cublasLtMatrixLayoutSetAttribute", "stride %d", stride))
+}
+
+// say sets an attribute of the product.
+func (m *Multiplier) say(what C.cublasLtMatmulDescAttributes_t, value any) error {
+	var r C.cublasStatus_t
+	switch v := value.(type) {
+	case int32:
+		r = C.planc_cublasLtMatmulDescSetAttribute(m.c.desc, what, unsafe.Pointer(&v), 4)
+	case int64:
+		r = C.planc_cublasLtMatmulDescSetAttribute(m.c.desc, what, unsafe.Pointer(&v), 8)
+	case Pointer:
+		r = C.planc_cublasLtMatmulDescSetAttribute(m.c.desc, what, unsafe.Pointer(&v), 8)
+	}
+	return declined(r, "cublasLtMatmulDescSetAttribute", "attribute %d", int(what))
+}
+
+// epilogue says the epilogue and where its operands lie.
+func (m *Multiplier) epilogue() error {
+	x := &m.product
+	errs := []error{m.say(C.planc_lt_epilogue, int32(max(x.Epilogue, Plain)))}
+	if x.Bias != 0 {
+		errs = append(errs, m.say(C.planc_lt_bias, x.Bias), m.say(C.planc_lt_bias_type, int32(x.Out)))
+	}
+	if x.Aux != 0 {
+		errs = append(errs, m.say(C.planc_lt_aux, x.Aux), m.say(C.planc_lt_aux_ld, int64(x.N)))
+	}
+	return errors.Join(errs...)
+}
+
+// choose asks the heuristic.
+func (m *Multiplier) choose(workspace int64) error {
+	var pref C.cublasLtMatmulPreference_t
+	if err := declined(C.planc_cublasLtMatmulPreferenceCreate(&pref), "cublasLtMatmulPreferenceCreate", ""); err != nil {
+		return err
+	}
+	defer C.planc_cublasLtMatmulPreferenceDestroy(pref)
+	size := C.size_t(workspace)
+	r := C.planc_cublasLtMatmulPreferenceSetAttribute(pref, C.planc_lt_workspace, unsafe.Pointer(&size), 8)
+	if err := declined(r, "cublasLtMatmulPreferenceSetAttribute", "%d bytes", workspace); err != nil {
+		return err
+	}
+	var best C.cublasLtMatmulHeuristicResult_t
+	var got C.int
+	r = C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, 1, &best, &got)
+	if err := declined(r, "cublasLtMatmulAlgoGetHeuristic", ""); err != nil {
+		return err
+	}
+	if got == 0 {
+		return fmt.Errorf("cuBLASLt has no way to compute it with %d bytes of workspace", workspace)
+	}
+	m.c.algo = best.algo
+	return declined(best.state, "cublasLtMatmulAlgoGetHeuristic", "")
+}
+
+// Multiply puts the product on the stream. The workspace is at least as large as the one it was prepared with.
+func (s *Stream) Multiply(m *Multiplier, alpha, beta float64, d, a, b Pointer, workspace Memory) error {
+	r := C.planc_multiply(m.of.h, &m.c, C.int(flag(m.product.In == ValueFloat64)), C.double(alpha), C.double(beta),
+		C.CUdeviceptr(b), C.CUdeviceptr(a), C.CUdeviceptr(d), C.CUdeviceptr(workspace.Pointer), C.size_t(workspace.Bytes), s.s)
+	if r == 0 {
+		return nil
+	}
+	return declined(r, "cublasLtMatmul", "%+v", m.product)
+}
+
+// Close ends it, after its last run.
+func (m *Multiplier) Close() error {
+	var errs []error
+	for _, l := range []C.cublasLtMatrixLayout_t{m.c.a, m.c.b, m.c.d} {
+		if l != nil {
+			errs = append(errs, declined(C.planc_cublasLtMatrixLayoutDestroy(l), "cublasLtMatrixLayoutDestroy", ""))
+		}
+	}
+	if m.c.desc != nil {
+		errs = append(errs, declined(C.planc_cublasLtMatmulDescDestroy(m.c.desc), "cublasLtMatmulDescDestroy", ""))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,144 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// bench is cuBLASLt's fake with what a product needs.
+type bench struct {
+	p         *Products
+	s         *Stream
+	workspace Memory
+}
+
+func products(t *testing.T) (b bench, calls func() string) {
+	t.Helper()
+	d, calls := fake(t, "new")
+	bound(t, d)
+	lt := must(loadBLAS([]string{filepath.Join(fakeRoot, "new")}))(t)
+	if lt.Version != "13.1.0" {
+		t.Errorf("version %s", lt.Version)
+	}
+	return bench{must(lt.NewProducts())(t), must(NewStream(0))(t), must(Alloc(1024))(t)}, calls
+}
+
+// doubles is device memory that holds values in [-1, 1).
+func doubles(t *testing.T, n int) (Memory, []float64) {
+	m := must(Alloc(int64(n) * 8))(t)
+	v := unsafe.Slice((*float64)(at(m.Pointer)), n)
+	for i := range v {
+		v[i] = 2*rand.Float64() - 1
+	}
+	return m, v
+}
+
+// A product of row-major matrices is what its comment says, whichever of them are transposed, in batches, and with a bias.
+func TestProducts(t *testing.T) {
+	b, calls := products(t)
+	const batch, m, n, k = 2, 3, 4, 5
+	a, av := doubles(t, batch*m*k)
+	x, xv := doubles(t, batch*k*n)
+	d, dv := doubles(t, batch*m*n)
+	bias, bv := doubles(t, n)
+	for variant := range 8 {
+		ta, tb, biased := variant&1 != 0, variant&2 != 0, variant&4 != 0
+		p := Product{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: ValueFloat64, Out: ValueFloat64}
+		if biased {
+			p.Epilogue, p.Bias = AddBias, bias.Pointer
+		}
+		before := append([]float64(nil), dv...)
+		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
+		check(t, b.s.Multiply(mul, 2, 0.5, d.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+		for at := range dv {
+			z, i, j := at/(m*n), at/n%m, at%n
+			want := 0.5 * before[at]
+			for q := range k {
+				want += 2 * av[pick(z*m*k, ta, m, k, i, q)] * xv[pick(z*k*n, tb, k, n, q, j)]
+			}
+			if biased {
+				want += bv[j]
+			}
+			if diff := dv[at] - want; diff > 1e-14 || diff < -1e-14 {
+				t.Fatalf("variant %d: D[%d,%d,%d] is %g, want %g", variant, z, i, j, dv[at], want)
+			}
+		}
+	}
+	closing(t, b, calls)
+	check(t, a.Free(), x.Free(), d.Free(), bias.Free())
+}
+
+// pick is where a row-major matrix of rows × columns, or its transpose, has an element.
+func pick(from int, transposed bool, rows, columns, i, j int) int {
+	if transposed {
+		return from + j*rows + i
+	}
+	return from + i*columns + j
+}
+
+// closing ends the bench; no descriptor is left.
+func closing(t *testing.T, b bench, calls func() string) {
+	t.Helper()
+	check(t, b.workspace.Free(), b.s.Close(), b.p.Close())
+	if got := calls(); !strings.Contains(got, "descriptors left: 0\n") {
+		t.Error(got)
+	}
+}
+
+// The gradient of a weight, dW = X' dY, comes with that of the bias, the sum of dY's rows, in the same call.
+func TestBiasGrad(t *testing.T) {
+	b, calls := products(t)
+	const rows, in, out = 6, 2, 3
+	x, _ := doubles(t, rows*in)
+	dy, yv := doubles(t, rows*out)
+	dw, _ := doubles(t, in*out)
+	db, bv := doubles(t, out)
+	mul := must(b.p.Prepare(Product{M: in, N: out, K: rows, TransposeA: true, In: ValueFloat64, Out: ValueFloat64, Epilogue: BiasGrad, Bias: db.Pointer}, 1024))(t)
+	check(t, b.s.Multiply(mul, 1, 0, dw.Pointer, x.Pointer, dy.Pointer, b.workspace), mul.Close())
+	for j := range out {
+		want := 0.0
+		for i := range rows {
+			want += yv[i*out+j]
+		}
+		if diff := bv[j] - want; diff > 1e-14 || diff < -1e-14 {
+			t.Errorf("column %d sums to %g, want %g", j, bv[j], want)
+		}
+	}
+	closing(t, b, calls)
+	check(t, x.Free(), dy.Free(), dw.Free(), db.Free())
+}
+
+// What cannot be computed is said when it is prepared, and nothing is left behind.
+func TestProductsFail(t *testing.T) {
+	b, calls := products(t)
+	x := Product{M: 1, N: 1, K: 1}
+	if _, err := b.p.Prepare(x, 8); err == nil || !strings.HasSuffix(err.Error(), "cuBLASLt has no way to compute it with 8 bytes of workspace") {
+		t.Errorf("%v", err)
+	}
+	var failed *Error
+	if _, err := b.p.Prepare(Product{M: 1, N: 1, K: 1, In: ValueBFloat16}, 1024); !errors.As(err, &failed) || failed.Name != "CUBLAS_STATUS_NOT_SUPPORTED" {
+		t.Errorf("%v", err)
+	}
+	for _, call := range []string{"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
+		"cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"} {
+		t.Setenv("PLANC_FAKE_FAIL", call+":3")
+		if _, err := b.p.Prepare(Product{Batch: 2, M: 1, N: 1, K: 1}, 1024); !errors.As(err, &failed) || failed.Call != call || failed.Code != 3 {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	t.Setenv("PLANC_FAKE_FAIL", "cublasLtMatmul:3")
+	mul := must(b.p.Prepare(x, 1024))(t)
+	if err := b.s.Multiply(mul, 1, 0, 0, 0, 0, b.workspace); !errors.As(err, &failed) || failed.What != fmt.Sprintf("%+v", x) {
+		t.Errorf("%v", err)
+	}
+	check(t, mul.Close())
+	t.Setenv("PLANC_FAKE_FAIL", "")
+	closing(t, b, calls)
+}

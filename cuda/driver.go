@@ -1,0 +1,166 @@
+//go:build cuda && linux
+
+package cuda
+
+/*
+#cgo CFLAGS: -std=gnu11 -Wall
+#cgo LDFLAGS: -ldl
+#include <stdlib.h>
+#include "driver.h"
+#include "open.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+)
+
+// Driver is the NVIDIA driver, open and started.
+type Driver struct {
+	Path    string // of its library
+	Version string // the newest CUDA that it supports: 12.4
+}
+
+var (
+	driverMutex sync.Mutex
+	theDriver   *Driver // a process has one
+)
+
+// Open opens the driver and starts it; folders are searched for its library before the system's own. Further calls
+// return the same driver. It fails with a [*MissingError], an [*OldError], or, if it sees no GPU that works, an [*Error].
+func Open(folders ...string) (*Driver, error) {
+	driverMutex.Lock()
+	defer driverMutex.Unlock()
+	if theDriver != nil {
+		return theDriver, nil
+	}
+	path, err := load(LibraryNamed("NVIDIA driver"), folders, "cuInit", func(l unsafe.Pointer) *C.char { return C.planc_bind_driver(l) })
+	if err != nil {
+		return nil, err
+	}
+	if err := failure(C.planc_cuInit(0), "cuInit", ""); err != nil {
+		return nil, err
+	}
+	var version C.int
+	if err := failure(C.planc_cuDriverGetVersion(&version), "cuDriverGetVersion", ""); err != nil {
+		return nil, err
+	}
+	theDriver = &Driver{Path: path, Version: fmt.Sprintf("%d.%d", version/1000, version%1000/10)}
+	return theDriver, nil
+}
+
+// load opens a library and binds its calls, of which one is named; it returns where the library is.
+func load(l Library, folders []string, call string, bind func(unsafe.Pointer) *C.char) (path string, err error) {
+	library, path, err := open(l, folders, try)
+	if err != nil {
+		return "", err
+	}
+	name := C.CString(call)
+	defer C.free(unsafe.Pointer(name))
+	if file := C.planc_path(library, name); file != nil {
+		path = C.GoString(file)
+	}
+	if missing := bind(library); missing != nil {
+		return "", &OldError{Library: l, Path: path, Call: C.GoString(missing)}
+	}
+	return path, nil
+}
+
+// try opens a library by a name, or says why it cannot.
+func try(name string) (library unsafe.Pointer, why string) {
+	file := C.CString(name)
+	defer C.free(unsafe.Pointer(file))
+	var text *C.char
+	if library := C.planc_open(file, &text); library != nil {
+		return library, ""
+	}
+	defer C.free(unsafe.Pointer(text))
+	return nil, C.GoString(text)
+}
+
+// failure is the error of a call of the driver, nil if it succeeded.
+func failure(r C.CUresult, call, what string, args ...any) error {
+	if r == C.planc_ok {
+		return nil
+	}
+	e := &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Hint: hints[int(r)]}
+	var text *C.char
+	if e.Name = "an unknown error"; C.planc_cuGetErrorName(r, &text) == C.planc_ok && text != nil {
+		e.Name = C.GoString(text)
+	}
+	if e.Text = "the driver has no words for it"; C.planc_cuGetErrorString(r, &text) == C.planc_ok && text != nil {
+		e.Text = C.GoString(text)
+	}
+	return e
+}
+
+// Device is a GPU as the driver describes it.
+type Device struct {
+	Ordinal    int // among those visible
+	Name       string
+	Bus        string // PCI address: 0000:1b:00.0
+	Major      int    // of the compute capability: 9 of sm_90
+	Minor      int
+	Processors int   // multiprocessors
+	Shared     int   // bytes of shared memory that a block can have
+	Memory     int64 // bytes
+
+	id C.CUdevice
+}
+
+// Devices are the GPUs that the driver shows this process, at least one.
+func (d *Driver) Devices() ([]Device, error) {
+	var n C.int
+	if err := failure(C.planc_cuDeviceGetCount(&n), "cuDeviceGetCount", ""); err != nil {
+		return nil, err
+	}
+	devices := make([]Device, n)
+	for i := range devices {
+		if err := devices[i].read(i); err != nil {
+			return nil, err
+		}
+	}
+	return devices, nil
+}
+
+// read asks the driver about device i.
+func (d *Device) read(i int) error {
+	d.Ordinal = i
+	if err := failure(C.planc_cuDeviceGet(&d.id, C.int(i)), "cuDeviceGet", "device %d", i); err != nil {
+		return err
+	}
+	var name [256]C.char
+	if err := failure(C.planc_cuDeviceGetName(&name[0], C.int(len(name)), d.id), "cuDeviceGetName", "device %d", i); err != nil {
+		return err
+	}
+	d.Name = C.GoString(&name[0])
+	if err := failure(C.planc_cuDeviceGetPCIBusId(&name[0], C.int(len(name)), d.id), "cuDeviceGetPCIBusId", "device %d", i); err != nil {
+		return err
+	}
+	d.Bus = C.GoString(&name[0])
+	var bytes C.size_t
+	if err := failure(C.planc_cuDeviceTotalMem_v2(&bytes, d.id), "cuDeviceTotalMem_v2", "device %d", i); err != nil {
+		return err
+	}
+	d.Memory = int64(bytes)
+	for _, a := range []struct {
+		to   *int
+		what C.CUdevice_attribute
+	}{{&d.Major, C.planc_attr_major}, {&d.Minor, C.planc_attr_minor}, {&d.Processors, C.planc_attr_multiprocessors}, {&d.Shared, C.planc_attr_shared_optin}} {
+		var value C.int
+		if err := failure(C.planc_cuDeviceGetAttribute(&value, a.what, d.id), "cuDeviceGetAttribute", "device %d", i); err != nil {
+			return err
+		}
+		*a.to = int(value)
+	}
+	return nil
+}
+
+// Reaches reports whether the device can read another's memory directly.
+func (d Device) Reaches(other Device) (bool, error) {
+	var can C.int
+	err := failure(C.planc_cuDeviceCanAccessPeer(&can, d.id, other.id), "cuDeviceCanAccessPeer", "devices %d and %d", d.Ordinal, other.Ordinal)
+	return can != 0, err
+}

@@ -1,0 +1,176 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A driver that is not there, does not load, is too old or sees no GPU is an error that says so; the process goes on.
+func TestOpen(t *testing.T) {
+	broken := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(broken, "libcuda.so.1"), []byte("not a library"), 0o666))
+	_, why := try("libcuda.so.1")
+	for _, c := range []struct {
+		name, folder, fail string
+		system             bool // it is the system's own driver that is looked for in the end
+		want               string
+	}{
+		{"nowhere", t.TempDir(), "", true, `^NVIDIA driver: there is no libcuda.so.1, which is needed for training on a GPU: install the NVIDIA driver; `},
+		{"broken", broken, "", true, `; what is there does not load: /.*/libcuda.so.1: .*: install the NVIDIA driver`},
+		{"ancient", filepath.Join(fakeRoot, "ancient"), "", false, `^NVIDIA driver: .*/ancient/libcuda.so.1 has no cuGraphDestroy; it is too old: `},
+		{"no GPU", filepath.Join(fakeRoot, "new"), "cuInit:100", false, `^cuInit: CUDA_ERROR_NO_DEVICE \(100\): no CUDA-capable device is detected: the driver sees no GPU: look at CUDA_VISIBLE_DEVICES`},
+		{"stub", filepath.Join(fakeRoot, "new"), "cuInit:34", false, `^cuInit: an unknown error \(34\): .*stubs, out of LD_LIBRARY_PATH$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.system && why == "" {
+				t.Skip("this machine has a driver, which is found instead")
+			}
+			t.Setenv("PLANC_FAKE_FAIL", c.fail)
+			theDriver = nil
+			d, err := Open(c.folder)
+			if err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) {
+				t.Errorf("driver %v, error\n%v\nwant\n%s", d, err, c.want)
+			}
+		})
+	}
+}
+
+func TestDevices(t *testing.T) {
+	d, _ := fake(t, "new")
+	if d.Version != "13.5" || d.Path != filepath.Join(fakeRoot, "new", "libcuda.so.1") {
+		t.Errorf("%+v", d)
+	}
+	devices := must(d.Devices())(t)
+	for i := range devices {
+		devices[i].id = 0
+	}
+	if want := (Device{1, "Fake GPU 1", "0000:02:00.0", 9, 0, 132, 232448, 80 << 30, 0}); len(devices) != 2 || devices[1] != want {
+		t.Errorf("%+v, want the second to be %+v", devices, want)
+	}
+	if again := must(Open())(t); again != d {
+		t.Error("a second driver")
+	}
+}
+
+const listing = "fake\naxpy p p 4 4\nwide 128 8\n"
+
+// A step on two streams, ordered by an event, runs as it is written, with the arguments as the kernel takes them; as a
+// graph it runs the same again; nothing is left over, and a copy brings back what was computed.
+func TestStep(t *testing.T) {
+	d, calls := fake(t, "new")
+	c := must(must(d.Devices())(t)[0].Open())(t)
+	unbind := must(c.Bind())(t)
+	m := must(Load([]byte(listing)))(t)
+	k := must(m.Kernel("axpy"))(t)
+	x, y := must(Alloc(256))(t), must(Alloc(64))(t)
+	host := must(AllocPinned(64))(t)
+	compute, copies := must(NewStream(-1))(t), must(NewStream(0))(t)
+	there, done := must(NewEvent(false))(t), must(NewEvent(true))(t)
+	for i := range host.Slice() {
+		host.Slice()[i] = byte(i)
+	}
+	calls()
+
+	step := func() error {
+		var args Args
+		args.Pointer(x.At(64, 64).Pointer).Pointer(y.Pointer).Float32(2).Int32(16)
+		return errors.Join(compute.Record(there), copies.Wait(there), copies.Upload(x.At(64, 64), host), copies.Record(done), compute.Fill(y, 3), compute.Wait(done),
+			compute.Launch(k, Shape{Grid: [3]int{4}, Block: [3]int{32, 2}, Shared: 1024}, &args), compute.Copy(y, x.At(64, 64)))
+	}
+	check(t, step(), compute.Download(host, y), compute.Synchronize())
+	work := "stream 2 upload 64 bytes\nstream 1 fill 64 bytes with 3\nstream 1 axpy <4,1,1|32,2,1|1024> p p 40000000 00000010\nstream 1 copy 64 bytes\n"
+	order := strings.ReplaceAll(work, "stream 1 axpy", "stream 1 waits for event 2\nstream 1 axpy")
+	order = "event 1 after stream 1\nstream 2 waits for event 1\n" + strings.Replace(order, "bytes\n", "bytes\nevent 2 after stream 2\n", 1)
+	if got, want := calls(), order+"stream 1 download 64 bytes\nsynchronize stream 1\n"; got != want {
+		t.Errorf("the driver was asked for\n%s\nwant\n%s", got, want)
+	}
+	if s := host.Slice(); s[0] != 0 || s[63] != 63 || !slices.IsSorted(s) {
+		t.Errorf("what comes back is %d", s)
+	}
+
+	g := must(compute.Capture(step))(t)
+	if got := calls(); strings.Contains(got, "axpy") {
+		t.Errorf("work runs while it is captured:\n%s", got)
+	}
+	check(t, compute.Replay(g), compute.Replay(g))
+	replay := "stream 1 replays graph 1\n" + work
+	if got := calls(); got != replay+replay {
+		t.Errorf("replays are\n%s\nwant twice\n%s", got, replay)
+	}
+	check(t, g.Close(), there.Close(), done.Close(), compute.Close(), copies.Close(), x.Free(), y.Free(), host.Free(), m.Unload())
+	unbind()
+	check(t, c.Close())
+	if got := calls(); strings.Contains(got, "leak") {
+		t.Errorf("left over:\n%s", got)
+	}
+}
+
+// What is not closed is seen by the fake: the test above can fail.
+func TestLeak(t *testing.T) {
+	d, calls := fake(t, "new")
+	c := must(must(d.Devices())(t)[1].Open())(t)
+	unbind := must(c.Bind())(t)
+	must(Alloc(8))(t)
+	unbind()
+	check(t, c.Close())
+	if got := calls(); !strings.Contains(got, "leak memory") {
+		t.Errorf("no leak in\n%s", got)
+	}
+}
+
+// A capture that a stream does not come back from, or whose function fails, leaves the stream usable and no graph.
+func TestCaptureFails(t *testing.T) {
+	d, calls := fake(t, "new")
+	bound(t, d)
+	a, b, e := must(NewStream(0))(t), must(NewStream(0))(t), must(NewEvent(false))(t)
+	m := must(Alloc(8))(t)
+	_, err := a.Capture(func() error { return errors.Join(a.Record(e), b.Wait(e), b.Fill(m, 1)) })
+	var failed *Error
+	if !errors.As(err, &failed) || failed.Call != "cuStreamEndCapture" {
+		t.Errorf("a stream was not joined: %v", err)
+	}
+	ours := errors.New("ours")
+	if _, err := a.Capture(func() error { return ours }); !errors.Is(err, ours) {
+		t.Errorf("the function failed: %v", err)
+	}
+	if _, err := a.Capture(a.Synchronize); !errors.As(err, &failed) || failed.Call != "cuStreamSynchronize" {
+		t.Errorf("one waits while it is captured: %v", err)
+	}
+	calls()
+	check(t, a.Fill(m, 1), a.Synchronize(), m.Free(), a.Close(), b.Close(), e.Close())
+	if got := calls(); !strings.HasPrefix(got, "stream 1 fill 8 bytes with 1\nsynchronize stream 1\n") {
+		t.Errorf("the stream does not work any more:\n%s", got)
+	}
+}
+
+// Clusters are launched by a call of their own, which older drivers lack.
+func TestCluster(t *testing.T) {
+	for folder, want := range map[string]string{"new": "|cluster 2,1,1>", "old": "500"} {
+		d, calls := fake(t, folder)
+		bound(t, d)
+		m := must(Load([]byte(listing)))(t)
+		k, s := must(m.Kernel("wide"))(t), must(NewStream(0))(t)
+		check(t, k.Reserve(200<<10))
+		var args Args
+		args.Bytes(make([]byte, 128), 64).Uint64(9)
+		err := s.Launch(k, Shape{Grid: [3]int{4}, Block: [3]int{128}, Cluster: [3]int{2}}, &args)
+		if said := calls() + text(err); !strings.Contains(said, want) {
+			t.Errorf("%s driver: %s", folder, said)
+		}
+		check(t, m.Unload(), s.Close())
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

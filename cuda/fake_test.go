@@ -1,0 +1,160 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakes are the fake libraries as they are built: what of, and under which name in which folder.
+var fakes = []struct{ folder, file, source, flag string }{
+	{"new", "libcuda.so.1", "fake.c", "-DFAKE"},
+	{"old", "libcuda.so.1", "fake.c", "-DFAKE_OLD"},
+	{"ancient", "libcuda.so.1", "fake.c", "-DFAKE_ANCIENT"},
+	{"new", "libnccl.so.2", "fakenccl.c", "-DFAKE"},
+	{"new", "libcublasLt.so.13", "fakelt.c", "-DFAKE"},
+}
+
+var fakeRoot string // of the folders above
+
+// compiler is the C compiler that cgo has used for this very test.
+func compiler() string {
+	if cc := os.Getenv("CC"); cc != "" {
+		return cc
+	}
+	return "gcc"
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if fakeRoot, err = os.MkdirTemp("", "planc-fake"); err == nil {
+		err = buildFakes()
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(fakeRoot)
+	os.Exit(code)
+}
+
+func buildFakes() error {
+	for _, f := range fakes {
+		dir := filepath.Join(fakeRoot, f.folder)
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		cmd := exec.Command(compiler(), "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-shared", "-fPIC", f.flag, "-o", filepath.Join(dir, f.file), filepath.Join("testdata", f.source))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// fake opens a fake driver that begins to record; calls are what it has recorded since the last time.
+func fake(t *testing.T, folder string) (d *Driver, calls func() string) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	t.Setenv("PLANC_FAKE_LOG", log)
+	theDriver = nil
+	d, err := Open(filepath.Join(fakeRoot, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theDriver = nil })
+	return d, func() string {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(log)
+		return string(text)
+	}
+}
+
+// bound is a context of device 0, bound to the test's goroutine until the test is over.
+func bound(t *testing.T, d *Driver) *Context {
+	t.Helper()
+	devices := must(d.Devices())(t)
+	c := must(devices[0].Open())(t)
+	unbind := must(c.Bind())(t)
+	t.Cleanup(func() {
+		unbind()
+		check(t, c.Close())
+	})
+	return c
+}
+
+// must is a result that no error came with.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		check(t, err)
+		return v
+	}
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Our prototypes are NVIDIA's, as far as the compiler can tell. It needs the real headers, of any version since 11.4.
+func TestPrototypes(t *testing.T) {
+	include := os.Getenv("PLANC_CUDA_INCLUDE")
+	if include == "" {
+		t.Skip("PLANC_CUDA_INCLUDE does not name the folders of NVIDIA's headers")
+	}
+	args := []string{"-std=gnu11", "-Wall", "-Werror", "-fsyntax-only", "-DPLANC_REAL_HEADERS"}
+	for _, dir := range filepath.SplitList(include) {
+		args = append(args, "-I"+dir)
+	}
+	run := func(file string) string {
+		out, err := exec.Command(compiler(), append(args, file)...).CombinedOutput()
+		if err == nil {
+			return ""
+		}
+		return fmt.Sprintf("%v\n%s", err, out)
+	}
+	if said := run("testdata/prototypes.c"); said != "" {
+		t.Error(said)
+	}
+	for _, c := range []struct{ file, right, wrong, call string }{
+		{"driver.h", "cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes)", "cuMemAlloc_v2, (CUdeviceptr *p, int bytes)", "cuMemAlloc_v2"},
+		{"driver.h", "planc_func_dynamic_shared = 8", "planc_func_dynamic_shared = 9", "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"},
+	} {
+		if said := run(mutant(t, c.file, c.right, c.wrong)); !strings.Contains(said, `static assertion failed: "`+c.call+`"`) {
+			t.Errorf("a wrong %s is not seen: %s", c.call, said)
+		}
+	}
+}
+
+// mutant is prototypes.c in a copy of the headers of which one is wrong.
+func mutant(t *testing.T, file, right, wrong string) string {
+	t.Helper()
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, "testdata"), 0o777))
+	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "testdata/prototypes.c"} {
+		text := string(must(os.ReadFile(name))(t))
+		if name == file {
+			if !strings.Contains(text, right) {
+				t.Fatalf("%s has no %q", file, right)
+			}
+			text = strings.Replace(text, right, wrong, 1)
+		}
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+	}
+	return filepath.Join(dir, "testdata", "prototypes.c")
+}

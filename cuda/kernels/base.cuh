@@ -1,0 +1,167 @@
+// What every kernel uses: element types, packs of 16 bytes, sums over the threads of a row and of a block.
+//
+// No header of the toolkit is included, so that NVRTC compiles this where there is no toolkit. Under EMULATED, a C++
+// compiler does, with emulate/emulate.h before it.
+//
+// Legend. Outputs come first, then inputs, then sizes; d before a name is the gradient of the loss by it. T is the type
+// in which numbers are stored, A that in which they are computed: float, or double for double. Sums have one fixed
+// order, which depends on sizes and on the launch's geometry alone.
+#pragma once
+
+typedef long long i64;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+struct bf16 { unsigned short bits; };
+struct f16 { unsigned short bits; };
+
+template <class T> struct Computed { typedef float type; };
+template <> struct Computed<double> { typedef double type; };
+template <class T> using Acc = typename Computed<T>::type;
+
+// EACH_TYPE(K) declares a kernel for each type: K(type, suffix of its name).
+#define EACH_TYPE(K) K(float, f32) K(double, f64) K(bf16, bf16) K(f16, f16)
+#define KERNEL extern "C" __global__ void
+
+#ifndef EMULATED
+// SHARED declares n elements of shared memory. They are whatever the block before left.
+#define SHARED(T, name, n) __shared__ T name[n]
+
+__device__ inline float widenF16(unsigned short x) {
+	float y;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+	return y;
+}
+
+__device__ inline unsigned short narrowF16(float x) {
+	unsigned short y;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+	return y;
+}
+
+__device__ inline unsigned short narrowBF16(float x) {
+	unsigned short y;
+	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+	return y;
+}
+#endif
+
+// wide is a stored number as it is computed with.
+__device__ inline float wide(float x) { return x; }
+__device__ inline double wide(double x) { return x; }
+__device__ inline float wide(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+__device__ inline float wide(f16 x) { return widenF16(x.bits); }
+
+// narrow rounds to the nearest, ties to even.
+template <class T> __device__ inline T narrow(Acc<T> x) { return x; }
+template <> __device__ inline bf16 narrow<bf16>(float x) { return bf16{narrowBF16(x)}; }
+template <> __device__ inline f16 narrow<f16>(float x) { return f16{narrowF16(x)}; }
+
+template <class T> struct alignas(16) Pack { T at[16 / sizeof(T)]; };
+
+// packed is how many elements of T are read at once.
+template <class T> constexpr int packed = 16 / sizeof(T);
+
+// aligned tells whether rows of cols elements, from these addresses on, all begin on 16 bytes.
+template <class T, class... P> __device__ inline bool aligned(int cols, const P*... p) {
+	return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;
+}
+
+// read widens N elements from p on, which are aligned unless N is 1. A null p reads zeros.
+template <int N, class T> __device__ inline void read(Acc<T> (&v)[N], const T* p) {
+	if (p == nullptr) {
+		for (int k = 0; k < N; k++) v[k] = 0;
+	} else if constexpr (N == 1) {
+		v[0] = wide(*p);
+	} else {
+		static_assert(N % packed<T> == 0, "whole packs");
+#pragma unroll
+		for (int i = 0; i < N; i += packed<T>) {
+			const Pack<T> q = *(const Pack<T>*)(p + i);
+#pragma unroll
+			for (int k = 0; k < packed<T>; k++) v[i + k] = wide(q.at[k]);
+		}
+	}
+}
+
+// write narrows N elements to p, which is aligned unless N is 1.
+template <int N, class T> __device__ inline void write(T* p, const Acc<T> (&v)[N]) {
+	if constexpr (N == 1) {
+		*p = narrow<T>(v[0]);
+	} else {
+#pragma unroll
+		for (int i = 0; i < N; i += packed<T>) {
+			Pack<T> q;
+#pragma unroll
+			for (int k = 0; k < packed<T>; k++) q.at[k] = narrow<T>(v[i + k]);
+			*(Pack<T>*)(p + i) = q;
+		}
+	}
+}
+
+// rounded is a number as T holds it.
+template <class T> __device__ inline Acc<T> rounded(Acc<T> x) { return wide(narrow<T>(x)); }
+
+struct Plus { template <class A> __device__ A operator()(A a, A b) const { return a + b; } };
+struct Larger { template <class A> __device__ A operator()(A a, A b) const { return a != a || a > b ? a : b; } }; // NaN wins
+
+// overRow joins a value of each thread of a row; all get the result. A row's threads are those of one threadIdx.y: a
+// warp, or whole warps and then the block.
+template <class A, class F> __device__ inline A overRow(A v, F join) {
+#pragma unroll
+	for (int d = 16; d > 0; d >>= 1) v = join(v, __shfl_xor_sync(0xffffffffu, v, d));
+	if (blockDim.x == 32) return v;
+	SHARED(A, part, 32);
+	__syncthreads(); // the last call's have been read
+	if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+	__syncthreads();
+	v = part[0];
+	for (int w = 1; w < blockDim.x / 32; w++) v = join(v, part[w]);
+	return v;
+}
+
+// The rows of a block are blockDim.y; FOR_ROWS runs over those of a thread's row, all threads of a block together.
+#define FOR_ROWS(i, rows) for (i64 i = (i64)blockIdx.x * blockDim.y + threadIdx.y; i < (rows); i += (i64)gridDim.x * blockDim.y)
+// FOR_COLS runs over a thread's packs of N elements of a row.
+#define FOR_COLS(j, cols, N) for (int j = threadIdx.x * (N); j < (cols); j += blockDim.x * (N))
+// FOR_FLAT runs over a thread's packs of N of n elements.
+#define FOR_FLAT(i, n, N) for (i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * (N); i < (n); i += (i64)gridDim.x * blockDim.x * (N))
+
+__device__ inline float rootOf(float x) { return sqrtf(x); }
+__device__ inline double rootOf(double x) { return sqrt(x); }
+__device__ inline float expOf(float x) { return expf(x); }
+__device__ inline double expOf(double x) { return exp(x); }
+__device__ inline float logOf(float x) { return logf(x); }
+__device__ inline double logOf(double x) { return log(x); }
+
+// Id's row among the n from lo on, or -1.
+__device__ inline int here(int id, int lo, int n) { return (u32)(id - lo) < (u32)n ? id - lo : -1; }
+
+// A constant as a type, so that a lambda knows it.
+template <int n> struct Const { static constexpr int value = n; };
+
+// flat calls f(i, Const<N>()) for a thread's packs of N of n elements, and f(i, Const<1>()) for what fills none.
+template <int N, class F> __device__ inline void flat(i64 n, bool packs, F f) {
+	if (!packs) {
+		FOR_FLAT(i, n, 1) f(i, Const<1>());
+		return;
+	}
+	FOR_FLAT(i, n, N) {
+		if (i + N <= n)
+			f(i, Const<N>());
+		else
+			for (i64 k = i; k < n; k++) f(k, Const<1>());
+	}
+}
+
+// The counter-based generator of runtime/rng, bit for bit.
+__device__ inline u64 mixed(u64 z) {
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+	return z ^ z >> 31;
+}
+
+// randomBits are number i of the key's stream.
+__device__ inline u64 randomBits(u64 key, u64 i) {
+	return mixed(mixed(key + 0x9E3779B97F4A7C15ull * (i + 1)) ^ (key << 32 | key >> 32));
+}

@@ -1,0 +1,28 @@
+package kernels
+
+// Buckets sorts the positions of ids by id for embed_grad: bucket b is of row rows[b] of the table's part, the ids lo to lo+n-1, and has the
+// positions order[starts[b]:starts[b+1]], in order. Ids that are not in the part are in no bucket. Rows ascend; len(starts) is len(rows)+1.
+func Buckets(ids []int32, lo, n int) (rows, starts, order []int32) {
+	next := make([]int32, n+1) // where the next position of a row goes
+	for _, id := range ids {
+		if r := int(id) - lo; uint(r) < uint(n) {
+			next[r]++
+		}
+	}
+	sum := int32(0)
+	starts = []int32{0}
+	for r, count := range next {
+		next[r] = sum
+		if sum += count; count > 0 {
+			rows, starts = append(rows, int32(r)), append(starts, sum)
+		}
+	}
+	order = make([]int32, sum)
+	for i, id := range ids {
+		if r := int(id) - lo; uint(r) < uint(n) {
+			order[next[r]] = int32(i)
+			next[r]++
+		}
+	}
+	return rows, starts, order
+}

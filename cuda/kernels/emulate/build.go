@@ -1,0 +1,61 @@
+package emulate
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+//go:embed emulate.h
+var header []byte
+
+//go:embed serve.h
+var server []byte
+
+// flags make the compiler as strict as a GPU: a fault of alignment or of an index traps, and products are not fused with
+// sums, so that results are the same on every machine.
+var flags = []string{"-std=c++17", "-O1", "-DEMULATED", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Werror",
+	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
+
+// Compiler is the machine's C++ compiler, or "".
+func Compiler() string {
+	for _, name := range []string{os.Getenv("CXX"), "c++", "g++", "clang++"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// Build compiles sources, file names and their texts, in a folder, and starts them. The file named main includes the others; entries are the
+// functions that launches name.
+func Build(dir, main string, sources map[string][]byte, entries []string) (*Machine, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#include \"serve.h\"\n#include %q\nint main() {\n\treturn emulate::serveAll({\n", main)
+	for _, e := range entries {
+		fmt.Fprintf(&b, "\t\tENTRY(%s),\n", e)
+	}
+	b.WriteString("\t});\n}\n")
+	files := map[string][]byte{"emulate.h": header, "serve.h": server, "main.cpp": []byte(b.String())}
+	for name, text := range sources {
+		files[name] = text
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Compiler(), append(flags, "main.cpp", "-o", "emulated")...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compiling %s: %w\n%s", main, err, out)
+	}
+	return start(filepath.Join(dir, "emulated"))
+}

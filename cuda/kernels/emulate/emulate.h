@@ -1,0 +1,226 @@
+// CUDA C++ as a C++ compiler sees it: the threads of a block are fibers on one stack each, blocks run one after the
+// other. Fibers change at barriers and warp operations alone, each warp as far ahead of the others as it comes, in
+// the order that the caller asks for, so that a result that depends on it betrays a race. Shared memory is NaN until a block writes it.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <setjmp.h>
+#include <ucontext.h>
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+
+struct dim3 { unsigned x, y, z; };
+using std::max;
+using std::min;
+
+namespace emulate {
+
+enum State { ready, atWarp, atBlock, done };
+
+struct Fiber {
+	dim3 index;
+	State state;
+	ucontext_t start;
+	jmp_buf here;
+	bool begun;
+	std::vector<char> stack;
+};
+
+inline dim3 grid, block, blockNow;
+inline std::vector<Fiber> fibers;
+inline Fiber* self;
+inline jmp_buf scheduler;
+inline ucontext_t main;
+inline long epoch; // counts blocks
+inline uint64_t lane[1024];
+inline void (*body)(void**);
+inline void** arguments;
+inline std::string fault;
+
+inline void stop(const char* what) {
+	if (fault.empty()) {
+		char at[160];
+		snprintf(at, sizeof at, "%s, block (%u,%u,%u), thread (%u,%u,%u)", what, blockNow.x, blockNow.y, blockNow.z,
+		         self->index.x, self->index.y, self->index.z);
+		fault = at;
+	}
+	self->state = done;
+	longjmp(scheduler, 1);
+}
+
+inline void wait(State s) {
+	self->state = s;
+	if (!setjmp(self->here)) longjmp(scheduler, 1);
+}
+
+inline void enter() {
+	body(arguments);
+	self->state = done;
+	longjmp(scheduler, 1);
+}
+
+inline void run(Fiber& f) {
+	self = &f;
+	if (setjmp(scheduler)) return;
+	if (f.begun) longjmp(f.here, 1);
+	f.begun = true;
+	getcontext(&f.start);
+	f.stack.resize(128 << 10);
+	f.start.uc_stack.ss_sp = f.stack.data();
+	f.start.uc_stack.ss_size = f.stack.size();
+	f.start.uc_link = nullptr;
+	makecontext(&f.start, enter, 0);
+	setcontext(&f.start);
+}
+
+// gather lets a warp go on whose threads are all there.
+inline bool gather(size_t w) {
+	size_t end = min(w + 32, fibers.size()), here = 0;
+	for (size_t i = w; i < end; i++) here += fibers[i].state == atWarp;
+	if (here < 32) return false;
+	for (size_t i = w; i < end; i++) fibers[i].state = ready;
+	return true;
+}
+
+// release lets a block go on whose threads are all there or gone, and reports those who wait for threads that will not come.
+inline bool release() {
+	size_t blocked = 0, gone = 0;
+	for (Fiber& f : fibers) blocked += f.state == atBlock, gone += f.state == done;
+	if (gone == fibers.size()) return false;
+	if (blocked + gone == fibers.size()) {
+		for (Fiber& f : fibers)
+			if (f.state == atBlock) f.state = ready;
+		return true;
+	}
+	for (Fiber& f : fibers)
+		if (f.state == atWarp) {
+			self = &f;
+			if (!setjmp(scheduler)) stop("a warp operation that not all threads of the warp reach");
+			break;
+		}
+	return false;
+}
+
+// each runs a block. order is 0 for threads from the first on, 1 for the last, else the seed of a shuffle.
+inline void each(uint32_t order) {
+	epoch++;
+	std::vector<uint32_t> turn(fibers.size()), warps((fibers.size() + 31) / 32);
+	for (size_t i = 0; i < turn.size(); i++) turn[i] = order == 1 ? turn.size() - 1 - i : i;
+	for (size_t i = 0; i < warps.size(); i++) warps[i] = order == 1 ? warps.size() - 1 - i : i;
+	uint64_t seed = order * 0x9E3779B97F4A7C15u + 1;
+	auto shuffle = [&](std::vector<uint32_t>& v, size_t from, size_t end) {
+		for (size_t i = end - from; order > 1 && i > 1; i--) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			std::swap(v[from + i - 1], v[from + (seed >> 33) % i]);
+		}
+	};
+	shuffle(warps, 0, warps.size());
+	for (size_t w = 0; w < turn.size(); w += 32) shuffle(turn, w, min(w + 32, turn.size()));
+	for (Fiber& f : fibers) f.state = ready, f.begun = false;
+	do
+		for (uint32_t w : warps) { // each runs ahead of the others as far as it can
+			size_t from = order == 1 ? turn.size() - min<size_t>(32 * w + 32, turn.size()) : 32 * w;
+			do
+				for (size_t i = from; i < min(from + 32, turn.size()); i++)
+					if (fibers[turn[i]].state == ready) run(fibers[turn[i]]);
+			while (fault.empty() && gather(32 * w));
+		}
+	while (fault.empty() && release());
+}
+
+inline std::string launch(void (*kernel)(void**), void** args, dim3 g, dim3 b, uint32_t order) {
+	grid = g, block = b, body = kernel, arguments = args;
+	fault.clear();
+	fibers.resize(b.x * b.y * b.z);
+	for (unsigned i = 0; i < fibers.size(); i++) fibers[i].index = {i % b.x, i / b.x % b.y, i / b.x / b.y};
+	unsigned blocks = g.x * g.y * g.z;
+	for (unsigned n = 0; n < blocks && fault.empty(); n++) {
+		unsigned i = order == 0 ? n : blocks - 1 - n;
+		blockNow = {i % g.x, i / g.x % g.y, i / g.x / g.y};
+		each(order);
+	}
+	return fault;
+}
+
+inline void poison(long* seen, void* p, size_t n) {
+	if (*seen != epoch) memset(p, 0xff, n);
+	*seen = epoch;
+}
+
+template <class T> T exchange(u_int32_t mask, T v, unsigned from) {
+	static_assert(sizeof(T) <= 8, "shuffles move at most 8 bytes");
+	unsigned me = self - fibers.data();
+	if (mask != 0xffffffffu) stop("a shuffle of a part of a warp");
+	if (from > 31) stop("a shuffle from beyond the warp");
+	memcpy(&lane[me], &v, sizeof v);
+	wait(atWarp);
+	memcpy(&v, &lane[me / 32 * 32 + from], sizeof v);
+	wait(atWarp);
+	return v;
+}
+
+inline unsigned laneNow() { return (self - fibers.data()) % 32; }
+
+} // namespace emulate
+
+#define threadIdx (emulate::self->index)
+#define blockIdx (emulate::blockNow)
+#define blockDim (emulate::block)
+#define gridDim (emulate::grid)
+#define SHARED(T, name, n)           \
+	static T name[n];            \
+	static long name##_seen;     \
+	emulate::poison(&name##_seen, name, sizeof name)
+
+inline void __syncthreads() { emulate::wait(emulate::atBlock); }
+inline void __syncwarp() { emulate::wait(emulate::atWarp); }
+template <class T> T __shfl_xor_sync(uint32_t mask, T v, int d) { return emulate::exchange(mask, v, emulate::laneNow() ^ d); }
+template <class T> T __shfl_sync(uint32_t mask, T v, int from) { return emulate::exchange(mask, v, from); }
+template <class T> T __shfl_up_sync(uint32_t mask, T v, int d) {
+	return emulate::exchange(mask, v, (int)emulate::laneNow() < d ? emulate::laneNow() : emulate::laneNow() - d);
+}
+inline uint32_t __ballot_sync(uint32_t mask, bool b) {
+	unsigned me = emulate::self - emulate::fibers.data();
+	uint32_t all = 0;
+	emulate::exchange(mask, (int)b, 0);
+	emulate::lane[me] = b;
+	emulate::wait(emulate::atWarp);
+	for (unsigned i = 0; i < 32; i++) all |= (uint32_t)emulate::lane[me / 32 * 32 + i] << i;
+	emulate::wait(emulate::atWarp);
+	return all;
+}
+inline int __popc(uint32_t x) { return __builtin_popcount(x); }
+inline float __uint_as_float(uint32_t b) { float x; memcpy(&x, &b, 4); return x; }
+inline uint32_t __float_as_uint(float x) { uint32_t b; memcpy(&b, &x, 4); return b; }
+
+// The conversions that PTX has instructions for, as runtime/num has them.
+inline unsigned short narrowBF16(float x) {
+	uint32_t b = __float_as_uint(x);
+	return x != x ? b >> 16 | 0x40 : (b + 0x7fff + (b >> 16 & 1)) >> 16;
+}
+inline float widenF16(unsigned short x) {
+	uint32_t sign = (uint32_t)(x & 0x8000) << 16, rest = (uint32_t)(x & 0x7fff) << 13;
+	if (rest >= 31u << 23) return __uint_as_float(sign | rest | 0x7f800000);
+	return __uint_as_float(sign | __float_as_uint(__uint_as_float(rest) * 0x1p112f));
+}
+inline unsigned short narrowF16(float x) {
+	uint32_t b = __float_as_uint(x), sign = b >> 16 & 0x8000;
+	b &= 0x7fffffff;
+	if (b > 0x7f800000) return sign | 0x7e00;
+	if (b >= (127 + 16) << 23) return sign | 0x7c00;
+	if (b < (127 - 14) << 23) return sign | (__float_as_uint(__uint_as_float(b) + 0.5f) - __float_as_uint(0.5f));
+	b -= 112 << 23;
+	return sign | (b + 0xfff + (b >> 13 & 1)) >> 13;
+}

@@ -1,0 +1,157 @@
+package emulate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Machine is a running process that has compiled kernels.
+type Machine struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.ReadCloser
+	stderr bytes.Buffer
+}
+
+// Buffer is memory of the device: what a launch finds and leaves there. Skew is how many bytes behind a multiple of 16 it begins.
+type Buffer struct {
+	Bytes []byte
+	Skew  int
+}
+
+// Table is an argument: memory that holds the addresses of buffers.
+type Table []*Buffer
+
+// Launch is a grid of blocks of threads.
+type Launch struct{ Grid, Block [3]int }
+
+func start(path string) (*Machine, error) {
+	m := &Machine{cmd: exec.Command(path)}
+	m.cmd.Stderr = &m.stderr
+	var err error
+	if m.in, err = m.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if m.out, err = m.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return m, m.cmd.Start()
+}
+
+// Close ends the process.
+func (m *Machine) Close() error {
+	m.in.Close()
+	return m.cmd.Wait()
+}
+
+// ErrCrashed says that the kernel ended the process: a trap, or a time-out.
+var ErrCrashed = errors.New("the kernel crashed: an index beyond an array, a misaligned access, or no end after a minute")
+
+// Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table, and nil, a null pointer; an
+// int is a parameter of 32 bits. Other errors than ErrCrashed are what the machine refuses.
+func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
+	r := request{buffers: map[*Buffer]int{}}
+	for _, a := range args {
+		r.argument(a)
+	}
+	var b bytes.Buffer
+	put := func(v any) { binary.Write(&b, binary.LittleEndian, v) }
+	put(uint32(len(kernel)))
+	b.WriteString(kernel)
+	for _, n := range append(l.Grid[:], l.Block[:]...) {
+		put(uint32(max(n, 1)))
+	}
+	put(uint32(len(r.order)))
+	for _, x := range r.order {
+		put(uint32(x.Skew))
+		put(uint64(len(x.Bytes)))
+		b.Write(x.Bytes)
+	}
+	put(uint32(len(args)))
+	b.Write(r.args.Bytes())
+	watch := time.AfterFunc(time.Minute, func() { m.cmd.Process.Kill() })
+	defer watch.Stop()
+	if _, err := m.in.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("%w (%v)", ErrCrashed, err)
+	}
+	return m.reply(r.order)
+}
+
+// reply reads what the kernel left.
+func (m *Machine) reply(buffers []*Buffer) error {
+	var n uint32
+	if err := binary.Read(m.out, binary.LittleEndian, &n); err != nil {
+		return fmt.Errorf("%w %s", ErrCrashed, strings.TrimSpace(m.stderr.String()))
+	}
+	why := make([]byte, n)
+	if _, err := io.ReadFull(m.out, why); err != nil {
+		return ErrCrashed
+	}
+	if n > 0 {
+		return errors.New(string(why))
+	}
+	for _, x := range buffers {
+		if _, err := io.ReadFull(m.out, x.Bytes); err != nil {
+			return ErrCrashed
+		}
+	}
+	return nil
+}
+
+// request is a launch's arguments as they are sent.
+type request struct {
+	buffers map[*Buffer]int
+	order   []*Buffer
+	args    bytes.Buffer
+}
+
+func (r *request) argument(a any) {
+	switch a := a.(type) {
+	case *Buffer:
+		r.head('b', 1)
+		r.index(a)
+	case Table:
+		r.head('t', len(a))
+		for _, x := range a {
+			r.index(x)
+		}
+	case nil:
+		r.value(uint64(0), 8)
+	case int:
+		r.value(int32(a), 4)
+	case int32, uint32:
+		r.value(a, 4)
+	case float32:
+		r.value(math.Float32bits(a), 4)
+	case int64, uint64, float64:
+		r.value(a, 8)
+	default:
+		panic(fmt.Sprintf("emulate: no argument is a %T", a))
+	}
+}
+
+func (r *request) head(kind byte, n int) {
+	r.args.WriteByte(kind)
+	binary.Write(&r.args, binary.LittleEndian, uint32(n))
+}
+
+func (r *request) value(v any, size int) {
+	r.head('v', size)
+	binary.Write(&r.args, binary.LittleEndian, v)
+}
+
+func (r *request) index(x *Buffer) {
+	i, ok := r.buffers[x]
+	if !ok {
+		i = len(r.order)
+		r.buffers[x], r.order = i, append(r.order, x)
+	}
+	binary.Write(&r.args, binary.LittleEndian, uint32(i))
+}

@@ -1,0 +1,147 @@
+// Tokens to the places of their experts and back. One launch finds where each choice lies and which choice lies at each place; what moves
+// rows then only gathers, so that every sum has one order.
+#include "base.cuh"
+
+// A scan ranks the choices that a block's predicate selects, in their order, 256 at a time.
+struct Scan {
+	int before; // how many were selected so far
+	// rank is how many before this thread's are selected; all threads of the block call it.
+	__device__ int rank(bool hit) {
+		SHARED(int, count, 8);
+		const u32 mine = __ballot_sync(0xffffffffu, hit);
+		__syncthreads(); // the last counts have been read
+		if (threadIdx.x % 32 == 0) count[threadIdx.x / 32] = __popc(mine);
+		__syncthreads();
+		int r = before + __popc(mine & ((1u << threadIdx.x % 32) - 1));
+		for (int w = 0; w < 8; w++) {
+			if (w < threadIdx.x / 32) r += count[w];
+			before += count[w];
+		}
+		return r;
+	}
+};
+
+// for i := range choices { e = index[i]; at = (how many of index[:i] are e) - round*places; if 0 <= at < places { place[i] = e*places+at; from[place[i]] = i } }
+// and count[e] = how many of index are e. Other elements of place and from become -1; a negative e has no place.
+KERNEL places_i32(int* place, int* from, int* count, const int* index, int choices, int experts, int places, int round) {
+	for (int e = blockIdx.x; e < experts; e += gridDim.x) {
+		Scan scan = {0};
+		for (int i0 = 0; i0 < choices; i0 += 256) {
+			const int i = i0 + threadIdx.x, mine = i < choices ? index[i] : -1;
+			const i64 at = scan.rank(mine == e) - (i64)round * places;
+			const bool has = mine == e && at >= 0 && at < places;
+			if (has) from[e * places + (int)at] = i;
+			if (mine == e || (mine < 0 && e == 0 && i < choices)) place[i] = has ? e * places + (int)at : -1;
+		}
+		const i64 filled = scan.before - (i64)round * places;
+		for (int k = threadIdx.x; k < places; k += 256)
+			if (k >= filled) from[e * places + k] = -1;
+		if (threadIdx.x == 0) count[e] = scan.before;
+	}
+}
+
+// out = max(1, the most of count, in rounds of places)
+KERNEL rounds_i32(int* out, const int* count, int experts, int places) {
+	int most = 1;
+	for (int e = threadIdx.x; e < experts; e += 256) most = count[e] > most ? count[e] : most;
+	most = overRow(most, Larger());
+	if (threadIdx.x == 0) *out = (most + places - 1) / places;
+}
+
+// for s, i := range [sequences, choices] { kept[s,i] = e = index[s,i] if fewer than most of index[s,:i] are e, else -1-e }
+KERNEL limit_i32(int* kept, const int* index, int sequences, int choices, int experts, int most) {
+	for (int b = blockIdx.x; b < sequences * experts; b += gridDim.x) {
+		const int e = b % experts;
+		const i64 at = (i64)(b / experts) * choices;
+		Scan scan = {0};
+		for (int i0 = 0; i0 < choices; i0 += 256) {
+			const int i = i0 + threadIdx.x;
+			const bool hit = i < choices && index[at + i] == e;
+			const int r = scan.rank(hit);
+			if (hit) kept[at + i] = r < most ? e : -1 - e;
+		}
+	}
+}
+
+// for g, e := range [groups, experts] { n[g,e] = how many of index[g,:choices] are e }
+template <class A> __device__ void tally(A* n, const int* index, int groups, int choices, int experts) {
+	for (int b = blockIdx.x; b < groups * experts; b += gridDim.x) {
+		const int* of = index + (i64)(b / experts) * choices;
+		int count = 0;
+		for (int i = threadIdx.x; i < choices; i += 256) count += of[i] == b % experts;
+		count = overRow(count, Plus());
+		if (threadIdx.x == 0) n[b] = count;
+	}
+}
+
+template <int N, class T> __device__ void moveRow(T* y, const T* x, int width) {
+	Acc<T> v[N];
+	FOR_COLS(j, width, N) {
+		read<N>(v, x == nullptr ? x : x + j);
+		write<N>(y + j, v);
+	}
+}
+
+// for p := range places { y[p] = x[from[p]/choices], or 0 if from[p] < 0 }
+template <class T> __device__ void dispatch(T* y, const T* x, const int* from, int places, int width, int choices) {
+	FOR_ROWS(p, places) {
+		const T* row = from[p] < 0 ? nullptr : x + (i64)(from[p] / choices) * width;
+		if (aligned<T>(width, x, y))
+			moveRow<packed<T>>(y + p * width, row, width);
+		else
+			moveRow<1>(y + p * width, row, width);
+	}
+}
+
+template <int N, class T> __device__ void combineRow(T* y, const T* x, const int* place, int width, int choices, int acc) {
+	Acc<T> sum[N], v[N];
+	FOR_COLS(j, width, N) {
+		read<N>(sum, acc ? y + j : nullptr);
+		for (int c = 0; c < choices; c++) {
+			if (place[c] < 0) continue;
+			read<N>(v, x + (i64)place[c] * width + j);
+			for (int k = 0; k < N; k++) sum[k] += v[k];
+		}
+		write<N>(y + j, sum);
+	}
+}
+
+// for i, c := range [tokens, choices] { y[i] += x[place[i,c]] if place[i,c] >= 0 }
+// from 0, unless acc.
+template <class T> __device__ void combine(T* y, const T* x, const int* place, int tokens, int width, int choices, int acc) {
+	FOR_ROWS(i, tokens) {
+		if (aligned<T>(width, x, y))
+			combineRow<packed<T>>(y + i * width, x, place + i * choices, width, choices, acc);
+		else
+			combineRow<1>(y + i * width, x, place + i * choices, width, choices, acc);
+	}
+}
+
+// for p := range places { y[p] = w[from[p]], or 0 if from[p] < 0 }
+template <class T> __device__ void deal(T* y, const T* w, const int* from, i64 places) {
+	FOR_FLAT(p, places, 1) y[p] = from[p] < 0 ? narrow<T>(0) : w[from[p]];
+}
+
+// for i := range choices { w[i] = y[place[i]], or 0 if place[i] < 0 unless acc, which leaves w[i] }
+template <class T> __device__ void collect(T* w, const T* y, const int* place, i64 choices, int acc) {
+	FOR_FLAT(i, choices, 1) {
+		if (place[i] >= 0) w[i] = y[place[i]];
+		else if (!acc) w[i] = narrow<T>(0);
+	}
+}
+
+// Geometry: places and limit a block of 256 for each expert (of each sequence), tally for each expert of each group; dispatch rows are places, combine's
+// tokens (launch.go).
+#define EXPERTS(T, t)                                                                                                              \
+	KERNEL dispatch_##t(T* y, const T* x, const int* from, int places, int width, int choices) { dispatch<T>(y, x, from, places, width, choices); } \
+	KERNEL combine_##t(T* y, const T* x, const int* place, int tokens, int width, int choices, int acc) {                                  \
+		combine<T>(y, x, place, tokens, width, choices, acc);                                                                              \
+	}                                                                                                                                  \
+	KERNEL deal_##t(T* y, const T* w, const int* from, i64 places) { deal<T>(y, w, from, places); }                                        \
+	KERNEL collect_##t(T* w, const T* y, const int* place, i64 choices, int acc) { collect<T>(w, y, place, choices, acc); }
+EACH_TYPE(EXPERTS)
+
+#define TALLY(T, t) \
+	KERNEL tally_##t(T* n, const int* index, int groups, int choices, int experts) { tally<T>(n, index, groups, choices, experts); }
+TALLY(float, f32)
+TALLY(double, f64)

@@ -1,0 +1,80 @@
+package kernels
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+)
+
+// A mutation is a fault put into a kernel, which a test must see.
+type mutation struct{ file, right, wrong, test string }
+
+var mutations = []mutation{
+	{"norm.cu", "mean = overRow(mean, Plus()) / cols;", "mean = overRow(mean, Plus()) / (cols + 1);", "TestNorms$"},
+	{"norm.cu", "rootOf(square + (A)eps)", "rootOf(square)", "TestNormsDX"},
+	{"norm.cu", "write<N>(sum + i * cols + j, v);", "", "TestNormsOfSums"},
+	{"norm.cu", "*to = acc ? *to + sum[k] : sum[k];", "*to = sum[k];", "TestNormsDGain"},
+	{"norm.cu", "for (int y = 1; y < 8; y++)", "for (int y = 1; y < 7; y++)", "TestNormsDGain"},
+	{"base.cuh", "	__syncthreads(); // the last call's have been read\n", "", "TestNorms$"},
+	{"base.cuh", "return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;", "return true;", "TestNorms$"},
+	{"base.cuh", "return bf16{narrowBF16(x)};", "return bf16{(unsigned short)(__float_as_uint(x) >> 16)};", "TestNorms$"},
+	{"reduce.cu", "min(from + per, rows)", "from + per", "TestSums"},
+	{"reduce.cu", "if (v[k] - v[k] != 0)", "if (v[k] != v[k])", "TestNotFinite"},
+	{"reduce.cu", "part[blockIdx.x] = sum;", "part[0] = sum;", "TestSumOfSquares"},
+	{"reduce.cu", "norm - norm != 0 ||", "", "TestClip"},
+	{"move.cu", "b + i / times * more", "b + i * more", "TestJoinAndPart"},
+	{"move.cu", "then[d] + k - half[d]", "then[d] + k", "TestDropout"},
+	{"move.cu", "i64 at = offset[last], step", "int at = offset[last], step", "TestDropout"},
+	{"move.cu", "read<N>(w, members[m] + lo + i);", "read<N>(w, members[count - m] + lo + i);", "TestAllReduce$"},
+	{"base.cuh", "return a != a || a > b ? a : b;", "return a > b ? a : b;", "TestAllReduce$"},
+	{"base.cuh", "for (i64 k = i; k < n; k++) f(k, Const<1>());", "f(i, Const<N>());", "TestCast"},
+	{"optimizer.cu", "(rootOf(second[k]) * r.root + r.eps)", "rootOf(second[k] * r.root * r.root + r.eps)", "TestAdam"},
+	{"optimizer.cu", "if (clip[2] != 0) return;", "", "TestSkippedStep"},
+	{"optimizer.cu", "toParam<P>(x[i + k], key, at + i + k)", "toParam<P>(x[i + k], key, at + i)", "TestStochasticRounding"},
+	{"loss.cu", "if (j + k >= valid) v[k] = none;", "", "TestLogSumExpAndPick$"},
+	{"loss.cu", "if (most == none) continue;", "", "TestLogSumExpAndPick$"},
+	{"loss.cu", "none || j + k >= valid ?", "none ?", "TestLogSumExpAndPickGrad"},
+	{"loss.cu", "none || j + k >= valid ?", "j + k >= valid ?", "TestLogSumExpAndPickGrad"},
+	{"rope.cu", "i % seq * half, *s", "i * half, *s", "TestRope"},
+	{"rope.cu", "(k < from ? k : k + turn)", "k + turn", "TestRope"},
+	{"embed.cu", "		__syncthreads(); // what was summed before has been read\n", "", "TestEmbedGrad"},
+	{"embed.cu", "const T* row = r < 0 ? nullptr :", "const T* row =", "TestEmbed$"},
+	{"experts.cu", "		__syncthreads(); // the last counts have been read\n", "", "TestExperts|TestTallyAndLimit"},
+	{"experts.cu", "if (k >= filled) from", "if (k > filled) from", "TestExperts"},
+	{"experts.cu", "(mine < 0 && e == 0 && i < choices)", "false", "TestExperts"},
+	{"experts.cu", "acc ? y + j : nullptr", "y + j", "TestExperts"},
+	{"experts.cu", "r < most ? e", "r <= most ? e", "TestTallyAndLimit"},
+}
+
+// mutate puts the fault of PLANC_MUTATION into the sources.
+func mutate(t testing.TB, files map[string][]byte) {
+	i, err := strconv.Atoi(os.Getenv("PLANC_MUTATION"))
+	if err != nil {
+		return
+	}
+	m := mutations[i]
+	if bytes.Count(files[m.file], []byte(m.right)) == 0 {
+		t.Fatalf("mutation %d: %s has no %q", i, m.file, m.right)
+	}
+	files[m.file] = bytes.ReplaceAll(files[m.file], []byte(m.right), []byte(m.wrong))
+}
+
+// Each mutation fails its test: it is run again, in a process of its own, with the fault in the source.
+func TestMutations(t *testing.T) {
+	if os.Getenv("PLANC_EMULATE") != "must" || os.Getenv("PLANC_MUTATION") != "" {
+		t.Skip("takes minutes; PLANC_EMULATE=must runs it")
+	}
+	for i, m := range mutations {
+		cmd := exec.Command(os.Args[0], "-test.run="+m.test, "-test.timeout=5m")
+		cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Errorf("%s: with %q for %q %s passes", m.file, m.wrong, m.right, m.test)
+		}
+		if bytes.Contains(out, []byte("compiling ")) || bytes.Contains(out, []byte("mutation ")) || bytes.Contains(out, []byte("no tests to run")) {
+			t.Errorf("%s: %q for %q is no fault that a test could see:\n%s", m.file, m.wrong, m.right, out)
+		}
+	}
+}

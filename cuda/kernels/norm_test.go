@@ -1,0 +1,151 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+// sizes are rows × cols that a warp has, with and without whole packs, and that a block has.
+var sizes = [][2]int{{1, 1}, {3, 5}, {9, 64}, {2, 33}, {17, 136}, {2, 1032}, {3, 2051}}
+
+func TestNorms(t *testing.T) {
+	const eps = 1e-5
+	inEachType(t, "rms_norm", func(b bench) {
+		k := cpu.Table[float64]()
+		for _, s := range sizes {
+			rows, cols := s[0], s[1]
+			n := rows * cols
+			x, gain, bias := b.draw(n, "x"), b.draw(cols, "gain"), b.draw(cols, "bias")
+			if cols > 32 {
+				x[n-1] = 6e4 // of a size that float16 has
+			}
+			want := make([]float64, n)
+			k.RMSNorm(want, x, gain, rows, cols, eps, true)
+			y := b.buffer(nans(n))
+			b.run("rms_norm", rows, cols, y, nil, b.buffer(x), nil, b.buffer(gain), rows, cols, eps, 1)
+			b.near(b.T, fmt.Sprint("rms_norm", s), b.values(y), want, 40+float64(cols)/8, 3*math.Sqrt(float64(cols)))
+
+			k.LayerNorm(want, x, gain, bias, rows, cols, eps)
+			y = b.buffer(x)
+			b.run("layer_norm", rows, cols, y, nil, y, nil, b.buffer(gain), b.buffer(bias), rows, cols, eps)
+			b.near(b.T, fmt.Sprint("layer_norm", s), b.values(y), want, 100+float64(cols), 3*math.Sqrt(float64(cols)))
+		}
+	})
+}
+
+// A residual is added first, and the sum kept as the type holds it.
+func TestNormsOfSums(t *testing.T) {
+	inEachType(t, "rms_norm", func(b bench) {
+		rows, cols := 5, 72
+		n := rows * cols
+		x, residual, gain := b.draw(n, "x"), b.draw(n, "residual"), b.draw(cols, "gain")
+		s, want := make([]float64, n), make([]float64, n)
+		for i := range s {
+			s[i] = x[i] + residual[i]
+		}
+		s = b.values(b.buffer(s))
+		cpu.Table[float64]().RMSNorm(want, s, gain, rows, cols, 1e-6, false)
+		y, sum := b.buffer(nans(n)), b.buffer(nans(n))
+		b.run("rms_norm", rows, cols, y, sum, b.buffer(x), b.buffer(residual), b.buffer(gain), rows, cols, 1e-6, 0)
+		b.near(b.T, "sum", b.values(sum), s, 0, 0)
+		b.near(b.T, "y", b.values(y), want, 40, 6)
+		cpu.Table[float64]().LayerNorm(want, s, gain, nil, rows, cols, 1e-6)
+		sum = b.buffer(x) // in the place of x
+		b.run("layer_norm", rows, cols, y, sum, sum, b.buffer(residual), b.buffer(gain), nil, rows, cols, 1e-6)
+		b.near(b.T, "centred sum", b.values(sum), s, 0, 0)
+		b.near(b.T, "centred y", b.values(y), want, 80, 6)
+	})
+}
+
+func TestNormsDX(t *testing.T) {
+	const eps = 1e-5
+	inEachType(t, "rms_norm_dx", func(b bench) {
+		k := cpu.Table[float64]()
+		for _, s := range sizes {
+			rows, cols := s[0], s[1]
+			n := rows * cols
+			x, dy, more, gain := b.draw(n, "x"), b.draw(n, "dy"), b.draw(n, "more"), b.draw(cols, "gain")
+			want := make([]float64, n)
+			add := func() {
+				for i := range want {
+					want[i] += more[i]
+				}
+			}
+			k.RMSNormDX(want, dy, x, gain, rows, cols, eps, true)
+			add()
+			dx := b.buffer(dy)
+			b.run("rms_norm_dx", rows, cols, dx, dx, b.buffer(more), b.buffer(x), b.buffer(gain), rows, cols, eps, 1)
+			b.near(b.T, fmt.Sprint("rms_norm_dx", s), b.values(dx), want, 100+float64(cols)/8, 50/math.Abs(minNorm(x, rows, cols, false)))
+
+			k.LayerNormDX(want, dy, x, gain, rows, cols, eps)
+			dx = b.buffer(nans(n))
+			b.run("layer_norm_dx", rows, cols, dx, b.buffer(dy), nil, b.buffer(x), b.buffer(gain), rows, cols, eps)
+			b.near(b.T, fmt.Sprint("layer_norm_dx", s), b.values(dx), want, 100+float64(cols)/8, 50/minNorm(x, rows, cols, true))
+		}
+	})
+}
+
+// minNorm is the least root mean square of the rows.
+func minNorm(x []float64, rows, cols int, centred bool) float64 {
+	least := math.Inf(1)
+	for i := range rows {
+		mean, square := 0.0, 0.0
+		for _, v := range x[i*cols:][:cols] {
+			mean += v / float64(cols)
+		}
+		if !centred {
+			mean = 0
+		}
+		for _, v := range x[i*cols:][:cols] {
+			square += (v - mean) * (v - mean) / float64(cols)
+		}
+		least = min(least, math.Sqrt(square+1e-5))
+	}
+	return least
+}
+
+func TestNormsDGain(t *testing.T) {
+	const eps = 1e-5
+	inEachType(t, "norm_dgain", func(b bench) {
+		a := b.computed()
+		for _, s := range [][2]int{{1, 1}, {3, 5}, {300, 264}, {700, 33}} {
+			rows, cols := s[0], s[1]
+			x, dy, old := b.draw(rows*cols, "x"), b.draw(rows*cols, "dy"), a.draw(cols, "old")
+			for _, kernel := range []string{"rms_norm", "layer_norm"} {
+				want := append([]float64(nil), old...)
+				grad := cpu.Table[float64]().RMSNormDGain
+				if kernel == "layer_norm" {
+					grad = cpu.Table[float64]().LayerNormDGain
+				}
+				grad(want, dy, x, rows, cols, eps, true)
+				stats := a.buffer(nans(2 * rows))
+				b.run(kernel+"_stats", rows, cols, stats, b.buffer(x), rows, cols, eps)
+				got, parts := old, Parts(rows)
+				part := a.buffer(old)
+				acc := 1
+				if parts > 1 {
+					part, acc = a.buffer(nans(parts*cols)), 0
+				}
+				b.run("norm_dgain", rows, cols, part, b.buffer(dy), b.buffer(x), stats, rows, cols, acc)
+				if got = a.values(part); parts > 1 {
+					got = sumParts(old, got, parts)
+				}
+				a.near(b.T, fmt.Sprint(kernel, "_dgain", s), got, want, 60+float64(rows)/8, 4*float64(rows)/minNorm(x, rows, cols, kernel == "layer_norm"))
+			}
+		}
+	})
+}
+
+// sumParts adds parts to what was there.
+func sumParts(old, part []float64, parts int) []float64 {
+	sum := append([]float64(nil), old...)
+	for p := range parts {
+		for j := range sum {
+			sum[j] += part[p*len(sum)+j]
+		}
+	}
+	return sum
+}

@@ -1,0 +1,102 @@
+// Updates of parameters over flat shards. What changes from step to step is read from the device's memory, so that a
+// captured graph does it: clip is what kernel clip leaves, rates are the host's.
+//
+// P, G and M are the types of parameters, gradients and moments. The arithmetic is float's, or double's. With a master
+// copy that has the parameter, and p becomes it, rounded.
+#include "base.cuh"
+
+// toParam rounds to the nearest or, with a key and to bf16, up with the probability of how far above the number below it is: by
+// number i of the key's stream, so that every plan and every run rounds alike.
+template <class P> __device__ P toParam(Acc<P> x, const i64* key, u64 i) { return narrow<P>(x); }
+template <> __device__ bf16 toParam<bf16>(float x, const i64* key, u64 i) {
+	if (key == nullptr || x - x != 0) return narrow<bf16>(x);
+	return bf16{(unsigned short)((__float_as_uint(x) + (u32)(randomBits(*key, i) >> 48)) >> 16)};
+}
+
+template <class P, int N> __device__ void putParam(P* p, Acc<P>* master, const Acc<P> (&x)[N], const i64* key, u64 at) {
+	if (master != nullptr) write<N>(master, x);
+	if constexpr (N == 1) {
+		*p = toParam<P>(x[0], key, at);
+	} else {
+		for (int i = 0; i < N; i += packed<P>) {
+			Pack<P> q;
+			for (int k = 0; k < packed<P>; k++) q.at[k] = toParam<P>(x[i + k], key, at + i + k);
+			*(Pack<P>*)(p + i) = q;
+		}
+	}
+}
+
+template <class A> struct AdamRates { A step, root, shrink, decay, b1, c1, b2, c2, eps; };
+
+// for i := range p {
+//	g' = clip*g + decay*p; m = b1*m + c1*g'; v = b2*v + c2*g'^2
+//	p = shrink*p - step*m/(sqrt(v)*root + eps)
+// }
+// unless clip[2], which says to skip the step. clip is clip[1]; rates are step = lr/(1-b1^t), root = 1/sqrt(1-b2^t), shrink = 1-lr*wd and
+// decay = 0 of AdamW, 1 and wd of Adam, b1, 1-b1, b2, 1-b2, eps.
+template <class P, class G, class M>
+__device__ void adam(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, i64 at, i64 n) {
+	typedef Acc<P> A;
+	if (clip[2] != 0) return;
+	const A scale = clip[1];
+	const AdamRates<A> r = {(A)rates[0], (A)rates[1], (A)rates[2], (A)rates[3], (A)rates[4], (A)rates[5], (A)rates[6], (A)rates[7], (A)rates[8]};
+	constexpr int most = packed<P> > packed<G> ? packed<P> : packed<G>;
+	flat<most>(n, aligned<P>(packed<P>, p, (P*)master, (P*)g, (P*)m, (P*)v), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		A x[N], d[N], first[N], second[N];
+		if (master == nullptr) read<N>(x, p + i);
+		else read<N>(x, master + i);
+		read<N>(d, g + i);
+		read<N>(first, m + i);
+		read<N>(second, v + i);
+		for (int k = 0; k < N; k++) {
+			const A e = d[k] * scale + r.decay * x[k];
+			first[k] = r.b1 * first[k] + r.c1 * e;
+			second[k] = r.b2 * second[k] + r.c2 * (e * e);
+			x[k] = x[k] * r.shrink - r.step * first[k] / (rootOf(second[k]) * r.root + r.eps);
+		}
+		write<N>(m + i, first);
+		write<N>(v + i, second);
+		putParam<P, N>(p + i, master == nullptr ? master : master + i, x, key, at + i);
+	});
+}
+
+// for i := range p { m = momentum*m + clip*g + wd*p; p -= lr*m }
+// unless clip[2]; rates are lr, momentum, wd. m may be null where momentum is 0.
+template <class P, class G, class M>
+__device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, i64 at, i64 n) {
+	typedef Acc<P> A;
+	if (clip[2] != 0) return;
+	const A scale = clip[1], lr = rates[0], momentum = rates[1], wd = rates[2];
+	constexpr int most = packed<P> > packed<G> ? packed<P> : packed<G>;
+	flat<most>(n, aligned<P>(packed<P>, p, (P*)master, (P*)g, (P*)m), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		A x[N], d[N], old[N];
+		if (master == nullptr) read<N>(x, p + i);
+		else read<N>(x, master + i);
+		read<N>(d, g + i);
+		read<N>(old, m == nullptr ? m : m + i);
+		for (int k = 0; k < N; k++) {
+			d[k] = momentum * old[k] + (d[k] * scale + wd * x[k]);
+			x[k] -= lr * d[k];
+		}
+		if (m != nullptr) write<N>(m + i, d);
+		putParam<P, N>(p + i, master == nullptr ? master : master + i, x, key, at + i);
+	});
+}
+
+// Geometry: flat (launch.go).
+#define UPDATE(P, G, M, p_, g_, m_)                                                                                                  \
+	KERNEL adam_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, i64 at, i64 n) { \
+		adam<P, G, M>(p, master, g, m, v, clip, rates, key, at, n);                                                                                    \
+	}                                                                                                                                              \
+	KERNEL sgd_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, i64 at, i64 n) {    \
+		sgd<P, G, M>(p, master, g, m, clip, rates, key, at, n);                                                                                        \
+	}
+UPDATE(float, float, float, f32, f32, f32)
+UPDATE(double, double, double, f64, f64, f64)
+UPDATE(bf16, float, float, bf16, f32, f32)
+UPDATE(bf16, bf16, float, bf16, bf16, f32)
+UPDATE(bf16, bf16, bf16, bf16, bf16, bf16)
+UPDATE(f16, float, float, f16, f32, f32)
+UPDATE(f16, f16, float, f16, f16, f32)

@@ -1,0 +1,196 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
+	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/rng"
+)
+
+// An update is one kernel of types of parameters, gradients and moments.
+type update struct {
+	bench
+	p, g, m elem
+}
+
+func inEachUpdate(t *testing.T, test func(u update)) {
+	for _, types := range kernelOf("adam").Types {
+		s := strings.Split(types, "_")
+		t.Run(types, func(t *testing.T) {
+			test(update{bench{t, elem{name: types}, machineOf(t, "optimizer.cu")}, elemOf(s[0]), elemOf(s[1]), elemOf(s[2])})
+		})
+	}
+}
+
+var adamStep = cpu.AdamStep{LR: 3e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Scale: 0.25, T: 3}
+
+// adamRates are what the kernel reads of a step.
+func adamRates(o cpu.AdamStep, decoupled bool) []float64 {
+	step, root := o.LR/(1-math.Pow(o.Beta1, float64(o.T))), 1/math.Sqrt(1-math.Pow(o.Beta2, float64(o.T)))
+	shrink, decay := 1-o.LR*o.WeightDecay, 0.0
+	if !decoupled {
+		shrink, decay = 1, o.WeightDecay
+	}
+	return []float64{step, root, shrink, decay, o.Beta1, 1 - o.Beta1, o.Beta2, 1 - o.Beta2, o.Eps}
+}
+
+// As package cpu does it, bit for bit: nothing is summed.
+func TestAdam(t *testing.T) {
+	inEachUpdate(t, func(u update) {
+		for _, n := range []int{3, 1000, 1003} {
+			for _, decoupled := range []bool{true, false} {
+				for _, mastered := range []bool{true, false} {
+					u.adam(n, decoupled, mastered)
+				}
+			}
+		}
+	})
+}
+
+func (u update) adam(n int, decoupled, mastered bool) {
+	a, clip := u.p.computed(), elems[1]
+	x, g, m, v := u.p.draw(n, "p"), u.g.draw(n, "g"), u.m.draw(n, "m"), u.m.draw(n, "v")
+	for i := range v {
+		v[i] = math.Abs(v[i])
+	}
+	var master any
+	if mastered {
+		x = a.draw(n, "master")
+		master = a.buffer(x)
+	}
+	p, mb, vb := u.p.buffer(x), u.m.buffer(m), u.m.buffer(v)
+	rates := adamRates(adamStep, decoupled)
+	u.run("adam", 1, n, p, master, u.g.buffer(g), mb, vb, clip.buffer([]float64{1, adamStep.Scale, 0}), clip.buffer(rates), nil, int64(0), int64(n))
+	if u.p.name == "f64" {
+		kernel := cpu.Table[float64]().AdamW
+		if !decoupled {
+			kernel = cpu.Table[float64]().Adam
+		}
+		kernel(x, g, m, v, adamStep)
+	} else {
+		x, m, v = inFloats(x, g, m, v, decoupled)
+	}
+	what := fmt.Sprint("adam of ", n, decoupled, mastered)
+	u.p.same(u.T, what+" p", u.p.values(p), x)
+	if mastered {
+		a.same(u.T, what+" master", a.values(master.(*emulate.Buffer)), x)
+	}
+	u.m.same(u.T, what+" m", u.m.values(mb), m)
+	u.m.same(u.T, what+" v", u.m.values(vb), v)
+}
+
+// inFloats is the update in float32, in plain Go.
+func inFloats(x, g, m, v []float64, decoupled bool) (_, _, _ []float64) {
+	defer cpu.Use(cpu.InUse())
+	cpu.Use(cpu.Portable)
+	p32, g32, m32, v32 := floats(x), floats(g), floats(m), floats(v)
+	kernel := cpu.Table[float32]().AdamW
+	if !decoupled {
+		kernel = cpu.Table[float32]().Adam
+	}
+	kernel(p32, g32, m32, v32, adamStep)
+	return doubles(p32), doubles(m32), doubles(v32)
+}
+
+func floats(v []float64) []float32 {
+	f := make([]float32, len(v))
+	num.Store(f, v)
+	return f
+}
+
+func doubles(v []float32) []float64 {
+	f := make([]float64, len(v))
+	num.Load(f, v)
+	return f
+}
+
+// same wants each number as the type holds it, to the bit.
+func (e elem) same(t *testing.T, what string, got, want []float64) {
+	t.Helper()
+	want = e.values(e.buffer(want))
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			t.Fatalf("%s[%d] is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+func TestSGD(t *testing.T) {
+	inEachUpdate(t, func(u update) {
+		const lr, wd, scale = 0.1, 0.01, 0.5
+		clip := elems[1].buffer([]float64{1, scale, 0})
+		for _, momentum := range []float64{0, 0.9} {
+			n := 77
+			x, g, m := u.p.draw(n, "p"), u.g.draw(n, "g"), u.m.draw(n, "m")
+			p, mb := u.p.buffer(x), u.m.buffer(m)
+			var arg any = mb
+			if momentum == 0 {
+				arg, m = nil, nil
+			}
+			u.run("sgd", 1, n, p, nil, u.g.buffer(g), arg, clip, elems[1].buffer([]float64{lr, momentum, wd}), nil, int64(0), int64(n))
+			cpu.Table[float64]().SGD(x, g, m, cpu.SGDStep{LR: lr, Momentum: momentum, WeightDecay: wd, Scale: scale})
+			u.p.near(u.T, "p", u.p.values(p), x, 8, 3)
+			if m != nil {
+				u.m.near(u.T, "m", u.m.values(mb), m, 8, 3)
+			}
+		}
+	})
+}
+
+// A step that is to be skipped changes nothing, whatever the gradients are.
+func TestSkippedStep(t *testing.T) {
+	inEachUpdate(t, func(u update) {
+		const n = 9
+		x := u.p.draw(n, "p")
+		for _, kernel := range []string{"adam", "sgd"} {
+			p, m, v := u.p.buffer(x), u.m.buffer(x), u.m.buffer(x)
+			args := []any{p, nil, u.g.buffer(nans(n)), m, v, elems[1].buffer([]float64{math.NaN(), 1, 1}), elems[1].buffer(nans(9)), nil, int64(0), int64(n)}
+			if kernel == "sgd" {
+				args = slices.Delete(args, 4, 5)
+			}
+			u.run(kernel, 1, n, args...)
+			u.p.same(u.T, kernel, u.p.values(p), x)
+			u.m.same(u.T, kernel, u.m.values(m), x)
+		}
+	})
+}
+
+// Rounding to bf16 by chance: the bits that the key's stream and the position in the whole give, one of the two neighbours, and on
+// average the number itself.
+func TestStochasticRounding(t *testing.T) {
+	inEachUpdate(t, func(u update) {
+		if u.p.name != "bf16" {
+			return
+		}
+		const n, at, key = 4099, int64(1) << 33, 0x0fedcba987654321
+		value := 1 + 0x1p-7*0.3 // 0.3 of the way between two of bf16's
+		x := slices.Repeat([]float64{float64(float32(value))}, n)
+		x[1], x[2] = math.NaN(), 3 // what is not a number, or needs no rounding, stays
+		master, zero := elems[0].buffer(x), make([]float64, n)
+		p := u.p.buffer(nans(n))
+		keys := &emulate.Buffer{Bytes: elems[1].buffer([]float64{math.Float64frombits(key)}).Bytes}
+		u.run("sgd", 1, n, p, master, u.g.buffer(zero), nil, elems[1].buffer([]float64{0, 1, 0}), elems[1].buffer(zero[:3]), keys, at, int64(n))
+		up := 0
+		for i, got := range u.p.values(p) {
+			b := math.Float32bits(float32(x[i])) + uint32(rng.Bits(key, uint64(at)+uint64(i))>>48)
+			if want := (num.BF16{Bits: uint16(b >> 16)}).Wide(); i != 1 && got != float64(want) {
+				u.Fatalf("number %d is %v, want %v", i, got, want)
+			}
+			if got == 1+0x1p-7 {
+				up++
+			}
+		}
+		if got := u.p.values(p); !math.IsNaN(got[1]) || got[2] != 3 {
+			u.Errorf("NaN and 3 became %v", got[1:3])
+		}
+		if share := float64(up) / n; math.Abs(share-0.3) > 5*math.Sqrt(0.3*0.7/n) {
+			u.Errorf("%v of the numbers were rounded up, want 0.3", share)
+		}
+	})
+}

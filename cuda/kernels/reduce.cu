@@ -1,0 +1,104 @@
+// Sums over rows, over columns and over all of an array, and what the global norm decides.
+//
+// What many blocks sum is left in parts, which a second launch sums: both in a fixed order.
+#include "base.cuh"
+
+template <int N, class T> __device__ void sumRowsCols(Acc<T>* part, const T* x, int rows, int cols, int acc) {
+	typedef Acc<T> A;
+	A v[N], sum[N] = {};
+	const int j = (blockIdx.x * 32 + threadIdx.x) * N;
+	if (blockIdx.x * 32 * N >= cols) return;
+	const int per = (rows + gridDim.y - 1) / gridDim.y, from = blockIdx.y * per, end = min(from + per, rows);
+	if (j < cols)
+		for (int i = from + threadIdx.y; i < end; i += 8) {
+			read<N>(v, x + (i64)i * cols + j);
+			for (int k = 0; k < N; k++) sum[k] += v[k];
+		}
+	SHARED(A, all, 8 * 32 * N);
+	for (int k = 0; k < N; k++) all[(threadIdx.y * 32 + threadIdx.x) * N + k] = sum[k];
+	__syncthreads();
+	if (threadIdx.y > 0 || j >= cols) return;
+	for (int y = 1; y < 8; y++)
+		for (int k = 0; k < N; k++) sum[k] += all[(y * 32 + threadIdx.x) * N + k];
+	for (int k = 0; k < N; k++) {
+		A* to = part + (i64)blockIdx.y * cols + j + k;
+		*to = acc ? *to + sum[k] : sum[k];
+	}
+}
+
+// for p, j := range [parts, cols] { part[p,j] = sum of x[i,j] over the p-th of the rows (+ part[p,j] if acc) }
+// with parts those of the grid.
+template <class T> __device__ void sumRows(Acc<T>* part, const T* x, int rows, int cols, int acc) {
+	if (aligned<T>(cols, x))
+		sumRowsCols<packed<T>>(part, x, rows, cols, acc);
+	else
+		sumRowsCols<1>(part, x, rows, cols, acc);
+}
+
+template <int N, class T> __device__ Acc<T> rowSum(const T* x, int cols) {
+	Acc<T> v[N], sum = 0;
+	FOR_COLS(j, cols, N) {
+		read<N>(v, x + j);
+		for (int k = 0; k < N; k++) sum += v[k];
+	}
+	return overRow(sum, Plus());
+}
+
+// for i := range rows { out[i] = sum_j x[i,j] (+ out[i] if acc) }
+template <class T> __device__ void sumCols(Acc<T>* out, const T* x, int rows, int cols, int acc) {
+	FOR_ROWS(i, rows) {
+		const Acc<T> sum = aligned<T>(cols, x) ? rowSum<packed<T>>(x + i * cols, cols) : rowSum<1>(x + i * cols, cols);
+		if (threadIdx.x == 0) out[i] = acc ? out[i] + sum : sum;
+	}
+}
+
+// for each block b { part[b] = sum of x[i]^2 over the block's elements }
+template <class T> __device__ void sumSquares(double* part, const T* x, i64 n) {
+	double sum = 0;
+	flat<packed<T>>(n, aligned<T>(packed<T>, x), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		Acc<T> v[N];
+		read<N>(v, x + i);
+		for (int k = 0; k < N; k++) sum += (double)v[k] * v[k];
+	});
+	sum = overRow(sum, Plus());
+	if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+
+// for i := range x { if x[i] is infinite or NaN { flag = 1 } }
+template <class T> __device__ void notFinite(int* flag, const T* x, i64 n) {
+	flat<packed<T>>(n, aligned<T>(packed<T>, x), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		Acc<T> v[N];
+		read<N>(v, x + i);
+		for (int k = 0; k < N; k++)
+			if (v[k] - v[k] != 0) *flag = 1; // all who write write the same
+	});
+}
+
+// out = sum_i part[i]
+KERNEL sum_parts_f64(double* out, const double* part, int n) {
+	double sum = 0;
+	for (int i = threadIdx.x; i < n; i += blockDim.x) sum += part[i];
+	sum = overRow(sum, Plus());
+	if (threadIdx.x == 0) *out = sum;
+}
+
+// out[0] = norm = sqrt(pair[0])/scale; out[1] = min(1, limit/(norm+1e-6))/scale, or 1/scale if limit is 0;
+// out[2] = 1 if norm is not finite or pair[1] is not 0, else 0
+// of the sum of squares of all gradients, and of how many ranks have a loss that is not finite.
+KERNEL clip_f64(double* out, const double* pair, const double* scale, double limit) {
+	if (threadIdx.x > 0) return;
+	const double norm = sqrt(pair[0]) / *scale, factor = limit > 0 ? limit / (norm + 1e-6) : 1;
+	out[0] = norm;
+	out[1] = (factor < 1 ? factor : 1) / *scale;
+	out[2] = norm - norm != 0 || pair[1] != 0;
+}
+
+// Geometry: sum_rows columnwise, sum_cols rowwise, the others flat or one block (launch.go).
+#define REDUCE(T, t)                                                                                                          \
+	KERNEL sum_rows_##t(Acc<T>* part, const T* x, int rows, int cols, int acc) { sumRows<T>(part, x, rows, cols, acc); } \
+	KERNEL sum_cols_##t(Acc<T>* out, const T* x, int rows, int cols, int acc) { sumCols<T>(out, x, rows, cols, acc); }   \
+	KERNEL sum_squares_##t(double* part, const T* x, i64 n) { sumSquares<T>(part, x, n); }                               \
+	KERNEL not_finite_##t(int* flag, const T* x, i64 n) { notFinite<T>(flag, x, n); }
+EACH_TYPE(REDUCE)

@@ -1,0 +1,101 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+func TestSums(t *testing.T) {
+	inEachType(t, "sum_rows", func(b bench) {
+		a, k := b.computed(), cpu.Table[float64]()
+		for _, s := range append(sizes, [2]int{300, 264}, [2]int{700, 33}) {
+			rows, cols := s[0], s[1]
+			x := b.draw(rows*cols, "x")
+			old := a.draw(cols, "old")
+			want := slices.Clone(old)
+			k.SumRows(want, x, rows, cols, true)
+			part, parts, acc := a.buffer(old), Parts(rows), 1
+			if parts > 1 {
+				part, acc = a.buffer(nans(parts*cols)), 0
+			}
+			b.run("sum_rows", rows, cols, part, b.buffer(x), rows, cols, acc)
+			got := a.values(part)
+			if parts > 1 {
+				got = sumParts(old, got, parts)
+			}
+			a.near(b.T, fmt.Sprint("sum_rows", s), got, want, 4+float64(rows)/8, 2*float64(rows))
+
+			old = a.draw(rows, "old")
+			want = slices.Clone(old)
+			k.SumCols(want, x, rows, cols, true)
+			out := a.buffer(old)
+			b.run("sum_cols", rows, cols, out, b.buffer(x), rows, cols, 1)
+			a.near(b.T, fmt.Sprint("sum_cols", s), a.values(out), want, 16+float64(cols)/32, 2*float64(cols))
+			k.SumCols(want, x, rows, cols, false)
+			out = a.buffer(nans(rows))
+			b.run("sum_cols", rows, cols, out, b.buffer(x), rows, cols, 0)
+			a.near(b.T, fmt.Sprint("sum_cols", s), a.values(out), want, 16+float64(cols)/32, 2*float64(cols))
+		}
+	})
+}
+
+func TestSumOfSquares(t *testing.T) {
+	inEachType(t, "sum_squares", func(b bench) {
+		double := elems[1]
+		for _, n := range []int{1, 7, 1024, 20011} {
+			for _, skew := range []int{0, b.size} {
+				v := b.draw(n, "x")
+				x := b.buffer(v)
+				x.Skew = skew
+				part, sum := double.buffer(nans(Blocks(n))), double.buffer(nans(1))
+				b.run("sum_squares", 1, n, part, x, int64(n))
+				b.run("sum_parts", 1, n, sum, part, Blocks(n))
+				double.near(b.T, fmt.Sprint("squares of ", n), double.values(sum), []float64{cpu.Table[float64]().SumSquares(v)}, float64(n), 4*float64(n))
+			}
+		}
+	})
+}
+
+func TestNotFinite(t *testing.T) {
+	inEachType(t, "not_finite", func(b bench) {
+		for _, n := range []int{1, 9, 5000} {
+			for _, bad := range []float64{0, math.NaN(), math.Inf(1), math.Inf(-1)} {
+				v := b.draw(n, "x")
+				v[n-1] = bad
+				flag := ints([]int32{0})
+				b.run("not_finite", 1, n, flag, b.buffer(v), int64(n))
+				if got := intsOf(flag)[0] == 1; got != (bad != 0) {
+					b.Errorf("not_finite of %d with %v is %v", n, bad, got)
+				}
+			}
+		}
+	})
+}
+
+// As runtime.ClipGradients decides.
+func TestClip(t *testing.T) {
+	inEachType(t, "clip", func(b bench) {
+		for _, c := range []struct{ squares, bad, scale, limit, norm, factor, skip float64 }{
+			{4, 0, 1, 1, 2, 1 / (2 + 1e-6), 0},
+			{4, 0, 1, 0, 2, 1, 0},
+			{0.25, 0, 2, 1, 0.25, 0.5, 0},
+			{1024, 0, 8, 1, 4, 1 / (4 + 1e-6) / 8, 0},
+			{1, 3, 1, 1, 1, 1 / (1 + 1e-6), 1},
+			{math.Inf(1), 0, 1, 1, math.Inf(1), 0, 1},
+			{math.NaN(), 0, 1, 1, math.NaN(), 1, 1},
+		} {
+			out := b.buffer(nans(3))
+			b.run("clip", 1, 1, out, b.buffer([]float64{c.squares, c.bad}), b.buffer([]float64{c.scale}), c.limit)
+			got := b.values(out)
+			b.near(b.T, fmt.Sprint(c), got[:1], []float64{c.norm}, 1, 1)
+			b.near(b.T, fmt.Sprint(c), got[2:], []float64{c.skip}, 0, 0)
+			if c.squares == c.squares {
+				b.near(b.T, fmt.Sprint(c), got[1:2], []float64{c.factor}, 2, 1)
+			}
+		}
+	})
+}

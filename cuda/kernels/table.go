@@ -1,0 +1,97 @@
+package kernels
+
+import "embed"
+
+// Sources are the files of kernels, *.cu, and what they include, *.cuh.
+//
+//go:embed *.cu *.cuh
+var Sources embed.FS
+
+// Kernel is a family of functions of one name, one for each type of Types.
+type Kernel struct {
+	Name string // without the type's suffix
+	File string
+	// Params are the parameters in order, "name:kind" each. Kinds: T is a pointer to stored numbers, in the order of the suffix where that names several types, A one to numbers as they are computed with, f32 or
+	// f64; P, I, D, W and S are pointers to unsigned or signed integers of 32 bits, doubles, integers of 64 bits, and addresses; i, l, u and d are values:
+	// int, long long, unsigned long long, double. A ? behind a kind says that the pointer may be null.
+	Params string
+	Types  []string
+	// Loop is the loop of runtime/cpu, or of another package of runtime, that it equals.
+	Loop string
+	// Launch is the geometry for rows rows of cols elements; of flat arrays rows is 1.
+	Launch func(rows, cols int) Launch
+}
+
+// Launch is a grid of blocks of threads.
+type Launch struct{ Grid, Block [3]int }
+
+// all are the suffixes of base.cuh's EACH_TYPE.
+var all = []string{"f32", "f64", "bf16", "f16"}
+
+// Other suffixes: of kernels that know one type, of a cast to a type from another, of a sum in a type of numbers in another, and of parameters, gradients and moments.
+var (
+	one     = []string{"f64"}
+	pairs   = []string{"f32_f64", "f32_bf16", "f32_f16", "f64_f32", "f64_bf16", "f64_f16", "bf16_f32", "bf16_f64", "bf16_f16", "f16_f32", "f16_f64", "f16_bf16"}
+	ids     = []string{"i32"}
+	tables  = []string{"f32_f32", "f64_f64", "bf16_bf16", "f16_f16", "bf16_f32", "f16_f32"}
+	sums    = []string{"f32_f32", "f64_f64", "f32_bf16", "f32_f16", "bf16_bf16", "f16_f16"}
+	updates = []string{"f32_f32_f32", "f64_f64_f64", "bf16_f32_f32", "bf16_bf16_f32", "bf16_bf16_bf16", "f16_f32_f32", "f16_f16_f32"}
+)
+
+// Table is every kernel.
+var Table = []Kernel{
+	// norms
+	{Name: "rms_norm", File: "norm.cu", Params: "y:T sum:T? x:T residual:T? gain:T rows:i cols:i eps:d unit:i", Types: all, Loop: "cpu.RMSNorm", Launch: rowwise},
+	{Name: "layer_norm", File: "norm.cu", Params: "y:T sum:T? x:T residual:T? gain:T bias:T? rows:i cols:i eps:d", Types: all, Loop: "cpu.LayerNorm", Launch: rowwise},
+	{Name: "rms_norm_dx", File: "norm.cu", Params: "dx:T dy:T more:T? x:T gain:T rows:i cols:i eps:d unit:i", Types: all, Loop: "cpu.RMSNormDX", Launch: rowwise},
+	{Name: "layer_norm_dx", File: "norm.cu", Params: "dx:T dy:T more:T? x:T gain:T rows:i cols:i eps:d", Types: all, Loop: "cpu.LayerNormDX", Launch: rowwise},
+	{Name: "rms_norm_stats", File: "norm.cu", Params: "stats:A x:T rows:i cols:i eps:d", Types: all, Loop: "cpu.RMSNormDGain", Launch: rowwise},
+	{Name: "layer_norm_stats", File: "norm.cu", Params: "stats:A x:T rows:i cols:i eps:d", Types: all, Loop: "cpu.LayerNormDGain", Launch: rowwise},
+	{Name: "norm_dgain", File: "norm.cu", Params: "part:A dy:T x:T stats:A rows:i cols:i acc:i", Types: all, Loop: "cpu.LayerNormDGain", Launch: columnwise},
+
+	// sums
+	{Name: "sum_rows", File: "reduce.cu", Params: "part:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumRows", Launch: columnwise},
+	{Name: "sum_cols", File: "reduce.cu", Params: "out:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumCols", Launch: rowwise},
+	{Name: "sum_squares", File: "reduce.cu", Params: "part:D x:T n:l", Types: all, Loop: "cpu.SumSquares", Launch: flat},
+	{Name: "sum_parts", File: "reduce.cu", Params: "out:D part:D n:i", Types: one, Loop: "cpu.SumSquares", Launch: single},
+	{Name: "not_finite", File: "reduce.cu", Params: "flag:I x:T n:l", Types: all, Loop: "runtime.ClipGradients", Launch: flat},
+	{Name: "clip", File: "reduce.cu", Params: "out:D pair:D scale:D limit:d", Types: one, Loop: "runtime.ClipGradients", Launch: single},
+
+	// what moves numbers
+	{Name: "cast", File: "move.cu", Params: "y:T x:T n:l", Types: pairs, Loop: "num.Convert", Launch: flat},
+	{Name: "accumulate", File: "move.cu", Params: "grad:T x:T n:l", Types: sums, Loop: "runtime.Accumulate", Launch: flat},
+	{Name: "join", File: "move.cu", Params: "y:T a:T b:T outer:i times:i width:i more:i", Types: all, Loop: "runtime.Join", Launch: rowwise},
+	{Name: "part", File: "move.cu", Params: "y:T x:T rows:i cols:i n:i at:i", Types: all, Loop: "runtime.PartOf", Launch: rowwise},
+	{Name: "all_reduce_sum", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all, Loop: "comm.AllReduce", Launch: flat},
+	{Name: "all_reduce_max", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all, Loop: "comm.AllReduce", Launch: flat},
+	{Name: "all_reduce_lse", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all[:2], Loop: "comm.AllReduce", Launch: flat},
+	{Name: "reduce_scatter_sum", File: "move.cu", Params: "y:T members:S count:i rows:i cols:i total:i at:i", Types: all, Loop: "comm.ReduceScatter", Launch: rowwise},
+	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:u least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
+
+	// loss
+	{Name: "logsumexp", File: "loss.cu", Params: "l:A x:T rows:i cols:i valid:i", Types: all, Loop: "cpu.LogSumExp", Launch: rowwise},
+	{Name: "pick", File: "loss.cu", Params: "y:A x:T ids:I rows:i cols:i lo:i n:i", Types: all, Loop: "cpu.Pick", Launch: rowwise},
+	{Name: "logsumexp_pick", File: "loss.cu", Params: "l:A y:A x:T ids:I rows:i cols:i valid:i lo:i n:i", Types: all, Loop: "cpu.LogSumExp", Launch: rowwise},
+	{Name: "logsumexp_grad", File: "loss.cu", Params: "dx:T dl:A x:T l:A rows:i cols:i valid:i", Types: all, Loop: "cpu.LogSumExpGrad", Launch: rowwise},
+	{Name: "pick_grad", File: "loss.cu", Params: "dx:T dy:A ids:I rows:i cols:i lo:i n:i", Types: all, Loop: "cpu.PickGrad", Launch: rowwise},
+	{Name: "logsumexp_pick_grad", File: "loss.cu", Params: "dx:T dl:A dy:A x:T l:A ids:I rows:i cols:i valid:i lo:i n:i", Types: all, Loop: "cpu.LogSumExpGrad", Launch: rowwise},
+
+	// positions and tables
+	{Name: "rope", File: "rope.cu", Params: "y:T x:T cos:A sin:A rows:i seq:i heads:i dim:i from:i turn:i pairs:i inverse:i", Types: all, Loop: "cpu.RoPEPart", Launch: rowwise},
+	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: tables, Loop: "cpu.Embed", Launch: rowwise},
+	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i", Types: sums, Loop: "cpu.EmbedGrad", Launch: blockwise},
+
+	// experts
+	{Name: "places", File: "experts.cu", Params: "place:I from:I count:I index:I choices:i experts:i places:i round:i", Types: ids, Loop: "cpu.Dispatch", Launch: scanwise},
+	{Name: "rounds", File: "experts.cu", Params: "out:I count:I experts:i places:i", Types: ids, Loop: "cpu.Rounds", Launch: single},
+	{Name: "limit", File: "experts.cu", Params: "kept:I index:I sequences:i choices:i experts:i most:i", Types: ids, Loop: "cpu.LimitChoices", Launch: scanwise},
+	{Name: "tally", File: "experts.cu", Params: "n:T index:I groups:i choices:i experts:i", Types: all[:2], Loop: "cpu.Tally", Launch: scanwise},
+	{Name: "dispatch", File: "experts.cu", Params: "y:T x:T from:I places:i width:i choices:i", Types: all, Loop: "cpu.Dispatch", Launch: rowwise},
+	{Name: "combine", File: "experts.cu", Params: "y:T x:T place:I tokens:i width:i choices:i acc:i", Types: all, Loop: "cpu.Combine", Launch: rowwise},
+	{Name: "deal", File: "experts.cu", Params: "y:T w:T from:I places:l", Types: all, Loop: "cpu.Deal", Launch: flat},
+	{Name: "collect", File: "experts.cu", Params: "w:T y:T place:I choices:l acc:i", Types: all, Loop: "cpu.Collect", Launch: flat},
+
+	// updates
+	{Name: "adam", File: "optimizer.cu", Params: "p:T master:A? g:T m:T v:T clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.AdamW", Launch: flat},
+	{Name: "sgd", File: "optimizer.cu", Params: "p:T master:A? g:T m:T? clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.SGD", Launch: flat},
+}

@@ -1,0 +1,66 @@
+package cuda
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Library is a shared library of NVIDIA's, opened at run time.
+type Library struct {
+	Name    string   // as people know it
+	Files   []string // the names it goes by, the preferred first
+	For     string   // what cannot be done without it
+	Install string   // how to get it
+}
+
+// Libraries are all that programs open.
+var Libraries = []Library{
+	{Name: "NVIDIA driver", Files: []string{"libcuda.so.1"}, For: "training on a GPU",
+		Install: "install the NVIDIA driver; in a container, start it with the GPUs (docker run --gpus all)"},
+	{Name: "cuBLASLt", Files: []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, For: "matrix products on a GPU",
+		Install: "install the CUDA toolkit's cuBLAS, or its wheel with pip install nvidia-cublas, and put its folder in LD_LIBRARY_PATH"},
+	{Name: "NCCL", Files: []string{"libnccl.so.2"}, For: "training on several GPUs",
+		Install: "install NCCL 2.18 or newer, or its wheel with pip install nvidia-nccl-cu13, and put its folder in LD_LIBRARY_PATH"},
+}
+
+// LibraryNamed is a row of [Libraries].
+func LibraryNamed(name string) Library {
+	for _, l := range Libraries {
+		if l.Name == name {
+			return l
+		}
+	}
+	panic(fmt.Sprintf("cuda: there is no library %q", name))
+}
+
+// candidates are what to try, in order: each of the folders, then the system's own search.
+func (l Library) candidates(folders []string) (names []string) {
+	for _, dir := range folders {
+		for _, file := range l.Files {
+			names = append(names, filepath.Join(dir, file))
+		}
+	}
+	return append(names, l.Files...)
+}
+
+// open tries the candidates with try, which says why it cannot open one, and returns the first that opens.
+func open[T any](l Library, folders []string, try func(name string) (T, string)) (library T, name string, err error) {
+	missing := &MissingError{Library: l}
+	for _, name := range l.candidates(folders) {
+		library, why := try(name)
+		if why == "" {
+			return library, name, nil
+		}
+		if !absent(name, why) {
+			missing.Broken = append(missing.Broken, why)
+		}
+	}
+	return library, "", missing
+}
+
+// absent reports whether the loader's complaint about a file is no more than that it is not there. Of a library
+// that is there and needs another which is not, the complaint is about the other.
+func absent(name, why string) bool {
+	return strings.HasPrefix(why, name+":") && strings.Contains(why, "No such file")
+}

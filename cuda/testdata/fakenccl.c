@@ -1,0 +1,183 @@
+// NCCL without GPUs, for tests: ranks are threads of one process that wait for each other in the call, and memory is the
+// host's. Built as libnccl.so.2.
+#include "fake.h"
+#include "../nccl.h"
+
+enum { MAX = 8, INVALID_ARGUMENT = 4, IN_PROGRESS = 7 };
+
+struct call { // one rank's part in a collective
+	char kind; // r: all-reduce, s: reduce-scatter, g: all-gather, b: broadcast, S: send, R: receive
+	const char *from;
+	char *to;
+	size_t count;
+	int type, op, peer;
+	struct ncclComm *comm;
+};
+
+struct world {
+	char id[128];
+	int ranks, joined, arrived, generation, splits;
+	struct ncclComm *comm[MAX];
+	struct call call[MAX];
+	const struct call *mail[MAX][MAX]; // from, to
+	struct world *next;
+};
+
+struct ncclComm {
+	struct world *world;
+	int rank, error, color, key;
+	ncclComm_t *part;
+};
+
+static struct world *worlds;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static __thread int depth;
+static __thread struct call queue[64];
+static __thread int queued;
+
+#define CALL(name, params, ...) \
+	ncclResult_t name params { \
+		pthread_mutex_lock(&mutex); \
+		int r = told(#name); \
+		if (!r) { __VA_ARGS__ } \
+		pthread_mutex_unlock(&mutex); \
+		return r; \
+	}
+
+const char *ncclGetErrorString(ncclResult_t r) { return r == INVALID_ARGUMENT ? "invalid argument" : r == 6 ? "remote process exited or there was a network error" : "unhandled system error"; }
+const char *ncclGetLastError(ncclComm_t c) { return c ? "a word of the fake" : ""; }
+CALL(ncclGetVersion, (int *v), *v = 22304;)
+CALL(ncclGetUniqueId, (ncclUniqueId *id), static char n; memset(id, 0, sizeof *id); id->internal[0] = ++n;)
+
+static ncclComm_t join(struct world *w, int rank) {
+	ncclComm_t c = calloc(1, sizeof *c);
+	c->world = w;
+	c->rank = rank;
+	w->comm[rank] = c;
+	w->joined++;
+	return c;
+}
+CALL(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config),
+	struct world *w = worlds;
+	struct planc_nccl_config *k = (void *)config;
+	if (k->magic != 0xcafebeef || k->size != sizeof *k || k->blocking) r = INVALID_ARGUMENT;
+	while (w && memcmp(w->id, id.internal, 128)) w = w->next;
+	if (!w) {
+		w = calloc(1, sizeof *w);
+		memcpy(w->id, id.internal, 128);
+		w->ranks = ranks;
+		w->next = worlds;
+		worlds = w;
+	}
+	if (rank < 0 || rank >= ranks || w->ranks != ranks || w->comm[rank]) r = INVALID_ARGUMENT;
+	if (!r) { *c = join(w, rank); r = IN_PROGRESS; })
+
+// part makes the parts of a world when all its ranks have named a color: only now are the communicators written.
+static void part(struct world *w) {
+	for (int i = 0; i < w->ranks; i++) {
+		struct world *p = calloc(1, sizeof *p);
+		int at = 0;
+		for (int j = 0; j < w->ranks; j++)
+			if (w->comm[j]->color == w->comm[i]->color) {
+				p->ranks++;
+				at += w->comm[j]->key < w->comm[i]->key || (w->comm[j]->key == w->comm[i]->key && j < i);
+			}
+		for (int j = 0; j < i; j++)
+			if (w->comm[j]->color == w->comm[i]->color) { free(p); p = (*w->comm[j]->part)->world; break; }
+		*w->comm[i]->part = join(p, at);
+	}
+	w->splits = 0;
+	for (int i = 0; i < w->ranks; i++) w->comm[i]->part = NULL;
+}
+CALL(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *to, ncclConfig_t *config), (void)config;
+	c->color = color;
+	c->key = key;
+	c->part = to;
+	r = IN_PROGRESS;
+	if (++c->world->splits == c->world->ranks) part(c->world);)
+CALL(ncclCommGetAsyncError, (ncclComm_t c, ncclResult_t *e), *e = c->error ? c->error : c->world->joined < c->world->ranks || c->part ? IN_PROGRESS : 0;)
+CALL(ncclCommCount, (const ncclComm_t c, int *n), *n = c->world->ranks;)
+CALL(ncclCommUserRank, (const ncclComm_t c, int *n), *n = c->rank;)
+CALL(ncclCommFinalize, (ncclComm_t c), (void)c;)
+CALL(ncclCommDestroy, (ncclComm_t c), say("destroy rank %d of %d", c->rank, c->world->ranks);)
+CALL(ncclCommAbort, (ncclComm_t c),
+	say("abort rank %d of %d", c->rank, c->world->ranks);
+	for (int i = 0; i < c->world->ranks; i++) if (c->world->comm[i]) c->world->comm[i]->error = 6;)
+
+// reduce is one value of what the ranks have at an index; values are floats.
+static float reduce(struct world *w, size_t i, int op) {
+	float x = ((const float *)w->call[0].from)[i];
+	for (int k = 1; k < w->ranks; k++) {
+		float y = ((const float *)w->call[k].from)[i];
+		x = op == 2 ? (y > x ? y : x) : x + y;
+	}
+	return op == 4 ? x / w->ranks : x;
+}
+
+// compute does a collective that all ranks are in; results are made whole before they are written, since ranks may work in place.
+static void compute(struct world *w) {
+	const struct call *c = w->call;
+	size_t n = c->count, whole = c->kind == 's' || c->kind == 'g' ? n * w->ranks : n;
+	float *x = malloc(whole * sizeof *x);
+	for (size_t i = 0; i < whole; i++)
+		x[i] = c->kind == 'g' ? ((const float *)w->call[i / n].from)[i % n] : c->kind == 'b' ? ((const float *)w->call[c->peer].from)[i] : reduce(w, i, c->op);
+	for (int k = 0; k < w->ranks; k++)
+		memcpy(w->call[k].to, c->kind == 's' ? x + k * n : x, (c->kind == 's' ? n : whole) * sizeof *x);
+	free(x);
+}
+
+// meet waits until all ranks are in the same collective, which the last one does for all.
+static int meet(const struct call *c) {
+	struct world *w = c->comm->world;
+	int generation = w->generation;
+	w->call[c->comm->rank] = *c;
+	if (++w->arrived < w->ranks) {
+		while (w->generation == generation) pthread_cond_wait(&changed, &mutex);
+		return 0;
+	}
+	for (int k = 0; k < w->ranks; k++)
+		if (w->call[k].kind != c->kind || w->call[k].count != c->count || w->call[k].op != c->op) say("ranks differ in a collective");
+	compute(w);
+	w->arrived = 0;
+	w->generation++;
+	pthread_cond_broadcast(&changed);
+	return 0;
+}
+
+// begin puts a call, or keeps it until the group ends.
+static int begin(struct call c) {
+	if (c.type != 7) return INVALID_ARGUMENT;
+	if (depth) {
+		queue[queued++] = c;
+		return 0;
+	}
+	return c.kind == 'S' || c.kind == 'R' ? INVALID_ARGUMENT /* would hang */ : meet(&c);
+}
+
+CALL(ncclGroupStart, (void), depth++;)
+CALL(ncclGroupEnd, (void),
+	if (--depth == 0) {
+		for (int i = 0; i < queued; i++)
+			if (queue[i].kind == 'S') queue[i].comm->world->mail[queue[i].comm->rank][queue[i].peer] = &queue[i];
+		pthread_cond_broadcast(&changed);
+		for (int i = 0; i < queued; i++) {
+			struct call *c = &queue[i];
+			if (c->kind == 'R') {
+				const struct call **m = &c->comm->world->mail[c->peer][c->comm->rank];
+				while (!*m) pthread_cond_wait(&changed, &mutex);
+				memcpy(c->to, (*m)->from, c->count * sizeof(float));
+				*m = NULL;
+				pthread_cond_broadcast(&changed);
+			} else if (c->kind != 'S') meet(c);
+		}
+		for (int i = 0; i < queued; i++) // what was sent may be overwritten only now
+			while (queue[i].kind == 'S' && queue[i].comm->world->mail[queue[i].comm->rank][queue[i].peer]) pthread_cond_wait(&changed, &mutex);
+		queued = 0;
+	})
+
+CALL(ncclAllReduce, (const void *from, void *to, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, cudaStream_t s), (void)s; r = begin((struct call){'r', from, to, n, t, op, 0, c});)
+CALL(ncclReduceScatter, (const void *from, void *to, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, cudaStream_t s), (void)s; r = begin((struct call){'s', from, to, n, t, op, 0, c});)
+CALL(ncclAllGather, (const void *from, void *to, size_t n, ncclDataType_t t, ncclComm_t c, cudaStream_t s), (void)s; r = begin((struct call){'g', from, to, n, t, 0, 0, c});)
+CALL(ncclBroadcast, (const void *from, void *to, size_t n, ncclDataType_t t, int root, ncclComm_t c, cudaStream_t s), (void)s; r = begin((struct call){'b', from, to, n, t, 0, root, c});)
+CALL(ncclSend, (const void *from, size_t n, ncclDataType_t t, int peer, ncclComm_t c, cudaStream_t s), (void)s; r = begin((struct call){'S', from, NULL, n, t, 0, peer, c});)
+CALL(ncclRecv, (void *to, size_t n, ncclDataType_t t, int peer, ncclComm_t c, cudaStream_t s), (void)s; r = begin((struct call){'R', NULL, to, n, t, 0, peer, c});)

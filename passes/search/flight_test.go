@@ -1,0 +1,44 @@
+package search
+
+import (
+	"math"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+)
+
+// Where a part of tensor parallel collectives runs beside matmuls, compute waits for less of those, and for no less of what goes
+// over cp and ep: of a ring the simulation has taken out already what runs beside attention, and tokens on their way to experts
+// have no matmul to run beside. So it is whether a function has messages under way or none.
+func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
+	cfg := llamaConfig(2, 1024, 16, 16, 4096, 1024, 4096)
+	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 4, 2, 2048, true
+	p := problem(cluster(t, "dgx-h100", 2, 0), cfg, 4096, 16, mixed)
+	for _, kind := range []string{"ring", "gather"} {
+		plan := ir.SerialPlan(2, 1, mixed)
+		plan.DP, plan.TP, plan.CP, plan.CPKind, plan.SP, plan.EP, plan.ETP, plan.MoESlack, plan.AxisOrder = 4, 2, 2, kind, true, 4, 2, 2, "tp,cp,dp"
+		price := func(exposed float64) []costmodel.Cost {
+			s, err := newSearcher(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.exposedTP = exposed
+			k := keyOf(plan)
+			block := s.costs(&plan, k, s.profile(k), 1)[1]
+			return []costmodel.Cost{block.forward, block.backward}
+		}
+		whole, half := price(1), price(0.5)
+		for i, w := range whole {
+			h := half[i]
+			tp := func(c costmodel.Cost) float64 { return float64(c.Comm - c.Context - c.Experts) }
+			if w.Context == 0 || w.Experts == 0 || tp(w) <= 0 {
+				t.Fatalf("%s: %+v has not all kinds of collectives", kind, w)
+			}
+			if h.Context != w.Context || h.Experts != w.Experts || math.Abs(tp(h)/tp(w)-0.5) > 1e-9 {
+				t.Errorf("%s: with half of tp hidden %+v, with none %+v", kind, h, w)
+			}
+		}
+	}
+}

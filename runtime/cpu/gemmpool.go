@@ -1,0 +1,90 @@
+package cpu
+
+import "sync"
+
+// Pools of what products need: for each part, for each product of float32 and of float64.
+var (
+	strips  pool[strip]
+	gemms32 pool[gemm[float32]]
+	gemms64 pool[gemm[float64]]
+)
+
+// A pool keeps what it once lent: as many as were lent at a time.
+type pool[T any] struct {
+	mu   sync.Mutex
+	free []*T
+}
+
+func (p *pool[T]) get() (x *T) {
+	p.mu.Lock()
+	if n := len(p.free); n > 0 {
+		x, p.free = p.free[n-1], p.free[:n-1]
+	}
+	p.mu.Unlock()
+	if x == nil {
+		x = new(T)
+	}
+	return x
+}
+
+func (p *pool[T]) put(x *T) {
+	p.mu.Lock()
+	p.free = append(p.free, x)
+	p.mu.Unlock()
+}
+
+// gemmsOf is the pool of F's products.
+func gemmsOf[F Float]() *pool[gemm[F]] {
+	if p, ok := any(&gemms32).(*pool[gemm[F]]); ok {
+		return p
+	}
+	return any(&gemms64).(*pool[gemm[F]])
+}
+
+// borrowGemm is a product to fill in, with an engine in use; giveBack returns it.
+func borrowGemm[F Float](e *engine[F]) *gemm[F] {
+	g := gemmsOf[F]().get()
+	g.e = e
+	return g
+}
+
+func (g *gemm[F]) giveBack() {
+	g.c, g.a, g.b, g.from = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}
+	gemmsOf[F]().put(g)
+}
+
+// matMulFast is MatMul by the engine in use.
+func matMulFast[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
+	productFast(c, a, b, mat[F]{}, m, n, k, ta, tb, acc)
+}
+
+// matMulOnFast is MatMulOn by the engine in use.
+func matMulOnFast[F Float](c, from, a, b []F, m, n, k int, ta, tb bool) {
+	productFast(c, a, b, rowsOf(from, m, n), m, n, k, ta, tb, false)
+}
+
+// rowsOf are m rows of n elements, or one row that is there m times.
+func rowsOf[F Float](x []F, m, n int) mat[F] {
+	if len(x) == n && m > 1 {
+		return mat[F]{d: x}
+	}
+	return mat[F]{d: x[:m*n], ld: n}
+}
+
+func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc bool) {
+	if m == 0 || n == 0 {
+		return
+	}
+	lda, ldb := k, n
+	if ta {
+		lda = m
+	}
+	if tb {
+		ldb = k
+	}
+	g := borrowGemm(engineOf[F]())
+	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{d: a[:m*k], ld: lda, t: ta}, mat[F]{d: b[:n*k], ld: ldb, t: tb}
+	g.m, g.n, g.k, g.acc, g.from = m, n, k, acc, from
+	g.multiply(true)
+	g.giveBack()
+}
