@@ -69,24 +69,24 @@ const (
 
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
-var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.808, Memory: 1, Elementwise: 1,
-	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.0838}
+var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
+	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107}
 
 // Engines are those that can be priced, planc's first. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
 // fitted (tools/validate, 2026-11-22).
 var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.808, Memory: 1, Elementwise: 1.14, FloatLogits: true, Launch: 2e-6, Host: 62.3e-6, Pass: 1.41e-3, Step: 5.67e-3,
-		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.0838,
+		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, Launch: 2e-6, Host: 62.8e-6, Pass: 1.57e-3, Step: 5.1e-3,
+		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
-		Matrix: 0.83, Attention: 1.04, Memory: 1, Elementwise: 0.984, FloatLogits: true, Launch: 2e-6, Host: 53.3e-6, Pass: 1.83e-3, Step: 9.62e-3,
+		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
 		Blocking: true, Interfere: 0.1,
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
-		Matrix: 1, Attention: 0.725, Memory: 1, Elementwise: 2.37, FloatLogits: true, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 1.94e-3, Step: 9.97e-3,
-		Overlap: [2]bool{true, true}, Interfere: 0.169,
+		Matrix: 1.008, Attention: 0.724, Memory: 1, Elementwise: 2.56, FloatLogits: true, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 1.96e-3, Step: 10.2e-3,
+		Overlap: [2]bool{true, true}, Interfere: 0.2,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true, Bytes16: mixed(ir.F16)},
 }
 

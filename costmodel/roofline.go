@@ -101,7 +101,7 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 		fused = g.vendor
 	}
 	d = Device{Peak: peak, Engine: engine, processors: g.processors, launch: engine.Launch, host: engine.Host, pass: engine.Pass, step: engine.Step,
-		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.Memory*engine.Memory)}
+		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * FlopsPerSecond(matrix*engine.Matrix*cool),
 		Attention: half * FlopsPerSecond(fused[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
 	return d, true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -16,9 +17,8 @@ type sample struct {
 	weight float64
 }
 
-// samples are the timed rows that are not held out. A source weighs as the fourth root of its rows: the
-// report's figures are means over sources, and alike rows of one say little more than some of them. Of a large table some are
-// taken at equal distances.
+// samples are the timed rows that are not held out. A source weighs as the root of its rows, so that a table of
+// a thousand alike rows does not drown ten that differ, and of such a table some are taken at equal distances.
 func samples(t *tables) []sample {
 	bySource := map[string][]*validate.Row{}
 	var order []string
@@ -41,7 +41,7 @@ func samples(t *tables) []sample {
 		rows := bySource[name]
 		n := min(len(rows), 120)
 		for i := range n {
-			out = append(out, sample{rows[i*len(rows)/n], math.Sqrt(math.Sqrt(math.Sqrt(float64(n))) / float64(n))})
+			out = append(out, sample{rows[i*len(rows)/n], math.Sqrt(math.Sqrt(float64(n)) / float64(n))})
 		}
 	}
 	return out
@@ -51,9 +51,12 @@ func samples(t *tables) []sample {
 const huber = 0.10
 
 // fit moves the constants by Gauss and Newton: logarithms of predicted over measured times are nearly linear in the
-// logarithms of the constants.
-func fit(t *tables, rounds int, log io.Writer) error {
+// logarithms of the constants. Of the constants only those move that are named, others keep what they are; if none is, all do.
+func fit(t *tables, only []string, rounds int, log io.Writer) error {
 	all, ps := samples(t), params()
+	if len(only) > 0 {
+		ps = slices.DeleteFunc(ps, func(p param) bool { return !slices.Contains(only, p.name) })
+	}
 	for _, p := range ps {
 		*p.at = p.prior
 	}

@@ -31,10 +31,6 @@ var engineParams = []struct {
 // sustained are the priors of what GPUs keep of their best matmul.
 var sustained = map[string]float64{"sm_70": 0.95, "sm_75": 0.95, "sm_80": 0.95, "sm_86": 0.95, "sm_90": 0.90, "sm_100": 0.90}
 
-// streamed are the priors of what element-wise kernels keep of the memory rate, where no document measures it: they are younger
-// than the engines' counts of traffic, which A100s settle.
-var streamed = map[string]float64{"sm_90": 0.82, "sm_100": 0.82}
-
 // params are all of them: few, each for all models and plans.
 func params() []param {
 	var ps []param
@@ -42,9 +38,6 @@ func params() []param {
 		g := &costmodel.Generations[i]
 		if prior := sustained[g.Arch]; prior > 0 {
 			ps = append(ps, param{g.Arch + " sustained", &g.Sustained, prior, 0.15})
-		}
-		if prior := streamed[g.Arch]; prior > 0 {
-			ps = append(ps, param{g.Arch + " memory", &g.Memory, prior, 0.1})
 		}
 	}
 	ps = append(ps, param{"mxfp8 matrix", &costmodel.BlockScaled, 1, 0.1})
