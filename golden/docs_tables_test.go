@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
@@ -37,6 +38,7 @@ var tables = map[string]func(arg string) []string{
 	"weights":        weightTable,
 	"codes":          codeTable,
 	"rows":           rowTable,
+	"kernels":        kernelTable,
 }
 
 var tableMark = regexp.MustCompile(`(?s)(<!-- table (\S+) ?(\S*) -->\n).*?(<!-- end -->)`)
@@ -67,6 +69,15 @@ func TestPagesTables(t *testing.T) {
 			t.Errorf("no page has the table %s", name)
 		}
 	}
+}
+
+// kernelTable are the CUDA kernels, each with its loop.
+func kernelTable(string) []string {
+	out := table("kernel", "file", "the loop that it equals", "types")
+	for _, k := range kernels.Table {
+		out = append(out, row(code(k.Name), code(k.File), code(k.Loop), strings.Join(k.Types, ", ")))
+	}
+	return out
 }
 
 // rowTable are the columns of tables of measured runs.

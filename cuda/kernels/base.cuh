@@ -124,6 +124,8 @@ template <class A, class F> __device__ inline A overRow(A v, F join) {
 #define FOR_ROWS(i, rows) for (i64 i = (i64)blockIdx.x * blockDim.y + threadIdx.y; i < (rows); i += (i64)gridDim.x * blockDim.y)
 // FOR_COLS runs over a thread's packs of N elements of a row.
 #define FOR_COLS(j, cols, N) for (int j = threadIdx.x * (N); j < (cols); j += blockDim.x * (N))
+// FOR_WIDE runs over them where blocks share a row: those of one blockIdx.x and every blockIdx.y.
+#define FOR_WIDE(j, cols, N) for (i64 j = ((i64)blockIdx.y * blockDim.x + threadIdx.x) * (N); j < (cols); j += (i64)gridDim.y * blockDim.x * (N))
 // FOR_FLAT runs over a thread's packs of N of n elements.
 #define FOR_FLAT(i, n, N) for (i64 i = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * (N); i < (n); i += (i64)gridDim.x * blockDim.x * (N))
 

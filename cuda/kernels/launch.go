@@ -11,6 +11,16 @@ func rowwise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{blocks(rows, 1), 1, 1}, Block: [3]int{256, 1, 1}}
 }
 
+// Rowwise is the geometry of a fused group's kernel that sums over rows, Wide that of one that does not: there blocks share long rows.
+func Rowwise(rows, cols int) Launch { return rowwise(rows, cols) }
+
+// Wide is described beside Rowwise.
+func Wide(rows, cols int) Launch {
+	l := rowwise(rows, cols)
+	l.Grid[1] = min(max(ceil(cols, l.Block[0]*8), 1), max(mostBlocks/l.Grid[0], 1))
+	return l
+}
+
 // flat has a thread for each pack of an array, as far as that gives no more blocks than are good.
 func flat(rows, cols int) Launch {
 	return Launch{Grid: [3]int{Blocks(cols), 1, 1}, Block: [3]int{256, 1, 1}}
@@ -31,6 +41,11 @@ func blockwise(rows, cols int) Launch {
 
 func scanwise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{blocks(rows, 1), 1, 1}, Block: [3]int{256, 1, 1}}
+}
+
+// routewise has a warp a row, two of them a block: scores take shared memory.
+func routewise(rows, cols int) Launch {
+	return Launch{Grid: [3]int{blocks(rows, 2), 1, 1}, Block: [3]int{32, 2, 1}}
 }
 
 // columnwise has a block for the columns of 32 threads, 8 rows at a time, and parts of the rows across: as many as give each some work, and

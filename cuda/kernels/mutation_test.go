@@ -36,7 +36,7 @@ var mutations = []mutation{
 	{"loss.cu", "if (j + k >= valid) v[k] = none;", "", "TestLogSumExpAndPick$"},
 	{"loss.cu", "if (most == none) continue;", "", "TestLogSumExpAndPick$"},
 	{"loss.cu", "none || j + k >= valid ?", "none ?", "TestLogSumExpAndPickGrad"},
-	{"loss.cu", "none || j + k >= valid ?", "j + k >= valid ?", "TestLogSumExpAndPickGrad"},
+	{"loss.cu", "none || j + k >= valid ?", "(none && false) || j + k >= valid ?", "TestLogSumExpAndPickGrad"},
 	{"rope.cu", "i % seq * half, *s", "i * half, *s", "TestRope"},
 	{"rope.cu", "(k < from ? k : k + turn)", "k + turn", "TestRope"},
 	{"embed.cu", "		__syncthreads(); // what was summed before has been read\n", "", "TestEmbedGrad"},
@@ -46,6 +46,13 @@ var mutations = []mutation{
 	{"experts.cu", "(mine < 0 && e == 0 && i < choices)", "false", "TestExperts"},
 	{"experts.cu", "acc ? y + j : nullptr", "y + j", "TestExperts"},
 	{"experts.cu", "r < most ? e", "r <= most ? e", "TestTallyAndLimit"},
+	{"reduce.cu", "if (grows || consecutive)", "if (grows)", "TestScaler"},
+	{"optimizer.cu", "else if (load < choices)", "else", "TestLevel"},
+	{"route.cu", "(other == most && there < at)", "(other == most && there > at)", "TestRoute$"},
+	{"route.cu", "good[g] = sigmoid ? one + two : one;", "good[g] = one;", "TestRoute$"},
+	{"route.cu", "s = share ? (d - dot) / sum : d;", "s = share ? d / sum : d;", "TestRouteGrad"},
+	{"route.cu", "(of[e] - mean)", "(of[e] - mean * 0)", "TestBalance"},
+	{"route.cu", "n + i / tokens * experts", "n", "TestBalance"},
 }
 
 // mutate puts the fault of PLANC_MUTATION into the sources.

@@ -85,6 +85,19 @@ __device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, 
 	});
 }
 
+// for i := range bias { bias[i] += rate if got[i]*experts < choices, -= rate if > }
+// unless clip[2]: what is added to experts' scores moves toward an even share of all choices, of which each expert got so many.
+template <class P, class G, class M> __device__ void level(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, i64 n) {
+	if (clip[2] != 0) return;
+	flat<1>(n, false, [&](i64 i, auto) {
+		const double load = (double)wide(got[i]) * experts;
+		Acc<P> x[1] = {master == nullptr ? wide(p[i]) : master[i]};
+		if (load > choices) x[0] -= (Acc<P>)rate;
+		else if (load < choices) x[0] += (Acc<P>)rate;
+		putParam<P, 1>(p + i, master == nullptr ? master : master + i, x, nullptr, 0);
+	});
+}
+
 // Geometry: flat (launch.go).
 #define UPDATE(P, G, M, p_, g_, m_)                                                                                                  \
 	KERNEL adam_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, i64 at, i64 n) { \
@@ -92,6 +105,9 @@ __device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, 
 	}                                                                                                                                              \
 	KERNEL sgd_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, i64 at, i64 n) {    \
 		sgd<P, G, M>(p, master, g, m, clip, rates, key, at, n);                                                                                        \
+	}                                                                                                                                              \
+	KERNEL level_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, i64 n) {       \
+		level<P, G, M>(p, master, got, clip, rate, experts, choices, n);                                                                               \
 	}
 UPDATE(float, float, float, f32, f32, f32)
 UPDATE(double, double, double, f64, f64, f64)

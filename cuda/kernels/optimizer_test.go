@@ -194,3 +194,24 @@ func TestStochasticRounding(t *testing.T) {
 		}
 	})
 }
+
+// Experts' biases move by the rate where a load is uneven, and only there.
+func TestLevel(t *testing.T) {
+	inEachUpdate(t, func(u update) {
+		const rate, experts, choices = 0.5, 4, 64
+		x, got := []float64{1, 1, 1, -2}, []float64{16, 15, 17, 0}
+		for _, skip := range []float64{0, 1} {
+			want := []float64{1, 1.5, 0.5, -1.5}
+			if skip == 1 {
+				want = x
+			}
+			p, master := u.p.buffer(nans(4)), u.p.computed().buffer(x)
+			if skip == 1 {
+				p = u.p.buffer(x)
+			}
+			u.run("level", 1, 4, p, master, u.g.buffer(got), elems[1].buffer([]float64{1, 1, skip}), rate, float64(experts), float64(choices), int64(4))
+			u.p.same(u.T, "bias", u.p.values(p), want)
+			u.p.computed().same(u.T, "master", u.p.computed().values(master), want)
+		}
+	})
+}

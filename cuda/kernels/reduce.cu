@@ -95,6 +95,24 @@ KERNEL clip_f64(double* out, const double* pair, const double* scale, double lim
 	out[2] = norm - norm != 0 || pair[1] != 0;
 }
 
+// state is the loss scale, how many steps in a row were good, how many bad ones are left without consequence:
+// if bad { good = 0; if free > 0 { free-- } else { scale = max(scale/2, least) } }
+// else { good++; if good%window = 0 or consecutive { free = hysteresis-1 }; if good%window = 0 and scale stays finite in float { scale *= 2 } }
+// where bad is clip[2].
+KERNEL scaler_f64(double* state, const double* clip, int window, int hysteresis, double least, int consecutive) {
+	if (threadIdx.x > 0) return;
+	if (clip[2] != 0) {
+		state[1] = 0;
+		if (state[2] > 0) state[2]--;
+		else state[0] = state[0] / 2 > least ? state[0] / 2 : least;
+		return;
+	}
+	state[1]++;
+	const bool grows = (i64)state[1] % window == 0;
+	if (grows || consecutive) state[2] = hysteresis - 1;
+	if (grows && 2 * state[0] <= 3.40282346638528859812e38) state[0] *= 2;
+}
+
 // Geometry: sum_rows columnwise, sum_cols rowwise, the others flat or one block (launch.go).
 #define REDUCE(T, t)                                                                                                          \
 	KERNEL sum_rows_##t(Acc<T>* part, const T* x, int rows, int cols, int acc) { sumRows<T>(part, x, rows, cols, acc); } \

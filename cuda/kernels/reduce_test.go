@@ -12,7 +12,7 @@ import (
 func TestSums(t *testing.T) {
 	inEachType(t, "sum_rows", func(b bench) {
 		a, k := b.computed(), cpu.Table[float64]()
-		for _, s := range append(sizes, [2]int{300, 264}, [2]int{700, 33}) {
+		for _, s := range append(sizes, [2]int{333, 264}, [2]int{701, 33}) {
 			rows, cols := s[0], s[1]
 			x := b.draw(rows*cols, "x")
 			old := a.draw(cols, "old")
@@ -97,5 +97,38 @@ func TestClip(t *testing.T) {
 				b.near(b.T, fmt.Sprint(c), got[1:2], []float64{c.factor}, 2, 1)
 			}
 		}
+	})
+}
+
+// As the runtime's loss scale moves: through bad steps with and without consequence, to its least, and up again.
+func TestScaler(t *testing.T) {
+	inEachType(t, "scaler", func(b bench) {
+		const window, hysteresis, least = 3, 2, 4
+		for _, consecutive := range []bool{false, true} {
+			scale, good, free := 32.0, 0, hysteresis-1
+			state := b.buffer([]float64{scale, 0, hysteresis - 1})
+			for i, bad := range []bool{true, false, true, true, false, false, false, true, true, true, true, true, false, false, false, false, false, false} {
+				if grows := false; bad {
+					if good = 0; free > 0 {
+						free--
+					} else {
+						scale = max(scale/2, least)
+					}
+				} else {
+					good++
+					if grows = good%window == 0; grows || consecutive {
+						free = hysteresis - 1
+					}
+					if grows {
+						scale *= 2
+					}
+				}
+				b.run("scaler", 1, 1, state, b.buffer([]float64{0, 0, float64(flag(bad))}), window, hysteresis, float64(least), flag(consecutive))
+				b.near(b.T, fmt.Sprint("state after step ", i, consecutive), b.values(state), []float64{scale, float64(good), float64(free)}, 0, 0)
+			}
+		}
+		top := b.buffer([]float64{0x1p127, window - 1, 0})
+		b.run("scaler", 1, 1, top, b.buffer([]float64{0, 0, 0}), window, hysteresis, float64(least), 0)
+		b.near(b.T, "at the top", b.values(top)[:1], []float64{0x1p127}, 0, 0)
 	})
 }

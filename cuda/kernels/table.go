@@ -56,6 +56,7 @@ var Table = []Kernel{
 	{Name: "sum_parts", File: "reduce.cu", Params: "out:D part:D n:i", Types: one, Loop: "cpu.SumSquares", Launch: single},
 	{Name: "not_finite", File: "reduce.cu", Params: "flag:I x:T n:l", Types: all, Loop: "runtime.ClipGradients", Launch: flat},
 	{Name: "clip", File: "reduce.cu", Params: "out:D pair:D scale:D limit:d", Types: one, Loop: "runtime.ClipGradients", Launch: single},
+	{Name: "scaler", File: "reduce.cu", Params: "state:D clip:D window:i hysteresis:i least:d consecutive:i", Types: one, Loop: "runtime.LossScaleSettings", Launch: single},
 
 	// what moves numbers
 	{Name: "cast", File: "move.cu", Params: "y:T x:T n:l", Types: pairs, Loop: "num.Convert", Launch: flat},
@@ -90,8 +91,13 @@ var Table = []Kernel{
 	{Name: "combine", File: "experts.cu", Params: "y:T x:T place:I tokens:i width:i choices:i acc:i", Types: all, Loop: "cpu.Combine", Launch: rowwise},
 	{Name: "deal", File: "experts.cu", Params: "y:T w:T from:I places:l", Types: all, Loop: "cpu.Deal", Launch: flat},
 	{Name: "collect", File: "experts.cu", Params: "w:T y:T place:I choices:l acc:i", Types: all, Loop: "cpu.Collect", Launch: flat},
+	{Name: "route", File: "route.cu", Params: "w:T index:I x:T bias:T? rows:i experts:i choices:i sigmoid:i share:i scale:d eps:d groups:i best:i", Types: all, Loop: "cpu.Route", Launch: routewise},
+	{Name: "route_grad", File: "route.cu", Params: "dx:T dw:T x:T w:T index:I rows:i experts:i choices:i sigmoid:i share:i scale:d eps:d", Types: all, Loop: "cpu.RouteGrad", Launch: routewise},
+	{Name: "balance", File: "route.cu", Params: "y:A x:T n:A groups:i tokens:i experts:i sigmoid:i scale:d", Types: all, Loop: "cpu.Balance", Launch: routewise},
+	{Name: "balance_grad", File: "route.cu", Params: "dx:T dy:A x:T n:A groups:i tokens:i experts:i sigmoid:i scale:d", Types: all, Loop: "cpu.BalanceGrad", Launch: routewise},
 
 	// updates
 	{Name: "adam", File: "optimizer.cu", Params: "p:T master:A? g:T m:T v:T clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.AdamW", Launch: flat},
 	{Name: "sgd", File: "optimizer.cu", Params: "p:T master:A? g:T m:T? clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.SGD", Launch: flat},
+	{Name: "level", File: "optimizer.cu", Params: "p:T master:A? got:T clip:D rate:d experts:d choices:d n:l", Types: updates, Loop: "runtime.Optimize", Launch: flat},
 }

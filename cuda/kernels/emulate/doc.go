@@ -6,6 +6,6 @@
 // of its buffers, reads 16 bytes that are not aligned, indexes an array beyond its end, or waits for threads that do not
 // come. Shared memory is NaN before it is written, and so is what lies around buffers.
 //
-// It says nothing of speed, and does not know memory that threads share without a barrier between: launches run block
-// after block.
+// It says nothing of speed. Blocks run one after the other, in one order and in the opposite one: it sees that a result depends on which
+// comes first, but not what only happens where two run at once.
 package emulate
