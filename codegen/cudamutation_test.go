@@ -41,11 +41,14 @@ func TestChainMutations(t *testing.T) {
 		t.Skip("takes minutes; PLANC_EMULATE=must runs it")
 	}
 	for i, m := range chainMutations {
-		cmd := exec.Command(os.Args[0], "-test.run=TestChainsOnEmulatedGPU", "-test.timeout=5m")
-		cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
-		out, err := cmd.CombinedOutput()
-		if err == nil || bytes.Contains(out, []byte("compiling ")) || bytes.Contains(out, []byte("mutation ")) {
-			t.Errorf("%s: with %q for %q the test does not fail as it should: %v\n%s", m.file, m.wrong, m.right, err, out)
-		}
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.run=TestChainsOnEmulatedGPU", "-test.timeout=5m")
+			cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
+			out, err := cmd.CombinedOutput()
+			if err == nil || bytes.Contains(out, []byte("compiling ")) || bytes.Contains(out, []byte("mutation ")) {
+				t.Errorf("%s: with %q for %q the test does not fail as it should: %v\n%s", m.file, m.wrong, m.right, err, out)
+			}
+		})
 	}
 }

@@ -110,7 +110,7 @@ func (r *run) prepare() error {
 	if err := r.lock(); err != nil {
 		return err
 	}
-	cpu.Threads(r.res.Ranks, goruntime.GOMAXPROCS(0)/r.res.Ranks)
+	cpu.Threads(r.res.Ranks, threadsEach(goruntime.GOMAXPROCS(0), r.res.Ranks))
 	var err error
 	if r.crew, err = newCrew(r.p, r.o.timeout); err != nil {
 		return err

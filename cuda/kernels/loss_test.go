@@ -55,7 +55,7 @@ func TestLogSumExpAndPick(t *testing.T) {
 			k.Pick(y, x, ids, s.rows, s.cols, s.lo, s.valid)
 			lb, yb := a.buffer(nans(s.rows)), a.buffer(nans(s.rows))
 			check := func(what string) {
-				a.near(b.T, fmt.Sprint(what, s, " l"), a.values(lb), l, 20+float64(s.cols)/64, 4)
+				a.near(b.T, fmt.Sprint(what, s, " l"), a.values(lb), l, 8, 1)
 				a.near(b.T, fmt.Sprint(what, s, " y"), a.values(yb), y, 0, 0)
 			}
 			b.run("logsumexp_pick", s.rows, s.cols, lb, yb, b.buffer(x), ints(ids), s.rows, s.cols, s.valid, s.lo, s.valid)
@@ -92,7 +92,7 @@ func TestLogSumExpAndPickGrad(t *testing.T) {
 					}
 				}
 				b.run(what, s.rows, s.cols, append([]any{dx}, args...)...)
-				b.near(b.T, fmt.Sprint(what, s), b.values(dx), want, 40+300, 2) // exp of a difference of numbers to 300
+				b.near(b.T, fmt.Sprint(what, s), b.values(dx), want, 16, 2)
 			}
 			check("logsumexp_grad", first, dlb, "x", lb, s.rows, s.cols, s.valid)
 			check("pick_grad", second, dyb, ints(ids), s.rows, s.cols, s.lo, s.valid)

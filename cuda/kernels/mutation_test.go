@@ -74,14 +74,17 @@ func TestMutations(t *testing.T) {
 		t.Skip("takes minutes; PLANC_EMULATE=must runs it")
 	}
 	for i, m := range mutations {
-		cmd := exec.Command(os.Args[0], "-test.run="+m.test, "-test.timeout=5m")
-		cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
-		out, err := cmd.CombinedOutput()
-		if err == nil {
-			t.Errorf("%s: with %q for %q %s passes", m.file, m.wrong, m.right, m.test)
-		}
-		if bytes.Contains(out, []byte("compiling ")) || bytes.Contains(out, []byte("mutation ")) || bytes.Contains(out, []byte("no tests to run")) {
-			t.Errorf("%s: %q for %q is no fault that a test could see:\n%s", m.file, m.wrong, m.right, out)
-		}
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.run="+m.test, "-test.timeout=5m")
+			cmd.Env = append(os.Environ(), "PLANC_MUTATION="+strconv.Itoa(i))
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Errorf("%s: with %q for %q %s passes", m.file, m.wrong, m.right, m.test)
+			}
+			if bytes.Contains(out, []byte("compiling ")) || bytes.Contains(out, []byte("mutation ")) || bytes.Contains(out, []byte("no tests to run")) {
+				t.Errorf("%s: %q for %q is no fault that a test could see:\n%s", m.file, m.wrong, m.right, out)
+			}
+		})
 	}
 }

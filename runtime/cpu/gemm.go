@@ -35,7 +35,7 @@ func engineOf[F Float]() *engine[F] {
 
 // The blocks of a product. What of op(b) is packed at a time stays in the third cache, a thread's part of op(a) in its
 // second, with a panel of op(b). Rows of a that is not transposed are read where they lie: packing them was slower on
-// every shape that was tried, even those whose rows fall on few sets of a cache. Many terms at a time are best: with
+// every shape that was tried; those that lie a page apart are copied. Many terms at a time are best: with
 // twice as many, each element of c comes and goes half as often.
 const (
 	termsPacked = 1024      // of k, at most
@@ -43,7 +43,7 @@ const (
 	partBytes   = 400 << 10 // of op(a) of a part, at most
 	partRows    = 480       // of a part, at most
 	partCols    = 512
-	thinBytes   = 800 << 10 // of op(a), at most, where each panel of op(b) is packed right before it is multiplied
+	thinBytes   = 800 << 10 // of a block of op(a), at most, where each panel of op(b) is packed when it is multiplied
 	smallWork   = 1 << 20   // products (m*n*k) that one thread does faster than several
 	fewRows     = 48        // too few to pay for packing rows of b
 	someRows    = 128       // too few if the rows of b lie within nearBytes
@@ -133,8 +133,8 @@ func (g *gemm[F]) blocksOfRows(terms int) int {
 	return (size + thinBytes - 1) / thinBytes
 }
 
-// isThin tells whether each panel of op(b) is packed where it is multiplied, by each block of rows anew: if the first panel of
-// rows does that on its way, or there is one block.
+// isThin tells whether each panel of op(b) is packed where it is multiplied: if there is one block of rows, or the first panel
+// of each packs it on its way.
 func (g *gemm[F]) isThin(terms int) bool {
 	return !g.b.t && !g.e.pairs || g.blocksOfRows(terms) == 1
 }

@@ -47,7 +47,7 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 		g.multiplyKeeping(s)
 		return
 	}
-	if g.thin && !g.b.t && g.j0+2*e.cols <= g.n {
+	if g.thin && !(g.b.t && e.pairs) && g.j0+2*e.cols <= g.n {
 		a := s.a
 		g.multiplyAhead(s)
 		s.a = a
@@ -79,35 +79,51 @@ func (g *gemm[F]) multiplyKeeping(s *strip) {
 	s.a = a
 }
 
-// multiplyAhead multiplies a thin product's panel while it asks for what the next panel of b will be packed from: a line
-// of each row with so many panels of a as it takes, then the next line.
+// multiplyAhead multiplies a thin product's panel while it asks for what the next panel of b will be packed from: a stretch of
+// it with so many panels of a as that takes, then the next stretch.
 func (g *gemm[F]) multiplyAhead(s *strip) {
-	size, e := sizeOf[F](), g.e
-	row, lines, panels := uintptr(g.b.ld)*size, uintptr(e.cols)*size/64, 4
-	if e.pairs { // two rows of half the length
-		row, lines, panels = uintptr(g.b.ld)*2, 1, 8
-	}
+	w, rows := g.wants(), g.e.rows
 	a, c, left := s.a, s.c, s.m
-	for x := uintptr(0); left > 0; x++ {
+	for x := range uintptr(left) {
 		s.m, s.step, s.next = left, 0, uintptr(s.b)
-		if x < lines {
-			s.m, s.step, s.next = min(left, panels*e.rows), row, g.sourceOfB(e.cols)+64*x
+		if x < w.stretches {
+			s.m, s.step, s.next = min(left, w.panels*rows), w.step, w.from+x*w.apart
 		}
 		s.a, s.c = a, c
 		n := s.m
-		e.multiply((*byte)(unsafe.Pointer(s)))
-		if left -= n; left > 0 {
-			a, c = unsafe.Add(a, uintptr(n/e.rows)*s.panel), unsafe.Add(c, uintptr(n)*s.cs)
+		g.e.multiply((*byte)(unsafe.Pointer(s)))
+		if left -= n; left <= 0 {
+			return
 		}
+		a, c = unsafe.Add(a, uintptr(n/rows)*s.panel), unsafe.Add(c, uintptr(n)*s.cs)
 	}
 }
 
-// sourceOfB is where the block's op(b), not transposed, begins that lies so many columns on.
-func (g *gemm[F]) sourceOfB(cols int) uintptr {
-	if g.e.pairs {
-		return uintptr(unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+g.j0+cols]))
+// wanted is what the next panel of b is packed from, as it can be asked for: stretches of addresses, each step after step while
+// so many panels of a are multiplied.
+type wanted struct {
+	from, apart, stretches uintptr // from stretch to stretch
+	step                   uintptr
+	panels                 int
+}
+
+// wants is wanted of a thin product. A panel of a asks once in four terms.
+func (g *gemm[F]) wants() wanted {
+	size, cols := sizeOf[F](), uintptr(g.e.cols)
+	row := uintptr(g.b.ld) * size
+	switch {
+	case g.e.pairs: // two rows of half the length for each term
+		from := unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+g.j0+g.e.cols])
+		return wanted{from: uintptr(from), apart: lineBytes, stretches: 1, step: row / size * 2, panels: 8}
+	case !g.b.t: // a line of each row, then the next
+		from := unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+g.e.cols])
+		return wanted{from: uintptr(from), apart: lineBytes, stretches: cols * size / lineBytes, step: row, panels: 4}
 	}
-	return uintptr(unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+cols]))
+	from := unsafe.Pointer(&g.b.d[(g.j0+g.e.cols)*g.b.ld+g.p0])
+	if g.kb == g.b.ld { // rows behind each other
+		return wanted{from: uintptr(from), stretches: 1, step: lineBytes, panels: int(4 * cols * size / lineBytes)}
+	}
+	return wanted{from: uintptr(from), apart: row, stretches: cols, step: 4 * size, panels: 1} // the terms of each row
 }
 
 // locateA points a strip at op(a) from the block's row r0 on.

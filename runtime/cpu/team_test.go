@@ -128,6 +128,22 @@ func TestPanicOfAPartIsTheCallers(t *testing.T) {
 	})
 }
 
+// Ranks' own threads and those that wait for their jobs are as many as were asked for.
+func TestThreadsAreAsManyAsAsked(t *testing.T) {
+	defer Threads(0, 0)
+	for _, z := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {2, 3}, {5, 4}, {3, 0}} {
+		ranks, each := z[0], z[1]
+		Threads(ranks, each)
+		helpers := 0
+		for _, team := range teams.all {
+			helpers += len(team.helpers)
+		}
+		if got, want := ranks+helpers, ranks*max(1, each); got != want {
+			t.Errorf("%d ranks of %d threads are %d threads, not %d", ranks, each, got, want)
+		}
+	}
+}
+
 func TestRunDoesNotAllocate(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		c := &counter{}

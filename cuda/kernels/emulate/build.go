@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,16 +21,33 @@ var server []byte
 // flags make the compiler as strict as a GPU: a fault of alignment or of an index traps, and products are not fused with
 // sums, so that results are the same on every machine.
 var flags = []string{"-std=c++17", "-O1", "-DEMULATED", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Werror",
-	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
+	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unknown-warning-option", "-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
 
-// Compiler is the machine's C++ compiler, or "".
-func Compiler() string {
-	for _, name := range []string{os.Getenv("CXX"), "c++", "g++", "clang++"} {
-		if path, err := exec.LookPath(name); name != "" && err == nil {
+// Compiler is the machine's C++ compiler, or "": also where it has no library or the system's fibers are others, so that it does not
+// compile the header.
+var Compiler = sync.OnceValue(func() string {
+	for _, name := range []string{os.Getenv("CXX"), "g++", "c++", "clang++"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil && compiles(path) {
 			return path
 		}
 	}
 	return ""
+})
+
+// compiles tells whether a compiler makes a program that launches something.
+func compiles(compiler string) bool {
+	dir, err := os.MkdirTemp("", "planc-emulate-")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir)
+	if os.WriteFile(filepath.Join(dir, "emulate.h"), header, 0o644) != nil {
+		return false
+	}
+	cmd := exec.Command(compiler, append(flags, "-x", "c++", "-", "-o", "probe")...)
+	cmd.Dir = dir
+	cmd.Stdin = strings.NewReader("#include \"emulate.h\"\nint main() { return (int)emulate::launch(nullptr, nullptr, {0, 0, 0}, {0, 0, 0}, 0).size(); }\n")
+	return cmd.Run() == nil && exec.Command(filepath.Join(dir, "probe")).Run() == nil
 }
 
 // Build compiles sources, file names and their texts, in a folder, and starts them. The file named main includes the others; entries are the

@@ -159,7 +159,7 @@ inline void poison(long* seen, void* p, size_t n) {
 	*seen = epoch;
 }
 
-template <class T> T exchange(u_int32_t mask, T v, unsigned from) {
+template <class T> T exchange(uint32_t mask, T v, unsigned from) {
 	static_assert(sizeof(T) <= 8, "shuffles move at most 8 bytes");
 	unsigned me = self - fibers.data();
 	if (mask != 0xffffffffu) stop("a shuffle of a part of a warp");
