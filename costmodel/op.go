@@ -82,7 +82,8 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 	if KindOf(n.Op) >= Attention {
 		width, _ := n.Args[0].Type.Extent(ir.HeadDim)
-		return GEMM{M: n.Locals(m)[ir.Seq], N: n.Locals(m)[ir.KSeq], K: float64(width.Size)}
+		local := n.Locals(m)
+		return GEMM{M: local.Of(ir.Seq), N: local.Of(ir.KSeq), K: float64(width.Size)}
 	}
 	if n.Op != ir.OpMatMul || len(n.Args) < 2 {
 		return GEMM{}
@@ -90,14 +91,12 @@ func shapeOf(n *ir.Node, m ir.Mesh) GEMM {
 	has := func(v *ir.Value, d ir.Dim) bool { _, ok := v.Type.Extent(d); return ok }
 	g := GEMM{M: 1, N: 1, K: 1, Batch: 1}
 	local := n.Locals(m)
-	seen := map[ir.Dim]bool{}
-	for _, v := range []*ir.Value{n.Args[0], n.Args[1]} {
+	for i, v := range n.Args[:2] {
 		for _, e := range v.Type.Dims {
-			d, size := e.Dim, local[e.Dim]
-			if seen[d] {
-				continue
+			d, size := e.Dim, local.Of(e.Dim)
+			if i > 0 && has(n.Args[0], d) {
+				continue // seen
 			}
-			seen[d] = true
 			switch a, b, out := has(n.Args[0], d), has(n.Args[1], d), has(n.Outs[0], d); {
 			case !out:
 				g.K *= size

@@ -1,5 +1,5 @@
 // Package cuda is the NVIDIA layer of training programs: the driver, cuBLASLt and NCCL behind small Go types. Programs
-// for a CPU link none of it, and neither does planc.
+// for a CPU link none of it, and planc no more than the table of libraries, for planc doctor.
 //
 // Nothing is linked or included: prototypes of our own (driver.h), held against NVIDIA's headers by a test, and dlopen at
 // run time. So a program builds with Go and a C compiler alone, starts on a machine without a driver, and says there,
@@ -9,7 +9,7 @@
 // The files without a build tag are plain Go: the libraries and what they are for (library.go, begin there), errors, and
 // packed arguments of kernels. Those that call C have the tag cuda: driver.go opens the driver and lists devices,
 // context.go binds a goroutine to one, memory.go, stream.go, module.go and graph.go are what a context owns. blaslt.go makes
-// products of matrices, nccl.go joins ranks, and collectives.go is what they do together.
+// products of matrices, nccl.go joins ranks, collectives.go is what they do together, and nvrtc.go compiles.
 //
 // A call that needs a context, and all but those of [Driver] and [Device] do, is made by a goroutine that
 // Context.Bind has bound. Nothing here waits for the device but what is named Synchronize.

@@ -12,6 +12,8 @@ type Library struct {
 	Files   []string // the names it goes by, the preferred first
 	For     string   // what cannot be done without it
 	Install string   // how to get it
+	Oldest  string   // version that has all that is called; "" is any
+	Wheel   string   // pattern of the name of its wheel for Python
 }
 
 // Libraries are all that programs open.
@@ -19,9 +21,11 @@ var Libraries = []Library{
 	{Name: "NVIDIA driver", Files: []string{"libcuda.so.1"}, For: "training on a GPU",
 		Install: "install the NVIDIA driver; in a container, start it with the GPUs (docker run --gpus all)"},
 	{Name: "cuBLASLt", Files: []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, For: "matrix products on a GPU",
-		Install: "install the CUDA toolkit's cuBLAS, or its wheel with pip install nvidia-cublas, and put its folder in LD_LIBRARY_PATH"},
+		Install: "install the CUDA toolkit's cuBLAS, or its wheel with pip install nvidia-cublas, and put its folder in LD_LIBRARY_PATH", Wheel: "nvidia_cublas*"},
 	{Name: "NCCL", Files: []string{"libnccl.so.2"}, For: "training on several GPUs",
-		Install: "install NCCL 2.18 or newer, or its wheel with pip install nvidia-nccl-cu13, and put its folder in LD_LIBRARY_PATH"},
+		Install: "install NCCL 2.18 or newer, or its wheel with pip install nvidia-nccl-cu13, and put its folder in LD_LIBRARY_PATH", Oldest: "2.18", Wheel: "nvidia_nccl*"},
+	{Name: "NVRTC", Files: []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}, For: "compiling of kernels at the first run, for programs built without nvcc",
+		Install: "install the CUDA toolkit's NVRTC, or its wheel with pip install nvidia-cuda-nvrtc, and put its folder in LD_LIBRARY_PATH", Wheel: "nvidia_cuda_nvrtc*"},
 }
 
 // LibraryNamed is a row of [Libraries].

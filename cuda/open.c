@@ -7,6 +7,7 @@
 #include "blaslt.h"
 #include "driver.h"
 #include "nccl.h"
+#include "nvrtc.h"
 #include "open.h"
 
 void *planc_open(const char *name, char **why) {
@@ -59,6 +60,16 @@ const char *planc_bind_lt(void *library) {
 	const char *missing = NULL;
 	PLANC_LT(BIND_TYPED)
 	if (!missing) planc_lt = t;
+	return missing;
+}
+
+struct planc_nvrtc planc_nvrtc;
+
+const char *planc_bind_nvrtc(void *library) {
+	struct planc_nvrtc t;
+	const char *missing = NULL;
+	PLANC_NVRTC(BIND_TYPED)
+	if (!missing) planc_nvrtc = t;
 	return missing;
 }
 

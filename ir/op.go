@@ -15,7 +15,7 @@ type opInfo struct {
 	linear   []uint16 // sets of operands in which the op is jointly linear, a bit for each operand
 	grad     bool     // gradients pass: passes.gradients has a function
 	flops    float64  // per point of the iteration space (all dims of the node)
-	work     func(n *Node, local map[Dim]float64) float64
+	work     func(n *Node, local Sizes) float64
 	gathers  bool   // reads only as much of operand 0 as it writes
 	scatters bool   // writes only as much as it reads
 	stats    uint16 // results that are statistics, at least f32 whatever the program computes in: a bit for each

@@ -29,17 +29,17 @@ func (n *Node) Joins() []*Value {
 }
 
 // turn says of a node in a ring which turn it is, of how many ranks and positions.
-func (n *Node) turn(local map[Dim]float64) (turn, ranks, size int, ok bool) {
+func (n *Node) turn(local Sizes) (turn, ranks, size int, ok bool) {
 	if !n.Op.Attends() || len(n.Attr.Axes) == 0 {
 		return 0, 0, 0, false
 	}
 	e, _ := n.Keys().Type.Extent(KSeq)
-	return e.Axes[0].Turn(), int(float64(e.Size) / local[KSeq]), e.Size, true
+	return e.Axes[0].Turn(), int(float64(e.Size) / local.Of(KSeq)), e.Size, true
 }
 
 // ringPairs is how many pairs of a query and a key that it sees a rank has, at most, in the node's turn of its ring; -1
 // where it is in none.
-func (n *Node) ringPairs(local map[Dim]float64) float64 {
+func (n *Node) ringPairs(local Sizes) float64 {
 	turn, ranks, size, ok := n.turn(local)
 	if !ok {
 		return -1

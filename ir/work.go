@@ -1,20 +1,48 @@
 package ir
 
-// Locals maps the dims of a node to one rank's sizes, the largest where operands differ.
-func (n *Node) Locals(m Mesh) map[Dim]float64 {
-	local := map[Dim]float64{}
-	add := func(t Type) {
+import "slices"
+
+// Sizes are dims with one rank's sizes of them.
+type Sizes []Sized
+
+// Sized is a dim with its size.
+type Sized struct {
+	Dim  Dim
+	Size float64
+}
+
+// Of is a dim's size, 0 if it has none.
+func (s Sizes) Of(d Dim) float64 {
+	for i := range s {
+		if s[i].Dim == d {
+			return s[i].Size
+		}
+	}
+	return 0
+}
+
+// Locals are the dims of a node with one rank's sizes, the largest where operands differ, in order of first occurrence.
+func (n *Node) Locals(m Mesh) Sizes { return n.locals(m, nil) }
+
+// locals are Locals in the room that a list has.
+func (n *Node) locals(m Mesh, local Sizes) Sizes {
+	add := func(t *Type) {
 		for i := range t.Dims {
 			d := &t.Dims[i]
 			ranks := m.Ranks(d.Axes)
-			local[d.Dim] = max(local[d.Dim], float64((d.Size+ranks-1)/ranks))
+			size := float64((d.Size + ranks - 1) / ranks)
+			if at := slices.IndexFunc(local, func(s Sized) bool { return s.Dim == d.Dim }); at >= 0 {
+				local[at].Size = max(local[at].Size, size)
+			} else {
+				local = append(local, Sized{d.Dim, size})
+			}
 		}
 	}
 	for _, a := range n.Args {
-		add(a.Type)
+		add(&a.Type)
 	}
 	for _, o := range n.Outs {
-		add(o.Type)
+		add(&o.Type)
 	}
 	return local
 }
@@ -32,14 +60,15 @@ func (n *Node) Flops(m Mesh) float64 {
 		}
 		return sum
 	}
-	local := n.Locals(m)
+	var here [usualDims]Sized
+	local := n.locals(m, here[:0])
 	if row.work != nil {
 		return row.work(n, local)
 	}
 	f := row.flops
 	var room [usualDims]Use
 	for _, u := range n.occurrences(room[:0]) {
-		f *= local[u.Dim]
+		f *= local.Of(u.Dim)
 	}
 	return f
 }
@@ -74,31 +103,31 @@ func (n *Node) Bytes(m Mesh) float64 {
 
 // operandFlops counts one for each element of the first operand: what is added by an index meets no other element of the dim
 // that it points into.
-func operandFlops(n *Node, local map[Dim]float64) float64 {
+func operandFlops(n *Node, local Sizes) float64 {
 	f := 1.0
 	for _, e := range n.Args[0].Type.Dims {
-		f *= local[e.Dim]
+		f *= local.Of(e.Dim)
 	}
 	return f
 }
 
 // attentionFlops counts two contractions over the pairs of positions that the mask leaves, times factor.
 // The backward pass does five.
-func attentionFlops(factor float64) func(*Node, map[Dim]float64) float64 {
-	return func(n *Node, local map[Dim]float64) float64 {
+func attentionFlops(factor float64) func(*Node, Sizes) float64 {
+	return func(n *Node, local Sizes) float64 {
 		pairs := n.ringPairs(local)
 		if pairs < 0 {
-			pairs = local[Seq] * meanKeys(&n.Attr, local[KSeq])
+			pairs = local.Of(Seq) * meanKeys(&n.Attr, local.Of(KSeq))
 		}
 		heads := 1.0
-		for d, l := range local {
-			switch d {
+		for _, l := range local {
+			switch l.Dim {
 			case Seq, KSeq, HeadDim, VDim:
 			default:
-				heads *= l
+				heads *= l.Size
 			}
 		}
-		return factor * 2 * heads * pairs * (local[HeadDim] + local[VDim])
+		return factor * 2 * heads * pairs * (local.Of(HeadDim) + local.Of(VDim))
 	}
 }
 

@@ -20,12 +20,12 @@ import (
 // join the gradient of the queries before it is resolved.
 //
 // Values of the names in saved are needed whole elsewhere, so they are not passed.
-func delays(p *ir.Program, f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
-	best := walk(p, f, saved, nil)
+func delays(r *reader, f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
+	best := walk(r, f, saved, nil)
 	for _, group := range best.shared() {
 		forced := append(group, best.forced...)
 		for len(group) > 0 {
-			try := walk(p, f, saved, forced)
+			try := walk(r, f, saved, forced)
 			if !try.illegal && try.bytes() < best.bytes() {
 				best = try
 			}
@@ -51,7 +51,7 @@ func (d *delayer) opened(v *ir.Value) []*ir.Value {
 
 // delayer walks a function forwards; open holds the values that are partial when nothing is resolved before.
 type delayer struct {
-	prog    *ir.Program
+	*reader
 	f       *ir.Func
 	saved   map[string]bool
 	users   map[*ir.Value]int
@@ -71,8 +71,8 @@ type pending struct {
 	from   []*ir.Value // partial operands that it passes on
 }
 
-func walk(p *ir.Program, f *ir.Func, saved map[string]bool, forced []*ir.Value) *delayer {
-	d := &delayer{prog: p, f: f, saved: saved, users: f.Users(), forced: forced,
+func walk(r *reader, f *ir.Func, saved map[string]bool, forced []*ir.Value) *delayer {
+	d := &delayer{reader: r, f: f, saved: saved, users: f.Users(), forced: forced,
 		open: map[*ir.Value]*pending{}, delay: map[*ir.Value]bool{}}
 	for _, n := range f.Nodes {
 		d.visit(n)
@@ -115,11 +115,11 @@ func (d *delayer) bytes() int {
 }
 
 func (d *delayer) visit(n *ir.Node) {
-	uses, err := n.Uses()
-	if err != nil {
+	r := d.read(n)
+	if r.err != nil {
 		return // partition reports it
 	}
-	layout := nodeLayout(d.prog, n, uses)
+	layout := r.layout
 	passed, open := d.passable(n, layout)
 	for _, a := range n.Args {
 		d.illegal = d.illegal || slices.Contains(d.forced, a) && !slices.Contains(passed, a)
@@ -131,7 +131,7 @@ func (d *delayer) visit(n *ir.Node) {
 		return
 	}
 	for i, o := range n.Outs {
-		axes := lacking(d.prog.Mesh, n, uses, i, layout)
+		axes := r.lacks[i]
 		bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
 		switch {
 		case len(passed) > 0:

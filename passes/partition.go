@@ -17,7 +17,7 @@ import (
 // Axes are cut into their atoms first, so that a value that moves between an axis and a product that shares atoms
 // with it moves no more than it must.
 func partition(p *ir.Program) error {
-	layouts := map[ir.Region]ir.Layout{}
+	layouts, r := map[ir.Region]ir.Layout{}, &reader{p, map[*ir.Node]*read{}}
 	for name, l := range p.Layouts {
 		layouts[name] = ir.Layout{}
 		for d, axes := range l {
@@ -28,18 +28,18 @@ func partition(p *ir.Program) error {
 	for _, s := range p.Model.Segments {
 		passed := map[string]bool{}
 		find := func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
-			d := delays(p, f, saved)
+			d := delays(r, f, saved)
 			for v := range d {
 				passed[v.Name] = true
 			}
 			return d
 		}
-		if err := partitionSegment(p, s, false, find); err != nil {
+		if err := partitionSegment(r, s, false, find); err != nil {
 			return err
 		}
 		// Partials that are passed are those of the functions that recompute nothing, so that the values are the same.
 		same := func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool { return named(f, passed, saved) }
-		if err := partitionSegment(p, s.Remat, p.Plan.RecomputeSplit, same); err != nil {
+		if err := partitionSegment(r, s.Remat, p.Plan.RecomputeSplit, same); err != nil {
 			return err
 		}
 	}
@@ -48,21 +48,21 @@ func partition(p *ir.Program) error {
 
 // partitionSegment does the functions of a variant of a segment, which keeps its input whole or split; find says which
 // partials pass their users.
-func partitionSegment(p *ir.Program, s *ir.Segment, split bool, find func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool) error {
+func partitionSegment(r *reader, s *ir.Segment, split bool, find func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool) error {
 	made := map[string]*ir.Value{}
 	for _, f := range s.Funcs() {
 		saved := map[string]bool{}
 		if f == s.Forward {
 			saved = savedNames(s)
 		}
-		pt := &partitioner{prog: p, f: f, made: made, now: map[*ir.Value]*ir.Value{}, moved: map[string]*ir.Value{}, delay: find(f, saved)}
+		pt := &partitioner{prog: r.prog, reader: r, f: f, made: made, now: map[*ir.Value]*ir.Value{}, moved: map[string]*ir.Value{}, delay: find(f, saved)}
 		if err := pt.run(); err != nil {
 			return fmt.Errorf("segment %s: %w", s.Name, err)
 		}
 		if f == s.Forward && split {
 			pt.splitInput()
 		}
-		countRounds(p, f)
+		countRounds(r.prog, f)
 	}
 	return nil
 }
@@ -109,7 +109,8 @@ func majorFirst(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 
 // partitioner rewrites one function.
 type partitioner struct {
-	prog  *ir.Program
+	prog *ir.Program
+	*reader
 	f     *ir.Func
 	made  map[string]*ir.Value    // what the forward function left of each of its values, by the name it had
 	now   map[*ir.Value]*ir.Value // a value's newest version: with its partial resolved, once that is done
@@ -189,11 +190,11 @@ func (pt *partitioner) divides(t ir.Type) error {
 
 // node brings the operands into the region's layout and types the results.
 func (pt *partitioner) node(n *ir.Node) error {
-	uses, err := n.Uses()
-	if err != nil {
-		return err
+	r := pt.read(n)
+	if r.err != nil {
+		return r.err
 	}
-	layout := nodeLayout(pt.prog, n, uses)
+	layout := r.layout
 	pt.round = n.Attr.Round
 	var passed []ir.Axis
 	for i, a := range n.Args {
@@ -215,7 +216,7 @@ func (pt *partitioner) node(n *ir.Node) error {
 	for i, o := range n.Outs {
 		logical := o.Type
 		o.Type = logical.With(layout)
-		axes, own := lacking(pt.prog.Mesh, n, uses, i, layout), ir.NoMonoid
+		axes, own := slices.Clone(r.lacks[i]), ir.NoMonoid
 		if len(axes) > 0 {
 			own, monoid = n.Op.Monoid(i), n.Op.Monoid(i)
 		}
@@ -252,6 +253,38 @@ func stillPartial(have, want ir.Type) ir.Type {
 
 // goesRound tells whether keys and values come to the node's queries by a ring: where its layout splits keys.
 func goesRound(n *ir.Node, layout ir.Layout) bool { return n.Op.Attends() && len(layout[ir.KSeq]) > 0 }
+
+// read is what the rule says of a node on the mesh: the layout that it works in, and the axes over which each of its results is
+// partial.
+type read struct {
+	layout ir.Layout
+	lacks  [][]ir.Axis
+	err    error
+}
+
+// reader reads each node once: of its types only the dims count, which stay the same.
+type reader struct {
+	prog  *ir.Program
+	known map[*ir.Node]*read
+}
+
+func (r *reader) read(n *ir.Node) *read {
+	if of := r.known[n]; of != nil {
+		return of
+	}
+	of := &read{}
+	r.known[n] = of
+	uses, err := n.Uses()
+	if err != nil {
+		of.err = err
+		return of
+	}
+	of.layout = nodeLayout(r.prog, n, uses)
+	for i := range n.Outs {
+		of.lacks = append(of.lacks, lacking(r.prog.Mesh, n, uses, i, of.layout))
+	}
+	return of
+}
 
 // nodeLayout is the region's map restricted to what the node's rule lets be split. A merged dim carries
 // the axes of the dims that it merges, without their labels: its order is data.

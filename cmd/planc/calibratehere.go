@@ -95,7 +95,7 @@ func (p *probed) screen(m machine, f costmodel.Measured) string {
 	}
 	b.WriteString(flow("", 0, " · ", []string{name, fmt.Sprintf("%d %s", m.Cores, plural(m.Cores, "core")), p.ISA}))
 	b.WriteString("\nPRODUCT OF MATRICES             GFLOP/s\n")
-	row := func(what string, flops float64) { fmt.Fprintf(&b, "%s%9s\n", pad(what, 30), digits(flops/1e9, 3)) }
+	row := func(what string, flops float64) { fmt.Fprintf(&b, "%s%7s\n", pad(what, 32), digits(flops/1e9, 3)) }
 	for _, s := range p.Single {
 		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]), s.FlopsPerS)
 	}

@@ -40,7 +40,8 @@ func (a *app) search(j *loaded) (*decision, error) {
 		return nil, err
 	}
 	d := &decision{goal: goal}
-	err = a.during("searching", func() (err error) { d.Result, err = search.Search(j.problem()); return err })
+	p := j.problem()
+	err = a.searching(p, func() (err error) { d.Result, err = search.Search(p); return err })
 	d.took = time.Since(start)
 	var illegal *search.IllegalError
 	var unfit *search.NoPlan

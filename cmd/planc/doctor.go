@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -21,7 +20,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "what works here, and what is missing",
 		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, the CPU, and what there is for\n" +
-			"GPUs. It exits with 0 if training on the CPU works, else with 1 and the fix.",
+			"GPUs: driver, cuBLASLt, NCCL, nvcc, with versions, and what cannot be done without each. It exits with 0 if\n" +
+			"training on the CPU works, else with 1 and the fix.",
 		Example: "planc doctor --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -76,7 +76,7 @@ func examine() *doctorDoc {
 	d.Checks = append(d.Checks, ok("planc", fmt.Sprintf("%s, %s/%s, built with %s", version, runtime.GOOS, runtime.GOARCH, runtime.Version())))
 	d.Checks = append(d.Checks, goFindings()...)
 	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m)), cacheFinding())
-	d.Checks = append(d.Checks, gpuFinding(m), commandFinding("nvcc", forGPUs), libraryFinding(findLibrary(root, "libnccl.so*", filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")))))
+	d.Checks = append(d.Checks, gpuFindings(root, m)...)
 	for _, f := range d.Checks {
 		d.Works = d.Works && f.State != stateFailed
 	}
@@ -110,14 +110,14 @@ func goFindings() []finding {
 	return []finding{ok("go", tool.Env["GOVERSION"]+", "+tool.Path), ok("go env", flags+", "+mode+"; planc compiles with settings of its own")}
 }
 
-// compilerFinding is a C compiler, which nothing needs but Go's race detector.
+// compilerFinding is a C compiler, which training on the CPU does not need.
 func compilerFinding() finding {
 	for _, name := range []string{"cc", "gcc", "clang"} {
 		if path, err := exec.LookPath(name); err == nil {
-			return ok("C compiler", path+"; planc does not need one")
+			return ok("C compiler", path+"; training on the CPU does not need one")
 		}
 	}
-	return finding{"C compiler", stateMissing, "none; planc does not need one", "go test -race needs one"}
+	return finding{"C compiler", stateMissing, "none; training on the CPU does not need one", "programs for GPUs are built with one, and go test -race"}
 }
 
 func cpuFinding(m machine) finding {
@@ -171,36 +171,6 @@ func cacheFinding() finding {
 	return ok("cache", fmt.Sprintf("%s, %s free", dir, size(free)))
 }
 
-// What NVIDIA's parts are for.
-const (
-	noGPU   = "planc cannot train on GPUs yet"
-	forGPUs = "for GPUs only"
-)
-
-func gpuFinding(m machine) finding {
-	switch n := len(m.GPUs); {
-	case n > 0 && m.Driver != "":
-		return ok("NVIDIA", fmt.Sprintf("%d %s, driver %s; planc cannot train on GPUs yet", n, plural(n, "GPU"), m.Driver))
-	case n > 0:
-		return ok("NVIDIA", fmt.Sprintf("%d %s; planc cannot train on GPUs yet", n, plural(n, "GPU")))
-	}
-	return finding{"NVIDIA", stateMissing, "no GPU and no driver", noGPU}
-}
-
-func commandFinding(name, what string) finding {
-	if path, err := exec.LookPath(name); err == nil {
-		return ok(name, path)
-	}
-	return finding{name, stateMissing, "not on PATH", what}
-}
-
-func libraryFinding(file string) finding {
-	if file != "" {
-		return ok("NCCL", file)
-	}
-	return finding{"NCCL", stateMissing, "not found", forGPUs}
-}
-
 // doctorScreen is a line a finding.
 func doctorScreen(d *doctorDoc) string {
 	var b strings.Builder
@@ -215,7 +185,7 @@ func doctorScreen(d *doctorDoc) string {
 	if !d.Works {
 		verdict = "Training on this CPU does not work; planning does."
 	}
-	return b.String() + "\n" + verdict + "\n"
+	return b.String() + "\n" + verdict + "\nTraining on GPUs is not there yet: what is missing for it costs nothing today.\n"
 }
 
 // failure is what keeps training from working, and the fix.

@@ -24,6 +24,9 @@ func (a *app) initCommand() *cobra.Command {
 			if len(args) > 0 {
 				dir, job = args[0], " "+shellPath(args[0])
 			}
+			if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+				return mistake(FileExists, "", "%s is a file; planc init takes a folder, in which it writes %s", dir, jobFile)
+			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return fmt.Errorf("make the folder of the job: %w", err)
 			}

@@ -69,7 +69,7 @@ func (a *app) searchBeside(j *loaded, l *jobLock) (*decision, error) {
 	}
 	start := time.Now()
 	found := d.Best
-	err = a.during("searching", func() (err error) { d.Result, _, err = search.Beside(p, locked); return err })
+	err = a.searching(p, func() (err error) { d.Result, _, err = search.Beside(p, locked); return err })
 	d.took += time.Since(start)
 	var unfit *search.NoPlan
 	switch {

@@ -3,7 +3,6 @@ package main
 import (
 	"io/fs"
 	"math"
-	"path"
 	"runtime"
 	"slices"
 	"strconv"
@@ -100,15 +99,4 @@ func driverOf(root fs.FS) string {
 		}
 	}
 	return "unknown"
-}
-
-// findLibrary is the first file that matches a name in the usual folders of libraries, "" if there is none.
-func findLibrary(root fs.FS, pattern string, more []string) string {
-	folders := []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib", "usr/local/cuda/lib64"}
-	for _, dir := range slices.Concat(more, folders) {
-		if found, err := fs.Glob(root, path.Join(strings.TrimPrefix(dir, "/"), pattern)); err == nil && len(found) > 0 {
-			return "/" + found[0]
-		}
-	}
-	return ""
 }

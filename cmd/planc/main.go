@@ -32,12 +32,13 @@ type app struct {
 	quiet, verbose bool
 	json           bool   // the failure, if any, is a document
 	dir            string // -C
+	terminal       bool   // stderr is one
 }
 
 // run is planc but for the process: the arguments in, the exit code out. It is the boundary at which a panic
 // becomes a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	a := &app{args: args, stdin: stdin, stdout: stdout, stderr: &locked{w: stderr}, json: wantsJSON(args)}
+	a := &app{args: args, stdin: stdin, stdout: stdout, stderr: &locked{w: stderr}, json: wantsJSON(args), terminal: isTerminal(stderr)}
 	defer func() {
 		if fault := recover(); fault != nil {
 			code = a.fail(bug(args, fault, debug.Stack()))

@@ -97,8 +97,9 @@ func firstReason(r *validate.Report) string {
 // validateScreen is the report in 80 columns: all rows, each source, what was skipped, the worst rows.
 func validateScreen(r *validate.Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d rows priced, %d skipped\n\n", len(r.Rows), len(r.Skipped))
+	fmt.Fprintf(&b, "%d %s priced, %d skipped\n", len(r.Rows), plural(len(r.Rows), "row"), len(r.Skipped))
 	if r.Summary.N > 0 {
+		b.WriteString("\n")
 		rows := [][]string{summaryCells("all", r.Summary)}
 		for _, name := range slices.Sorted(maps.Keys(r.BySource)) {
 			rows = append(rows, summaryCells(cut(name, 30), r.BySource[name]))
@@ -106,10 +107,10 @@ func validateScreen(r *validate.Report) string {
 		b.WriteString(table([]column{{"STEP TIME", false}, {"N", true}, {"MEDIAN", true}, {"MEAN", true}, {"BIAS", true}, {"ORDER", true}, {"REGRET", true}}, rows))
 	}
 	if m := r.Memory; m.N > 0 {
-		fmt.Fprintf(&b, "\nmemory   %d rows: median %s, mean %s, bias %s\n", m.N, percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
+		fmt.Fprintf(&b, "\nmemory   %d %s: median %s, mean %s, bias %s\n", m.N, plural(m.N, "row"), percent(m.MedianAPE), percent(m.MeanAPE), signedPercent(m.Bias))
 	}
 	if f := r.Fit; f.N > 0 {
-		b.WriteString(prose("fits", 9, fmt.Sprintf("%d rows: %s told right (mean of those that fit and those that do not)", f.N, percent(f.BalancedAccuracy))))
+		b.WriteString(prose("fits", 9, fmt.Sprintf("%d %s: %s told right (mean of those that fit and those that do not)", f.N, plural(f.N, "row"), percent(f.BalancedAccuracy))))
 	}
 	b.WriteString(worstRows(r.Rows))
 	b.WriteString(skippedRows(r.Skipped))

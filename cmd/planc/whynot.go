@@ -116,7 +116,14 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 		w.Rest, pins = "kept", search.Kept(found.Best.Plan, q.pins)
 	}
 	var alt search.Alternative
-	err := a.during("searching", func() (err error) { alt, err = search.WhyNot(j.problem(), found.Best, pins); return err })
+	err := a.during("searching", func() (err error) {
+		if found.lock.obeyed() || found.unfit != nil {
+			alt, err = search.WhyNot(j.problem(), found.Best, pins)
+		} else {
+			alt, err = found.WhyNot(pins)
+		}
+		return err
+	})
 	var illegal *search.IllegalError
 	switch {
 	case errors.As(err, &illegal):

@@ -83,7 +83,7 @@ type entry struct {
 
 // open finds the toolchain and the request's place in the cache.
 func open(ctx context.Context, r Request) (entry, error) {
-	root, err := cacheRoot(r.Cache)
+	root, err := cacheRoot(r.Cache, "build")
 	if err != nil {
 		return entry{}, err
 	}
@@ -117,7 +117,7 @@ func (e entry) ensure(ctx context.Context) (cached bool, err error) {
 	if err := e.compile(ctx); err != nil {
 		return false, err
 	}
-	return false, trim(e.root)
+	return false, trim(e.root, keep)
 }
 
 // compile writes the module and runs the go command on it. The binary appears whole or not at all.

@@ -13,14 +13,14 @@ import (
 // keep is how many builds stay in the cache, the most recently used first.
 const keep = 20
 
-// cacheRoot is the folder that holds all builds; it exists afterwards.
-func cacheRoot(root string) (string, error) {
+// cacheRoot is the folder that holds all builds, or all of another kind; it exists afterwards.
+func cacheRoot(root, kind string) (string, error) {
 	if root == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
 			return "", fmt.Errorf("no folder for builds: %w", err)
 		}
-		root = filepath.Join(user, "planc", "build")
+		root = filepath.Join(user, "planc", kind)
 	}
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -30,7 +30,7 @@ func cacheRoot(root string) (string, error) {
 }
 
 // CacheFolder is the folder of builds in the user's cache folder; it exists afterwards.
-func CacheFolder() (string, error) { return cacheRoot("") }
+func CacheFolder() (string, error) { return cacheRoot("", "build") }
 
 // touch marks a build as used now. That it fails does no harm.
 func touch(dir string) {
@@ -38,8 +38,8 @@ func touch(dir string) {
 	_ = os.Chtimes(dir, now, now)
 }
 
-// trim removes the builds that were used longest ago.
-func trim(root string) error {
+// trim removes the builds that were used longest ago, but for so many.
+func trim(root string, keep int) error {
 	dirs, err := os.ReadDir(root)
 	if err != nil {
 		return err

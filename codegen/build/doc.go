@@ -11,5 +11,8 @@
 // [ErrNoGo] and [OldGoError], the machine lacks a Go that can compile; a [*CompileError], the generated Go is
 // wrong, which is planc's fault; anything else is the machine's.
 //
+// Kernels in CUDA C++ are compiled likewise: [FindNVCC] finds the compiler (nvcc.go), its CompileKernels makes fatbins of them,
+// cached by what they are made of (kernels.go). No command calls them yet.
+//
 // It is the one part of codegen that touches files and runs commands. It knows nothing of models or plans.
 package build

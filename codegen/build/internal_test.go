@@ -27,7 +27,7 @@ func TestTrim(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "lock"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := trim(root); err != nil {
+	if err := trim(root, keep); err != nil {
 		t.Fatal(err)
 	}
 	for i := range keep + 5 {

@@ -1,5 +1,5 @@
 // Compiled against the real headers, which declare every call themselves: a prototype of ours that differs in a type
-// does not compile. Nothing of it is run. Held against CUDA 13.5, cuBLAS 13.10 and NCCL 2.32 (2026-11-22); .ci/run has cuda.h alone.
+// does not compile. Nothing of it is run. Held against CUDA 13.5, cuBLAS 13.10 and NCCL 2.32 (2026-11-22); .ci/run has cuda.h and nvrtc.h.
 #include "../driver.h"
 #if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
 #define HAS_NCCL
@@ -11,6 +11,11 @@
 #endif
 
 // cuda.h redirects some names by macros to what our tables name.
+#if __has_include(<nvrtc.h>)
+#define HAS_NVRTC
+#include "../nvrtc.h"
+#endif
+
 #define SAME(needed, name, params, args) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult (*) params), #name);
 PLANC_DRIVER(SAME)
@@ -90,4 +95,10 @@ NUMBER(192, CUBLASLT_EPILOGUE_DGELU)
 NUMBER(208, CUBLASLT_EPILOGUE_DGELU_BGRAD)
 NUMBER(256, CUBLASLT_EPILOGUE_BGRADA)
 NUMBER(1, CUBLAS_OP_T)
+#endif
+
+#ifdef HAS_NVRTC
+PLANC_NVRTC(SAME_TYPED)
+NUMBER(planc_nvrtc_ok, NVRTC_SUCCESS)
+NUMBER(planc_nvrtc_compilation, NVRTC_ERROR_COMPILATION)
 #endif

@@ -3,6 +3,7 @@ package spec
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -105,6 +106,12 @@ func (v *Valid) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 		if slices.Contains([]string{"none", "no", "off", "false"}, strings.ToLower(n.Text)) {
 			c.Fixf(n.Pos, strict.OutOfRange, "0", "%s is %s; 0 means no validation (a file of that name is ./%s)", path, n.Text, n.Text)
 			return
+		}
+		if share, ok := strings.CutSuffix(n.Text, "%"); ok {
+			if v, err := strconv.ParseFloat(strings.TrimSpace(share), 64); err == nil && v >= 0 && v < 100 {
+				c.Fixf(n.Pos, strict.OutOfRange, strconv.FormatFloat(v/100, 'g', 6, 64), "%s is %s; a fraction of at least 0 and less than 1, or files", path, n.Text)
+				return
+			}
 		}
 		c.Decode(n, path, &v.Files)
 		return

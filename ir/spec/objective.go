@@ -25,7 +25,7 @@ func (j *Job) objective(diags *ir.Diags) {
 	case o.Kind == Devices && !rate && !days:
 		diags.Addf(j.Pos("objective.kind"), Missing, "objective.rate is missing (or objective.days): devices are the fewest that reach it")
 	}
-	if days && o.Kind != Throughput && j.Train.Tokens == 0 && j.Train.Steps == 0 {
+	if days && o.Kind != Throughput && !j.Has("train.tokens") && !j.Has("train.steps") {
 		diags.Addf(j.Pos("objective.days"), Missing, "train.tokens is missing (or train.steps): days are those of the whole training")
 	}
 }

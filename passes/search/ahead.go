@@ -16,9 +16,9 @@ import (
 
 // ahead is the bases that are made before they are asked for.
 type ahead struct {
-	helpers int // other cores that may make some
-	jobs    map[profileKey]*job
-	most    *atomic.Uint64 // the bits of the floor above which nobody asks any more; below 0: not at all
+	helpers int                 // other cores that may make some
+	jobs    map[profileKey]*job // all that there were: what was made and not taken may be asked for yet
+	most    *atomic.Uint64      // the bits of the floor above which nobody asks any more; below 0: not at all
 }
 
 // job is a base that whoever comes first makes.
@@ -48,18 +48,21 @@ func (a *ahead) make(s *searcher, all []wanted) {
 		if s.bases[w.key] != nil || s.profiles[w.key] != nil {
 			continue
 		}
-		j := a.jobs[w.key] // perhaps made already
+		j := a.jobs[w.key]
 		if j == nil {
 			j = &job{}
 		}
 		missing, jobs = append(missing, w), append(jobs, j)
 	}
-	a.jobs, a.most = make(map[profileKey]*job, len(jobs)), nil
-	for i, j := range jobs {
-		a.jobs[missing[i].key] = j
-	}
+	a.most = nil
 	if len(jobs) < worthwhile {
 		return
+	}
+	if a.jobs == nil {
+		a.jobs = map[profileKey]*job{}
+	}
+	for i, j := range jobs {
+		a.jobs[missing[i].key] = j
 	}
 	var next atomic.Int64
 	most := new(atomic.Uint64)
@@ -93,7 +96,7 @@ func (a *ahead) limit(floor costmodel.Seconds) {
 // stop lets nobody begin another base.
 func (a *ahead) stop() {
 	a.limit(-1)
-	a.jobs, a.most = nil, nil
+	a.most = nil
 }
 
 // take is a base that was made ahead, or is being made, or is made now.
@@ -108,6 +111,14 @@ func (a *ahead) take(s *searcher, k profileKey) *base {
 	}
 	s.profiles[k] = j.base.profile
 	return j.base
+}
+
+// alone lets a searcher do without other cores, which have searchers of their own, until what it returns is called. So there are
+// never more at work than cores: those of a [Series] have no helpers either.
+func (s *searcher) alone() (end func()) {
+	n := s.ahead.helpers
+	s.ahead.helpers = 0
+	return func() { s.ahead.helpers = n }
 }
 
 // list notes the bases that a choice of the degrees needs where nothing is recomputed.
@@ -131,10 +142,10 @@ func (s *searcher) basesOf(p *Problem, set *setting) []wanted {
 }
 
 // again are bases with what a search may do again.
-func (p *Problem) again(plain []wanted) (out []wanted) {
+func (p *Problem) again(plain []wanted, may func(string) bool) (out []wanted) {
 	for _, w := range plain {
 		for _, kind := range []string{"selective", "full"} {
-			if p.Pins.allows("recompute", kind) {
+			if p.Pins.allows("recompute", kind) && (may == nil || may(kind)) {
 				w.key.again = kind
 				out = append(out, w)
 			}
@@ -143,12 +154,16 @@ func (p *Problem) again(plain []wanted) (out []wanted) {
 	return out
 }
 
-// again lists the bases that a hunt's families ask for once they are opened, those first that are opened first.
-func (h *hunt) again() (out []wanted) {
-	floors := map[*base]costmodel.Seconds{}
+// again lists the bases that a hunt's families ask for once they are opened, those first that are opened first: that of the
+// first and of those that are queued.
+func (h *hunt) again(first *family) (out []wanted) {
+	floors := map[*base]costmodel.Seconds{first.blocks[0].base: 0}
 	var last *base
 	for i := range h.queue {
 		e := &h.queue[i]
+		if e.family == nil {
+			continue
+		}
 		b := e.family.blocks[0].base
 		if least, met := floors[b]; b != last && !met || e.floor < least {
 			floors[b] = e.floor
@@ -158,7 +173,7 @@ func (h *hunt) again() (out []wanted) {
 	for b, floor := range floors {
 		out = append(out, wanted{b.key, floor})
 	}
-	out = h.sp.problem.again(out)
+	out = h.sp.problem.again(out, h.keep.kind)
 	slices.SortFunc(out, func(a, b wanted) int {
 		return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.key.experts.ep, b.key.experts.ep), cmp.Compare(a.key.tp, b.key.tp))
 	})

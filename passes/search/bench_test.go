@@ -173,3 +173,14 @@ func problemMixtral(t testing.TB) *Problem {
 }
 
 func BenchmarkSearchMixtral(b *testing.B) { benchmarkSearch(b, problemMixtral(b)) }
+
+// problemDeepSeek is DeepSeek-V3 on 2,048 H800, with the batch that its report names.
+func problemDeepSeek(t testing.TB) *Problem {
+	cfg, err := spec.LoadModel("deepseek-v3", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return problem(cluster(t, "dgx-h800", 256, 0), *cfg, 4096, 15360, mixed)
+}
+
+func BenchmarkSearchDeepSeek(b *testing.B) { benchmarkSearch(b, problemDeepSeek(b)) }

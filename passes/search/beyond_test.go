@@ -3,6 +3,7 @@ package search
 import (
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -122,5 +123,42 @@ func TestCheckpointed(t *testing.T) {
 		if got := checkpointed(c.saved, c.slower); got.Verdict != c.verdict || got.Message != c.message {
 			t.Errorf("%v, %v: %s, %q; want %s, %q", c.saved, c.slower, got.Verdict, got.Message, c.verdict, c.message)
 		}
+	}
+}
+
+// A panic on any core reaches the caller, where it becomes planc's message and status.
+func TestPanicsInParallelAreTheCallers(t *testing.T) {
+	for n := range 5 {
+		fault := func() (fault any) {
+			defer func() { fault = recover() }()
+			inParallel(5, func() *Series { return nil }, func(i int, _ *Series) {
+				if i == n {
+					panic("a promise was broken\nhere")
+				}
+			})
+			return nil
+		}()
+		if text, ok := fault.(string); !ok || !strings.HasPrefix(text, "a promise was broken\nhere\n") || !strings.Contains(text, "beyond_test.go") {
+			t.Errorf("panic in %d of 5: %v", n, fault)
+		}
+	}
+}
+
+// While every core has a searcher, none of them asks for other cores.
+func TestHelpersAreBounded(t *testing.T) {
+	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 480, mixed)
+	old := runtime.GOMAXPROCS(4)
+	defer runtime.GOMAXPROCS(old)
+	r := must(t, p)
+	before := r.searcher.ahead.helpers
+	end := r.searcher.alone()
+	during := r.searcher.ahead.helpers
+	end()
+	each, err := new(Series).searcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := r.searcher.ahead.helpers; before != 3 || during != 0 || after != 3 || each.ahead.helpers != 0 {
+		t.Errorf("on 4 cores a search has %d helpers, %d beside others, %d afterwards; a series has %d", before, during, after, each.ahead.helpers)
 	}
 }

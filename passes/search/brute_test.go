@@ -98,8 +98,9 @@ func (b *brute) hold(m *member, n int, c *price) {
 		}
 		b.seen["fits"]++
 	}
-	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time {
-		b.t.Errorf("%v takes %v; its bounds of time: family %v, branch %v, plan %v", plan.Text(), time, b.familyFloor(f, &perhaps, 0), br.floor, m.floor)
+	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time || b.leastWork(&f.plan) > time {
+		b.t.Errorf("%v takes %v; its bounds of time: arithmetic %v, family %v, branch %v, plan %v", plan.Text(), time, b.leastWork(&f.plan),
+			b.familyFloor(f, &perhaps, 0), br.floor, m.floor)
 	}
 }
 
@@ -250,14 +251,14 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 			continue
 		}
 		key := func(p *ir.Plan) string { return keyValues(*p)[c.Name] }
-		checkAlternative(t, p, res.Best, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}}, shared)
+		checkAlternative(t, p, res, c, *c.Free, Pins{c.Name: {key(&c.Free.Plan)}}, shared)
 		if c.Kept == nil {
 			if len(c.Broken) == 0 || c.Verdict != Slower && c.Verdict != DoesNot {
 				t.Errorf("choice %+v", c)
 			}
 			continue
 		}
-		checkAlternative(t, p, res.Best, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins), shared)
+		checkAlternative(t, p, res, c, *c.Kept, keptSolved(res.Best.Plan, Pins{c.Name: {key(&c.Kept.Plan)}}, p.Pins), shared)
 		if c.RunnerUp != key(&c.Kept.Plan) || (c.Verdict == Slower) != (c.Kept.NoFit == nil) || c.Free.NoFit == nil && compareAlternatives(*c.Kept, *c.Free) < 0 {
 			t.Errorf("choice %+v: kept %+v, free %+v", c, c.Kept, c.Free)
 		}
@@ -270,14 +271,16 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 }
 
 // checkAlternative holds an alternative of a choice against all plans with some pins.
-func checkAlternative(t *testing.T, p *Problem, best Priced, c Choice, a Alternative, pins Pins, shared *caches) {
+func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alternative, pins Pins, shared *caches) {
 	t.Helper()
 	q := *p
 	q.Pins = p.Pins.With(pins)
 	all := bruteForce(t, &q, shared).run()
 	if fits := a.NoFit == nil; fits != (all.fits > 0) {
 		t.Errorf("choice %+v: %d plans fit", c, all.fits)
-	} else if b, err := WhyNot(p, best, pins); err != nil || fits && (b.Plan != all.best || a.Plan != all.best || a.SlowerBy != b.SlowerBy || a.SlowerBy < 0) {
+	} else if b, err := WhyNot(p, res.Best, pins); err != nil || fits && (b.Plan != all.best || a.Plan != all.best || a.SlowerBy != b.SlowerBy || a.SlowerBy < 0) {
 		t.Errorf("choice %+v: brute force %v, alternative %+v, why-not %+v, %v", c, all.best, a, b, err)
+	} else if again, err := res.WhyNot(pins); err != nil || again.Plan != b.Plan || again.Predict.StepS != b.Predict.StepS || (again.NoFit == nil) != fits {
+		t.Errorf("choice %+v: a search of its own finds %+v, the search that was done %+v, %v", c, b, again, err)
 	}
 }

@@ -97,7 +97,7 @@ func Kept(plan ir.Plan, but Pins) Pins {
 func only(c *choice, than *ir.Plan, want func(string) bool) *keep {
 	switch c.name {
 	case "recompute":
-		return &keep{branch: func(b *branch) bool { return want(b.again.kind) }}
+		return &keep{kind: want}
 	case "zero":
 		return &keep{member: func(m *member) bool { return want(strconv.Itoa(m.of.zero)) }}
 	case "zero_group":

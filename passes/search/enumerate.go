@@ -222,13 +222,16 @@ func (e *enumeration) micros(plan ir.Plan) {
 			continue
 		}
 		k := splitKey{plan.VPP, plan.MicroBatch, plan.Splits(), plan.Schedule == "zb-v"}
+		if !e.shaped || plan.PP*plan.VPP > e.set.mostChunks() {
+			k.micro = 0 // illegal anyhow
+		}
 		of, known := e.splits[k]
 		if !known {
 			of.counts, of.text = e.shared(e.split(&plan))
 			e.splits[k] = of
 		}
 		plan.StageLayers = of.text
-		e.visit(plan, of.counts)
+		e.visit(&plan, of.counts)
 	}
 }
 
@@ -300,13 +303,13 @@ func even(blocks, chunks int) []int {
 }
 
 // visit adds a family, or notes why it is none.
-func (e *enumeration) visit(plan ir.Plan, split []int) {
+func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	broken := 0
 	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP, plan.EP, plan.ETP) < 1 {
 		broken = len(rules)
 	}
 	for i := range rules {
-		if broken < e.fewest && !rules[i].ok(&plan, e.set) {
+		if broken < e.fewest && !rules[i].ok(plan, e.set) {
 			broken++
 		}
 	}
@@ -315,25 +318,26 @@ func (e *enumeration) visit(plan ir.Plan, split []int) {
 			e.out.families = append(e.out.families, f)
 			e.out.size += f.size
 			e.slab = e.slab[1:]
+			e.watch()
 			return
 		}
 	}
 	broken++ // a legal plan that pins of other keys forbid is nearer than any that breaks a rule
 	if broken < e.fewest && (plan.PP == 1 || e.staged) {
-		e.worst, e.fewest = plan, broken
+		e.worst, e.fewest = *plan, broken
 	}
 }
 
-func (e *enumeration) family(plan ir.Plan, split []int) *family {
+func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	if len(e.slab) == 0 {
 		e.slab = make([]family, 64)
 	}
 	f := &e.slab[0]
-	f.plan, f.counts, f.first, f.splits, f.problem = plan, split, e.out.size, plan.Splits(), e.p
-	if len(e.p.unfollowed(plan)) > 0 {
+	f.plan, f.counts, f.first, f.splits, f.problem = *plan, split, e.out.size, plan.Splits(), e.p
+	if len(e.p.unfollowed(*plan)) > 0 {
 		return f
 	}
-	f.names = e.s.orders(e.p, &plan)
-	f.size = len(e.s.shardings(e.p, &plan)) * len(e.s.agains(e.p, &plan, slices.Max(split))) * len(f.names)
+	f.names = e.s.orders(e.p, plan)
+	f.size = len(e.s.shardings(e.p, plan)) * len(e.s.agains(e.p, plan, slices.Max(split))) * len(f.names)
 	return f
 }

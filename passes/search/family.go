@@ -15,6 +15,7 @@ type branch struct {
 	over    int // bytes that it lacks at least, with the state that is smallest
 	n       int // the least number with which any plan of it may fit
 	floor   costmodel.Seconds
+	weighed bool     // over, n and floor are known
 	members []member // once it has grown
 }
 
@@ -35,33 +36,50 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 	if f.branches != nil {
 		return f.branches
 	}
-	shardings := s.shardings(p, &f.plan)
-	var smallest []stateNeed
-	for i, of := range shardings {
-		needs := s.row(f, of).needs
-		if i == 0 {
-			smallest = slices.Clone(needs)
-		}
-		for st, n := range needs {
-			smallest[st].least(&n)
-		}
-	}
 	agains := s.agains(p, &f.plan, slices.Max(f.counts))
+	all := make([]branch, len(agains))
 	for i, a := range agains {
-		b := &branch{family: f, again: a, size: f.size / len(agains)}
+		b := &all[i]
+		b.family, b.again, b.size = f, a, f.size/len(agains)
 		b.first = f.first + i*b.size
-		for j, each := range f.eachOf(shardings) {
-			n, over := s.fewest(f, &a, smallest, each)
-			if j == 0 || over < b.over || over == b.over && n < b.n {
-				b.n, b.over = n, over
-			}
-		}
-		if b.over == 0 {
-			b.floor = max(f.floor, s.familyFloor(f, &b.again, b.n))
-		}
 		f.branches = append(f.branches, b)
 	}
 	return f.branches
+}
+
+// weigh finds a branch's bounds, if that was not done.
+func (s *searcher) weigh(p *Problem, b *branch) {
+	if b.weighed {
+		return
+	}
+	b.weighed = true
+	f := b.family
+	for j, each := range f.eachOf(s.shardings(p, &f.plan)) {
+		n, over := s.fewest(f, &b.again, s.smallest(p, f), each)
+		if j == 0 || over < b.over || over == b.over && n < b.n {
+			b.n, b.over = n, over
+		}
+	}
+	if b.over == 0 {
+		b.floor = max(f.floor, s.familyFloor(f, &b.again, b.n))
+	}
+}
+
+// smallest is the least that any sharding needs of each part, of the stages that may be the fullest.
+func (s *searcher) smallest(p *Problem, f *family) []stateNeed {
+	if f.smallest != nil {
+		return f.smallest
+	}
+	for i, of := range s.shardings(p, &f.plan) {
+		needs := s.row(f, of).needs
+		if i == 0 {
+			f.smallest = slices.Clone(needs)
+		}
+		for st, n := range needs {
+			f.smallest[st].least(&n)
+		}
+	}
+	return f.smallest
 }
 
 // least takes what is less in each part.
@@ -89,6 +107,7 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	if b.members != nil {
 		return b.members
 	}
+	s.weigh(p, b)
 	f, shardings := b.family, s.shardings(p, &b.family.plan)
 	orders := f.ordersOf()
 	b.members = make([]member, 0, len(shardings)*len(orders))

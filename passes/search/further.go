@@ -19,12 +19,16 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 		}
 	}
 	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]Thumb, len(rules))}
-	inParallel(len(trials)+len(rules), func() *Series { return &Series{p.Model, r.searcher.caches.copied()} }, func(i int, s *Series) {
-		if i < len(trials) {
-			f.Levers[i] = trials[i].lever(s, own)
+	q.found = r
+	defer r.searcher.alone()()
+	inParallel(len(trials)+1, func() *Series { return &Series{p.Model, r.searcher.caches.copied()} }, func(i int, s *Series) {
+		if i > 0 {
+			f.Levers[i-1] = trials[i-1].lever(s, own)
 			return
 		}
-		f.Thumbs[i-len(trials)] = rules[i-len(trials)].answer(q, s)
+		for j, rule := range rules { // one after the other, as they ask the result's own searcher
+			f.Thumbs[j] = rule.answer(q, s)
+		}
 	})
 	return f
 }

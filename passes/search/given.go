@@ -41,6 +41,7 @@ func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 	if err != nil {
 		return nil, best, err
 	}
+	s.within = sp
 	best, counts, _ := s.best(sp, nil)
 	r = &Result{Best: s.priced(s.member(given)), Counts: counts, searcher: s}
 	if !r.Best.Fits() {

@@ -1,13 +1,16 @@
 package search
 
 import (
+	"fmt"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
 )
 
 // Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for.
@@ -105,8 +108,8 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 	if t.Problem.Model != r.model {
 		r = &Series{}
 	}
-	best, _, err := r.Best(&t.Problem)
-	if err != nil {
+	best, ok := t.best(r, base.Plan)
+	if !ok {
 		return l // no plan is legal, or none fits
 	}
 	l.Best = &best
@@ -116,18 +119,44 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 	return l
 }
 
+// best is the best plan of a trial. The plan of the problem as it is says how long that takes at most, if it fits.
+func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
+	p := &t.Problem
+	plan.MicroBatches = p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
+	if now, err := r.Price(p, plan); err == nil && now.MemoryBytes.Fits() {
+		if best, ok, err := r.Within(p, now.StepS*(1+rounding)); err == nil && ok {
+			return best, true
+		} // its stage_layers may be none of the trial's
+	}
+	best, _, err := r.Best(p)
+	return best, err == nil
+}
+
 // inParallel does n independent things on the machine's cores. Each core has a Series of its own; what is found does not
-// depend on which one answers.
+// depend on which one answers. A panic is the caller's, who alone can recover from it.
 func inParallel(n int, series func() *Series, do func(i int, r *Series)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		r := series()
+	var fault atomic.Pointer[string]
+	each := make([]*Series, min(n, runtime.GOMAXPROCS(0)))
+	for i := range each { // before anybody begins
+		each[i] = series()
+	}
+	for _, r := range each {
 		all.Go(func() {
+			defer func() {
+				if x := recover(); x != nil {
+					text := fmt.Sprintf("%v\n%s", x, debug.Stack())
+					fault.CompareAndSwap(nil, &text)
+				}
+			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(i, r)
 			}
 		})
 	}
 	all.Wait()
+	if text := fault.Load(); text != nil {
+		panic(*text)
+	}
 }

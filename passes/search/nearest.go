@@ -40,7 +40,10 @@ type nearest struct {
 func (n *nearest) family(sp *space, f *family, k *keep) {
 	var ms []*member
 	for _, b := range n.s.open(sp.problem, f) {
-		if k.branch != nil && !k.branch(b) || n.found && b.over > n.over {
+		if k.kind != nil && !k.kind(b.again.kind) {
+			continue
+		}
+		if n.s.weigh(sp.problem, b); n.found && b.over > n.over {
 			continue
 		}
 		all := n.s.grow(sp.problem, b)

@@ -229,11 +229,7 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 	if c := s.layerCosts[key]; c != nil {
 		return c
 	}
-	mesh, err := plan.Mesh(s.dims.KVHeads)
-	if err != nil {
-		panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", plan.Text(), err))
-	}
-	rounds, at := s.rounds(&k, k.micro*times), &meshAt{mesh, key.strides}
+	rounds, at := s.rounds(&k, k.micro*times), &meshAt{plan: plan, strides: key.strides}
 	out := make([]layerCost, 0, len(p.prog.Model.Segments))
 	for _, seg := range p.prog.Model.Segments {
 		plain := p.of(seg)
@@ -286,7 +282,7 @@ func (s *searcher) cost(p *funcProfile, k int, rounds float64, m *meshAt) costmo
 		kernels += more
 		if l.beside {
 			beside += t
-			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(m.mesh.Ranks(l.what.Axes))))
+			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(ways[i].place.Ranks())))
 			continue
 		}
 		if l.group.experts != nil {

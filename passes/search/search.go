@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"runtime"
-	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -81,6 +80,7 @@ type searcher struct {
 	*caches
 	ahead      ahead
 	problem    *Problem
+	within     *space // that was searched for a [Result]
 	dims       Dims
 	device     costmodel.Device
 	modelFlops float64
@@ -158,6 +158,7 @@ func Search(p *Problem) (*Result, error) {
 	if !found {
 		return nil, s.noPlan(sp, counts)
 	}
+	s.within = sp
 	r := &Result{Best: best, Counts: counts, searcher: s}
 	s.explain(sp, r)
 	return r, nil
@@ -167,7 +168,7 @@ func Search(p *Problem) (*Result, error) {
 type keep struct {
 	limit  costmodel.Seconds // above 0: plans that take longer are of no interest
 	family func(*family) bool
-	branch func(*branch) bool
+	kind   func(string) bool // of what is recomputed
 	member func(*member) bool
 }
 
@@ -178,17 +179,6 @@ type entry struct {
 	member *member
 	branch *branch
 	family *family
-}
-
-// size is how many plans the entry stands for.
-func (e *entry) size() int {
-	switch {
-	case e.member != nil:
-		return 1
-	case e.branch != nil:
-		return e.branch.size
-	}
-	return e.family.size
 }
 
 // queue is entries by their bounds.
@@ -212,10 +202,14 @@ type hunt struct {
 	s       *searcher
 	sp      *space
 	keep    *keep
+	rest    []*family // by their rough bounds: those that had no turn yet
 	queue   queue
 	n       Counts
 	fits    []fit
 	fastest costmodel.Seconds
+	roomy   bool // some family has room for one of its plans, so far as bounds say
+	opened  bool // some family had its turn
+	steps   int  // for those who watch
 }
 
 // fit is a plan that fits, with its place in the space.
@@ -225,24 +219,21 @@ type fit struct {
 	time  costmodel.Seconds
 }
 
-// best prices plans in ascending order of their bounds, until no bound is below the best time. A family is opened, and
-// a branch of it, when its own bound has its turn.
+// best prices plans in ascending order of their bounds, until no bound is below the best time. A family is looked at when the
+// bound of its arithmetic has its turn, and opened, as a branch of it is, when its own has.
 func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) {
 	if k == nil {
 		k = &keep{}
 	}
 	h := &hunt{s: s, sp: sp, keep: k}
 	h.n.Space = sp.size
-	h.queue = slices.Grow(s.queue[:0], len(sp.families))
-	h.start()
+	h.queue, h.rest = s.queue[:0], sp.rough(s)
 	h.fastest = costmodel.Seconds(math.Inf(1))
 	if k.limit > 0 {
 		h.fastest = k.limit
 	}
-	if s.ahead.helpers > 0 {
-		s.ahead.make(s, h.again())
-	}
-	for h.queue.Len() > 0 && h.queue[0].floor <= h.fastest*(1+tie) {
+	for h.next() {
+		h.watch()
 		switch e := heap.Pop(&h.queue).(entry); {
 		case e.member != nil:
 			h.price(e.member)
@@ -253,9 +244,7 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 		}
 	}
 	s.ahead.stop()
-	for i := range h.queue {
-		h.n.Bounded += h.queue[i].size()
-	}
+	h.n.Bounded = h.n.Space - h.n.Infeasible - h.n.Priced
 	s.queue = h.queue
 	first := -1
 	for i, f := range h.fits {
@@ -269,30 +258,54 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	return s.priced(&h.fits[first].point), h.n, true
 }
 
-// start queues the families that may fit.
-func (h *hunt) start() {
-	for _, f := range h.sp.families {
-		switch {
-		case h.keep.family != nil && !h.keep.family(f):
-		case h.s.least(h.sp.problem, f) > h.s.capacity:
-			h.n.Infeasible += f.size
-		default:
-			if f.floor == 0 {
-				f.floor = h.s.familyFloor(f, &perhaps, 0)
-			}
-			h.queue = append(h.queue, entry{floor: f.floor, order: f.first, family: f})
+// next tells whether something may be no slower than the best, and queues the families whose turn comes before it.
+func (h *hunt) next() bool {
+	limit := h.fastest * (1 + tie)
+	for len(h.rest) > 0 && h.rest[0].rough <= limit && (len(h.queue) == 0 || h.rest[0].rough <= h.queue[0].floor) {
+		f := h.rest[0]
+		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(f) {
+			h.refine(f)
+			h.watch()
 		}
 	}
-	heap.Init(&h.queue)
+	return len(h.queue) > 0 && h.queue[0].floor <= limit
+}
+
+// room tells whether some plan of a family may fit.
+func (h *hunt) room(f *family) bool {
+	if h.s.least(h.sp.problem, f) > h.s.capacity {
+		h.n.Infeasible += f.size
+		return false
+	}
+	h.roomy = true
+	return true
+}
+
+// refine queues a family by its own bound. As long as none was found to have room that is looked at first: perhaps none has.
+func (h *hunt) refine(f *family) {
+	if f.floor == 0 && (h.roomy || h.room(f)) {
+		f.floor = max(f.rough, h.s.familyFloor(f, &perhaps, 0))
+	}
+	if f.floor > 0 {
+		heap.Push(&h.queue, entry{floor: f.floor, order: f.first, family: f})
+	}
 }
 
 func (h *hunt) branches(f *family) {
+	if !h.room(f) {
+		return
+	}
+	if !h.opened && h.s.ahead.helpers > 0 {
+		h.s.ahead.make(h.s, h.again(f))
+	}
+	h.opened = true
 	for _, b := range h.s.open(h.sp.problem, f) {
-		switch {
-		case h.keep.branch != nil && !h.keep.branch(b):
-		case b.over > 0:
+		if h.keep.kind != nil && !h.keep.kind(b.again.kind) {
+			continue
+		}
+		if h.s.weigh(h.sp.problem, b); b.over > 0 {
 			h.n.Infeasible += b.size
-		default:
+		} else {
 			heap.Push(&h.queue, entry{floor: b.floor, order: b.first, branch: b})
 		}
 	}
@@ -314,7 +327,6 @@ func (h *hunt) members(b *branch) {
 func (h *hunt) price(m *member) {
 	best, ok := h.s.solve(m, h.fastest*(1+tie))
 	if !ok {
-		h.n.Bounded++
 		return
 	}
 	p := h.s.price(&best)

@@ -1,6 +1,9 @@
 package search
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -10,6 +13,8 @@ type space struct {
 	problem  *Problem
 	families []*family
 	size     int
+
+	roughly []*family // by their rough bounds, once they were asked for
 }
 
 // family is the plans that agree in all but sharding, recomputation and axis order. What prices read comes first, so that
@@ -29,7 +34,8 @@ type family struct {
 	counts []int   // blocks of each chunk
 	first  int     // where its plans begin in the space
 	size   int
-	floor  costmodel.Seconds // no plan of it takes less
+	rough  costmodel.Seconds // no plan of it takes less, by its arithmetic alone; 0 where nobody asked
+	floor  costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
 	least  int               // bytes; no plan of it needs less
 
 	names    []string // of the orders of its axes that pins allow
@@ -37,6 +43,7 @@ type family struct {
 	stateOf  [4][3]*state // by zero, and by how groups share a copy
 	problem  *Problem
 	branches []*branch   // once it was opened
+	smallest []stateNeed // of its shardings, likewise
 	layers   [][]stretch // of each chunk
 }
 
@@ -62,6 +69,21 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 		return nil, &IllegalError{Plan: e.worst, Reasons: e.reasons(), Pins: p.Pins}
 	}
 	return e.out, nil
+}
+
+// rough are the families in the order of their rough bounds.
+func (sp *space) rough(s *searcher) []*family {
+	if sp.roughly != nil {
+		return sp.roughly
+	}
+	for _, f := range sp.families {
+		if f.rough == 0 {
+			f.rough = s.leastWork(&f.plan)
+		}
+	}
+	sp.roughly = slices.Clone(sp.families)
+	slices.SortStableFunc(sp.roughly, func(a, b *family) int { return cmp.Compare(a.rough, b.rough) })
+	return sp.roughly
 }
 
 // open are the keys that a family leaves open.

@@ -32,6 +32,7 @@ type thumbs struct {
 	p      *Problem
 	params int64
 	chosen Priced
+	found  *Result // of the problem
 }
 
 // thumb is a row of the table of rules: which problems it is about, and what it asks of them.
@@ -109,7 +110,7 @@ func (t *thumb) answer(q *thumbs, r *Series) Thumb {
 		if pins.follow(&q.chosen.Plan) {
 			return Thumb{Rule: t.rule, Verdict: Agrees}
 		}
-		a, err := r.alternative(q.p, pins, q.chosen)
+		a, err := q.found.pinned(pins, r)
 		var illegal *IllegalError
 		switch {
 		case errors.As(err, &illegal):

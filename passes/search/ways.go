@@ -1,16 +1,30 @@
 package search
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
-// meshAt is a plan's mesh, with the strides that tell whose collectives of layers are whose.
+// meshAt is a plan's mesh, made once it is asked for, with the strides that tell whose collectives of layers are whose.
 type meshAt struct {
-	mesh    ir.Mesh
+	plan    *ir.Plan
 	strides [3]int
+	made    *ir.Mesh
+}
+
+// mesh is the mesh of a plan that is legal.
+func (s *searcher) mesh(at *meshAt) ir.Mesh {
+	if at.made == nil {
+		m, err := at.plan.Mesh(s.dims.KVHeads)
+		if err != nil {
+			panic(fmt.Sprintf("search: a legal plan has no mesh: %v: %v", at.plan.Text(), err))
+		}
+		at.made = &m
+	}
+	return *at.made
 }
 
 // way is how a collective of a layer goes, whatever the micro-batch: where its ranks are, and by which algorithms.
@@ -41,10 +55,10 @@ func (s *searcher) waysOf(p *funcProfile, m *meshAt) []way {
 	if ws := s.ways[k]; ws != nil {
 		return ws
 	}
-	ws := make([]way, len(p.comms))
+	ws, mesh := make([]way, len(p.comms)), s.mesh(m)
 	for i := range p.comms {
 		l := &p.comms[i]
-		place := s.problem.Cluster.Place(m.mesh, l.group.on(m.mesh, l.what.Axes))
+		place := s.problem.Cluster.Place(mesh, l.group.on(mesh, l.what.Axes))
 		ws[i] = way{place: place, route: s.placed[placedKey{l.what.Op, place}], waits: math.Log2(float64(place.Ranks()))}
 		if ws[i].route == nil {
 			r := s.problem.Cluster.Route(l.what.Op, place)

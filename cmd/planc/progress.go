@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// progress is the line that a long search shows on a terminal, and takes away again.
+type progress struct {
+	after, every time.Duration // until it is shown first, and anew
+	last         atomic.Pointer[search.Progress]
+}
+
+// eraseLine begins a terminal's line anew, empty.
+const eraseLine = "\r\x1b[K"
+
+// searching does a search of a problem. Where stderr is no terminal it is silent.
+func (a *app) searching(p *search.Problem, do func() error) error {
+	if a.quiet || !a.terminal {
+		return do()
+	}
+	line := &progress{after: 2 * patience, every: patience / 4}
+	p.Watch = func(at search.Progress) { line.last.Store(&at) }
+	defer line.show(a.stderr)()
+	return do()
+}
+
+// show begins to show the line; what it returns ends that.
+func (l *progress) show(w io.Writer) (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		shown, timer := false, time.NewTimer(l.after)
+		defer timer.Stop()
+		for {
+			select {
+			case <-stop:
+				if shown {
+					fmt.Fprint(w, eraseLine)
+				}
+				return
+			case <-timer.C:
+				timer.Reset(l.every)
+				if at := l.last.Load(); at != nil {
+					shown = true
+					fmt.Fprint(w, eraseLine+progressText(at))
+				}
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
+}
+
+// progressText says how far a search is.
+func progressText(p *search.Progress) string {
+	switch {
+	case p.Done == 0:
+		return fmt.Sprintf("searching: %s families of plans so far", grouped(p.Families))
+	case p.Best == 0:
+		return fmt.Sprintf("searching: %s of %s families of plans", grouped(p.Done), grouped(p.Families))
+	}
+	return fmt.Sprintf("searching: %s of %s families of plans, the best so far %v", grouped(p.Done), grouped(p.Families), p.Best)
+}
+
+// isTerminal tells whether what is written to w is read by a person at once.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}

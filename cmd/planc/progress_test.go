@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/planc-dev/planc/passes/search"
+)
+
+// watched is a search that says where it is until its line was shown.
+func watched(t *testing.T, a *app, stderr *bytes.Buffer) string {
+	t.Helper()
+	p := &search.Problem{}
+	if err := a.searching(p, func() error {
+		for range 40 {
+			if p.Watch != nil {
+				p.Watch(search.Progress{Done: 1234, Families: 5678, Best: 2.5})
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return stderr.String()
+}
+
+// A line of progress is shown on a terminal alone, and erased at the end.
+func TestProgress(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = time.Millisecond
+	for _, x := range []struct {
+		quiet, terminal, shown bool
+	}{{false, true, true}, {true, true, false}, {false, false, false}} {
+		var stderr bytes.Buffer
+		got := watched(t, &app{quiet: x.quiet, terminal: x.terminal, stderr: &locked{w: &stderr}}, &stderr)
+		if !x.shown {
+			if got != "" {
+				t.Errorf("%+v: %q", x, got)
+			}
+			continue
+		}
+		if !strings.HasPrefix(got, eraseLine+"searching: 1,234 of 5,678 families of plans, the best so far 2.5 s") || !strings.HasSuffix(got, eraseLine) {
+			t.Errorf("%+v: %q", x, got)
+		}
+	}
+}
+
+// A file is no terminal, nor is a buffer; and so a search writes nothing to them.
+func TestNoTerminal(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if isTerminal(f) || isTerminal(&bytes.Buffer{}) {
+		t.Error("a file or a buffer is taken for a terminal")
+	}
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = time.Nanosecond
+	var stdout bytes.Buffer
+	if code := run([]string{"plan", "--model", "llama3-8b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "8192"}, nil, &stdout, f); code != 0 || stdout.Len() == 0 {
+		t.Errorf("code %d, %q", code, stdout.String())
+	}
+	if text, err := os.ReadFile(f.Name()); err != nil || len(text) > 0 {
+		t.Errorf("stderr has %q, %v", text, err)
+	}
+}

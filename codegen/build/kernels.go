@@ -1,0 +1,197 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+)
+
+// KernelRequest is CUDA C++ to compile.
+type KernelRequest struct {
+	// Files are the sources by slash-separated path. Each that ends in .cu becomes a fatbin; the others, .cuh and .h, are
+	// what those include.
+	Files map[string][]byte
+	Archs []string // as in [Architectures]; none is those
+	Cache string   // folder of fatbins; "" is planc/kernels in the user's cache folder
+}
+
+// Kernels are compiled kernels.
+type Kernels struct {
+	Fatbins map[string][]byte // by the path of the source
+	Cached  int               // how many of them nothing had to be compiled for
+}
+
+// KernelError reports that nvcc refused what planc generated: a fault of planc's.
+type KernelError struct {
+	Dir    string // where the generated files are kept
+	Output string // nvcc's
+}
+
+func (e *KernelError) Error() string {
+	return fmt.Sprintf("the CUDA C++ that planc generated does not compile. This is a fault in planc; please report it with\n"+
+		"the job file and the generated files, which are kept in\n%s\n\n%s", e.Dir, e.Output)
+}
+
+// nvccFlags are what every kernel is compiled with.
+var nvccFlags = []string{"-std=c++17", "-O3", "-fatbin"}
+
+// CompileKernels compiles each .cu of the request for all its architectures, side by side, or finds that it was
+// compiled before. Concurrent calls, also of several processes, are safe.
+func (n NVCC) CompileKernels(ctx context.Context, r KernelRequest) (Kernels, error) {
+	if len(r.Archs) == 0 {
+		r.Archs = Architectures
+	}
+	gencode, err := n.gencode(r.Archs)
+	if err != nil {
+		return Kernels{}, err
+	}
+	root, err := cacheRoot(r.Cache, "kernels")
+	if err != nil {
+		return Kernels{}, err
+	}
+	var units []unit
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			panic(fmt.Sprintf("build: generated file %q lies outside its folder", name))
+		}
+		if path.Ext(name) == ".cu" {
+			units = append(units, newUnit(n, root, name, r.Files, slices.Concat(nvccFlags, gencode)))
+		}
+	}
+	k := Kernels{Fatbins: map[string][]byte{}}
+	if err := compileAll(ctx, n, units); err != nil {
+		return k, err
+	}
+	for _, u := range units {
+		k.Fatbins[u.name] = u.fatbin
+		if u.cached {
+			k.Cached++
+		}
+	}
+	return k, trim(root, keepKernels)
+}
+
+// keepKernels is how many fatbins stay in the cache, the most recently used first.
+const keepKernels = 200
+
+// unit is a source in the cache: a folder, named by the hash of all that goes into its fatbin.
+type unit struct {
+	root, key, name string
+	files           map[string][]byte // the source and what it may include
+	flags           []string
+
+	fatbin []byte
+	cached bool
+}
+
+// newUnit hashes what the fatbin of a source is made of: also each file that is not a source of its own.
+func newUnit(n NVCC, root, name string, files map[string][]byte, flags []string) unit {
+	u := unit{root: root, name: name, files: map[string][]byte{}, flags: flags}
+	h := sha256.New()
+	fmt.Fprintf(h, "1 %q %q %q\n", n.Version, name, flags)
+	for _, f := range slices.Sorted(maps.Keys(files)) {
+		if f == name || path.Ext(f) != ".cu" {
+			u.files[f] = files[f]
+			fmt.Fprintf(h, "%q %x\n", f, sha256.Sum256(files[f]))
+		}
+	}
+	u.key = hex.EncodeToString(h.Sum(nil))[:32]
+	return u
+}
+
+// compileAll makes the fatbins of all units, as many at a time as there are processors; the first that fails is told.
+func compileAll(ctx context.Context, n NVCC, units []unit) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i := range units {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if err := units[i].ensure(ctx, n); err != nil {
+				stop(err)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+func (u *unit) dir() string { return filepath.Join(u.root, u.key) }
+
+// ensure makes the unit's fatbin exist, and reads it.
+func (u *unit) ensure(ctx context.Context, n NVCC) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	unlock, err := lockedfile.MutexAt(filepath.Join(u.root, "lock", u.key[:2])).Lock()
+	if err != nil {
+		return fmt.Errorf("lock the cache of kernels: %w", err)
+	}
+	defer unlock()
+	file := filepath.Join(u.dir(), "out.fatbin")
+	if u.fatbin, err = os.ReadFile(file); err == nil {
+		u.cached = true
+		touch(u.dir())
+		return nil
+	}
+	if err := (module{files: u.files}).write(u.dir()); err != nil {
+		return fmt.Errorf("write the generated kernels: %w", err)
+	}
+	if err := u.compile(ctx, n, file); err != nil {
+		return err
+	}
+	u.fatbin, err = os.ReadFile(file)
+	return err
+}
+
+// compile runs nvcc in the unit's folder, so that no path of this machine is in what it makes. The fatbin appears whole or
+// not at all.
+func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
+	cmd := exec.CommandContext(ctx, n.Path, slices.Concat(u.flags, []string{"-o", "out.partial", filepath.FromSlash(u.name)})...)
+	cmd.Dir, cmd.WaitDelay = u.dir(), 2*time.Second // its children may outlive it
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return blameNVCC(ctx, err, n, u.dir(), string(out))
+	}
+	return os.Rename(filepath.Join(u.dir(), "out.partial"), file)
+}
+
+// Lines of nvcc that say what is wrong: with the source, or with the machine's compiler of C++.
+var (
+	kernelPosition = regexp.MustCompile(`(?m)^\S+\.(cu|cuh|h)\(\d+\): error`)
+	noHost         = regexp.MustCompile(`(?m)^(sh: .*)?(gcc|g\+\+): .*(not found|No such file)|cc1plus|Failed to preprocess host compiler`)
+	wrongHost      = regexp.MustCompile(`unsupported GNU version|unsupported Clang version|unsupported clang version`)
+)
+
+// blameNVCC says whose fault it is that nvcc failed.
+func blameNVCC(ctx context.Context, err error, n NVCC, dir, output string) error {
+	var exit *exec.ExitError
+	output = strings.TrimSpace(output)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &exit) && kernelPosition.MatchString(output):
+		return &KernelError{Dir: dir, Output: output}
+	case wrongHost.MatchString(output):
+		return fmt.Errorf("nvcc %s does not take this machine's compiler of C++: install one that it takes, and set NVCC_CCBIN to it: %w\n%s", n.Version, err, output)
+	case noHost.MatchString(output):
+		return fmt.Errorf("nvcc %s needs a compiler of C++: install g++: %w\n%s", n.Version, err, output)
+	}
+	return fmt.Errorf("%s in %s: %w\n%s", n.Path, dir, err, output)
+}

@@ -1,0 +1,66 @@
+package search
+
+import (
+	"strconv"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// narrowing are the keys whose pins only take families out of a space, with their values; pins of others may ask for plans
+// that are tried on request alone.
+var narrowing = map[string]func(*ir.Plan) string{
+	"dp":            number(func(p *ir.Plan) int { return p.DP }),
+	"tp":            number(func(p *ir.Plan) int { return p.TP }),
+	"pp":            number(func(p *ir.Plan) int { return p.PP }),
+	"vpp":           number(func(p *ir.Plan) int { return p.VPP }),
+	"sp":            func(p *ir.Plan) string { return strconv.FormatBool(p.SP) },
+	"micro_batch":   number(func(p *ir.Plan) int { return p.MicroBatch }),
+	"micro_batches": number(func(p *ir.Plan) int { return p.MicroBatches }),
+}
+
+// keeps restricts a search under some pins to plans with further pinned values, where that is the same as a search of the space
+// with all of them; else nil.
+func (p Pins) keeps(under Pins) *keep {
+	families := Pins{}
+	for key, values := range p {
+		switch {
+		case under[key] != nil: // which these replace
+			return nil
+		case narrowing[key] != nil:
+			families[key] = values
+		case key != "zero" && key != "zero_group" && key != "recompute" && key != "axis_order":
+			return nil
+		}
+	}
+	return &keep{
+		family: func(f *family) bool {
+			for key := range families {
+				if !families.allows(key, narrowing[key](&f.plan)) {
+					return false
+				}
+			}
+			return true
+		},
+		kind: func(kind string) bool { return p.allows("recompute", kind) },
+		member: func(m *member) bool {
+			return p.allows("zero", strconv.Itoa(m.of.zero)) && p.allows("zero_group", strconv.Itoa(m.of.group)) && p.allows("axis_order", m.order.name)
+		},
+	}
+}
+
+// pinned is the best plan with further pins, found in the space that was searched if it holds one that fits. It fails as
+// [Series.alternative] does.
+func (r *Result) pinned(pins Pins, by *Series) (Alternative, error) {
+	if k := pins.keeps(r.searcher.problem.Pins); k != nil {
+		if best, _, found := r.searcher.best(r.searcher.within, k); found {
+			return Alternative{Plan: best.Plan, Predict: best.Predict, SlowerBy: slowerBy(best.Predict, r.Best.Predict)}, nil
+		}
+	}
+	return by.alternative(r.searcher.problem, pins, r.Best)
+}
+
+// WhyNot is [WhyNot] of the result's problem and plan, answered from what the search has found out. It is for results of
+// [Search].
+func (r *Result) WhyNot(pins Pins) (Alternative, error) {
+	return r.pinned(pins, &Series{model: r.searcher.problem.Model, caches: r.searcher.caches})
+}

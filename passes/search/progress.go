@@ -1,0 +1,31 @@
+package search
+
+import "github.com/planc-dev/planc/costmodel"
+
+// Progress is how far a search is.
+type Progress struct {
+	Done, Families int               // families of plans that had their turn, 0 while they are listed; and how many there are
+	Best           costmodel.Seconds // the step of the best plan so far, 0 while there is none
+}
+
+// often is after how much it is said again how far a search is: bounds of families, or families listed.
+const often = 1 << 10
+
+// watch says how far an enumeration is.
+func (e *enumeration) watch() {
+	if n := len(e.out.families); e.p.Watch != nil && n%often == 0 {
+		e.p.Watch(Progress{Families: n})
+	}
+}
+
+// watch says how far a hunt is.
+func (h *hunt) watch() {
+	if h.steps++; h.s.problem.Watch == nil || h.steps%often != 0 {
+		return
+	}
+	p := Progress{Done: len(h.sp.families) - len(h.rest), Families: len(h.sp.families)}
+	if len(h.fits) > 0 {
+		p.Best = costmodel.Seconds(costmodel.SixDigits(float64(h.fastest)))
+	}
+	h.s.problem.Watch(p)
+}
