@@ -37,6 +37,11 @@ func (o *Op) Slope(two *Op) Op { return two.Grown(o, -1) }
 
 // Time is how long the op takes, its launches included.
 func (d *Device) Time(o *Op) Seconds {
+	return d.Within(o) + Seconds(float64(max(1, o.Kernel)*float64(d.launch)))
+}
+
+// Within is how long the op takes as a part of another kernel, without launches of its own.
+func (d *Device) Within(o *Op) Seconds {
 	work := Bytes(o.Bytes).Over(d.bandwidth)
 	switch {
 	case d.cores > 0:
@@ -48,7 +53,7 @@ func (d *Device) Time(o *Op) Seconds {
 	default:
 		work = max(work, Seconds(o.Flops/float64(d.rate[o.Kind])))
 	}
-	return work + Seconds(float64(max(1, o.Kernel)*float64(d.launch)))
+	return work
 }
 
 // narrowHeads is how much slower fused attention is with narrow heads, whose softmax weighs more beside their products

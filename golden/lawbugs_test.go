@@ -38,6 +38,7 @@ var lawBugs = []struct {
 	{17, "a balance loss that depends on the stages of the pipeline, or on the micro-batches", "mixtral-routed", 0, []func(*ir.Plan){
 		staged(2, "1f1b"), staged(4, "gpipe"), staged(2, "zb-h1"), staged(2, "zb-v"), accumulated(2), accumulated(8), in(8, staged(2, "1f1b")), split(2, 2, 4, 1, 0), parts(2, "gather")}},
 	{18, "dropout that tensor parallelism draws anew", "gpt2", 0.2, []func(*ir.Plan){tp(2, false), tp(4, true), staged(2, "1f1b")}},
+	{18, "latent attention whose heads share keys that tensor parallelism splits", "deepseek_v3", 0.2, []func(*ir.Plan){tp(2, false), tp(4, true), tp(8, false)}},
 }
 
 func tp(n int, sp bool) func(*ir.Plan) {
@@ -97,15 +98,15 @@ func in(m int, plan func(*ir.Plan)) func(*ir.Plan) {
 
 func TestLawTellingBugs(t *testing.T) {
 	var cases []lawCase
-	for _, bug := range lawBugs {
-		c := lawCase{group: fmt.Sprintf("bug%d", bug.row), optimizer: "sgd", elem: ir.F64, model: modelNamed(t, bug.model)}
+	for n, bug := range lawBugs {
+		c := lawCase{group: fmt.Sprintf("bug%d-%s", bug.row, bug.model), optimizer: "sgd", elem: ir.F64, model: modelNamed(t, bug.model)}
 		c.model.Layers = 4
 		c.model.DropEmbd, c.model.DropResid, c.model.DropAttn = bug.drop, bug.drop, bug.drop
 		serial := ir.SerialPlan(4, lawBatch, ir.FullPrecision(ir.F64))
 		for i, change := range append([]func(*ir.Plan){func(*ir.Plan) {}}, bug.plans...) {
 			c.plan = serial
 			change(&c.plan)
-			c.id = fmt.Sprintf("b%dp%d", bug.row, i)
+			c.id = fmt.Sprintf("b%dp%d", n, i)
 			cases = append(cases, c)
 		}
 	}

@@ -164,7 +164,7 @@ func groupOfAxis(a ir.Axis) group {
 func lines(f, grown costmodel.Function) funcProfile {
 	p := funcProfile{}
 	for i := range f.Ops {
-		p.add(f.Ops[i], false)
+		p.add(f.Ops[i], false, false)
 		p.ops[i].slope = f.Ops[i].Slope(&grown.Ops[i])
 		if f.Ops[i].Kind != costmodel.Vector {
 			p.more += p.ops[i].slope.Flops

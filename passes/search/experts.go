@@ -2,7 +2,6 @@ package search
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -135,22 +134,6 @@ func (g *group) on(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 	return out
 }
 
-// rounds is how many rounds the experts of a block are expected to need at a micro-batch where each token is as likely to
-// choose any expert as any other. The tokens of a rank for an expert are then binomial, and all ranks that exchange
-// them go on until the fullest place is empty: of n such counts the largest is about sqrt(2 ln n) deviations above their mean.
-func (s *searcher) rounds(k *profileKey, micro int) float64 {
-	if k.experts.slack == 0 {
-		return 1
-	}
-	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
-	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
-	counts := float64(k.experts.ep * s.dims.Experts)
-	most := tokens*choice + math.Sqrt(float64(2*math.Log(counts)*tokens*choice*(1-choice)))
-	p := ir.Plan{DP: 1, CP: k.cp, TP: k.tp, ETP: k.experts.etp, MicroBatch: micro, MoESlack: k.experts.slack}
-	places := float64(p.ExpertSlots(s.dims.Seq, s.dims.Experts, s.dims.Choices) / (k.tp * k.cp / k.experts.etp))
-	return max(1, math.Ceil(min(most, tokens)/places-1e-9))
-}
-
 // Experts is how a plan regroups ranks for experts, and what its prices rest on.
 type Experts struct {
 	Replicas int     // edp: ranks that have the same experts
@@ -161,7 +144,7 @@ type Experts struct {
 // ExpertsOf says so of a plan of a model with experts.
 func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
-	e := Experts{Replicas: expertReplicas(&plan), Rounds: s.rounds(&k, plan.MicroBatch)}
+	e := Experts{Replicas: expertReplicas(&plan), Rounds: s.load(&k, plan.MicroBatch).rounds}
 	if plan.DP%plan.EP == 0 {
 		e.Own = plan.DP / plan.EP
 	}

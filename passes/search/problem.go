@@ -38,6 +38,7 @@ type Dims struct {
 	KVHeads                         int  // K/V heads
 	Group                           int  // query heads of one K/V head
 	Experts, ExpertFFN, Choices     int  // of a block; the width of each, and how many a token goes to; 0 where there are none
+	Capacity                        int  // choices of a sequence that an expert takes; 0: all
 	Embed, Head                     bool // the model begins with an embedding, ends with a head
 }
 
@@ -59,6 +60,9 @@ func DimsOf(m *ir.Model) Dims {
 			see(v)
 		}
 		for _, n := range s.Forward.Nodes {
+			if n.Op == ir.OpLimit {
+				d.Capacity = n.Attr.Most
+			}
 			for _, o := range n.Outs {
 				see(o)
 			}

@@ -79,16 +79,17 @@ type funcProfile struct {
 // flopLine is flops as a line over the micro-batch.
 type flopLine struct{ at, more float64 }
 
-// hardAt is the flops of matmuls and attention at a micro-batch, where experts need so many rounds.
-func (p *funcProfile) hardAt(micro int, rounds float64) float64 {
+// hardAt is the flops of matmuls and attention at a micro-batch, where tokens load experts so.
+func (p *funcProfile) hardAt(micro int, l load) float64 {
 	all := p.hard + float64(float64(micro-1)*p.more)
-	return all + float64((rounds-1)*(p.round.at+float64(float64(micro-1)*p.round.more)))
+	return all + float64((l.rounds*l.filled-1)*(p.round.at+float64(float64(micro-1)*p.round.more)))
 }
 
 // opLine is an op as a line over the micro-batch: at size k, at grown by (k-1)·slope.
 type opLine struct {
 	at, slope costmodel.Op
 	round     bool // done in each round of the experts
+	places    bool // of those, a product with a row for each place
 }
 
 // commLine is a collective in line, its bytes as a line over the micro-batch.
@@ -183,13 +184,13 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 		if n.Op.View() {
 			continue
 		}
-		p.add(costmodel.OpOf(n, m), n.Attr.Round)
+		p.add(costmodel.OpOf(n, m), n.Attr.Round, len(n.Outs) > 0 && n.Outs[0].Type.Has(ir.SlotDim))
 	}
 	return p
 }
 
-// add enters an op.
-func (p *funcProfile) add(o costmodel.Op, round bool) {
+// add enters an op, which may be one of the experts' rounds, with a result for each place.
+func (p *funcProfile) add(o costmodel.Op, round, places bool) {
 	p.flops += o.Flops
 	if o.Kind != costmodel.Vector {
 		p.hard += o.Flops
@@ -197,7 +198,7 @@ func (p *funcProfile) add(o costmodel.Op, round bool) {
 			p.round.at += o.Flops
 		}
 	}
-	p.ops = append(p.ops, opLine{at: o, round: round})
+	p.ops = append(p.ops, opLine{at: o, round: round, places: places})
 }
 
 // of is the profile of a variant of a segment.
@@ -229,15 +230,15 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 	if c := s.layerCosts[key]; c != nil {
 		return c
 	}
-	rounds, at := s.rounds(&k, k.micro*times), &meshAt{plan: plan, strides: key.strides}
+	load, at := s.load(&k, k.micro*times), &meshAt{plan: plan, strides: key.strides}
 	out := make([]layerCost, 0, len(p.prog.Model.Segments))
 	for _, seg := range p.prog.Model.Segments {
 		plain := p.of(seg)
-		c := layerCost{forward: s.cost(&plain.forward, times, rounds, at), backward: s.cost(&plain.backward, times, rounds, at),
-			weights: s.cost(&plain.weights, times, rounds, at)}
+		c := layerCost{forward: s.cost(&plain.forward, times, load, at), backward: s.cost(&plain.backward, times, load, at),
+			weights: s.cost(&plain.weights, times, load, at)}
 		if seg.Remat != nil {
 			again := p.of(seg.Remat)
-			c.rematForward, c.rematBackward = s.cost(&again.forward, times, rounds, at), s.cost(&again.backward, times, rounds, at)
+			c.rematForward, c.rematBackward = s.cost(&again.forward, times, load, at), s.cost(&again.backward, times, load, at)
 		}
 		c.sums = costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
 		out = append(out, c)
@@ -267,18 +268,18 @@ func stride(p *ir.Plan, axis string) int {
 	return n
 }
 
-// cost is the function's time at k times the micro-batch of the profile, where experts need so many rounds.
-func (s *searcher) cost(p *funcProfile, k int, rounds float64, m *meshAt) costmodel.Cost {
-	own := s.arithmetic(p, k, rounds)
+// cost is the function's time at k times the micro-batch of the profile, where tokens load experts so.
+func (s *searcher) cost(p *funcProfile, k int, of load, m *meshAt) costmodel.Cost {
+	own := s.arithmetic(p, k, of)
 	if p.flights {
-		return s.flying(p, k, rounds, m, own)
+		return s.flying(p, k, of.rounds, m, own)
 	}
 	c := costmodel.Cost{Compute: own.time}
 	kernels, beside := own.kernels, costmodel.Seconds(0)
 	ways := s.waysOf(p, m)
 	for i := range p.comms {
 		l := &p.comms[i]
-		t, more := s.moving(l, &ways[i], k, rounds)
+		t, more := s.moving(l, &ways[i], k, of.rounds)
 		kernels += more
 		if l.beside {
 			beside += t
@@ -344,9 +345,9 @@ type arithmetic struct {
 	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
-// arithmetic is the function's at k times the micro-batch of the profile, where experts need so many rounds, which follow
-// from both.
-func (s *searcher) arithmetic(p *funcProfile, k int, rounds float64) (own arithmetic) {
+// arithmetic is the function's at k times the micro-batch of the profile, where tokens load experts so, which follows from
+// both.
+func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
 	if s.own == nil {
 		if s.works[s.device] == nil {
 			s.works[s.device] = map[worksKey]arithmetic{}
@@ -359,11 +360,11 @@ func (s *searcher) arithmetic(p *funcProfile, k int, rounds float64) (own arithm
 	}
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
-		times := 1.0
+		times, empty := 1.0, costmodel.Op{}
 		if p.ops[i].round {
-			times = rounds
+			times, empty = l.rounds, l.fill(&o, p.ops[i].places)
 		}
-		t := costmodel.Seconds(times) * s.device.Time(&o)
+		t := costmodel.Seconds(times) * (s.device.Time(&o) + s.device.Within(&empty))
 		if own.time += t; o.Kind >= costmodel.Attention {
 			own.attention += t
 		}

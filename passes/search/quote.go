@@ -125,7 +125,7 @@ func (s *searcher) hardFlops(p *point) float64 {
 	f := p.family
 	b, fr := s.blocksOf(f, p.again, p.each()), s.frame(f)
 	layers, every := p.again.numbers(p.n)
-	sum, rounds := 0.0, s.rounds(&b.base.key, b.micro)
+	sum, load := 0.0, s.load(&b.base.key, b.micro)
 	for i := range fr.kinds {
 		for _, r := range fr.kinds[i].parts(layers, every, p.again.split) {
 			seg := b.base.prog.Model.Segments[r.segment]
@@ -133,9 +133,9 @@ func (s *searcher) hardFlops(p *point) float64 {
 				seg = seg.Remat
 			}
 			of := b.base.profile.of(seg)
-			hard := of.forward.hardAt(b.micro, rounds) + of.backward.hardAt(b.micro, rounds) + of.weights.hardAt(b.micro, rounds)
+			hard := of.forward.hardAt(b.micro, load) + of.backward.hardAt(b.micro, load) + of.weights.hardAt(b.micro, load)
 			if r.Every > 0 {
-				hard += of.forward.hardAt(b.micro, rounds)
+				hard += of.forward.hardAt(b.micro, load)
 			}
 			sum += float64(float64(fr.kinds[i].count*r.Count*f.plan.MicroBatches) * hard)
 		}

@@ -60,11 +60,11 @@ func (s *searcher) leastWork(p *ir.Plan) costmodel.Seconds {
 	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
 	work, known := b.works[k]
 	if !known {
-		rounds := s.rounds(&b.key, p.MicroBatch)
+		load := s.load(&b.key, p.MicroBatch)
 		for _, seg := range b.prog.Model.Segments {
 			of := b.profile.of(seg)
 			for _, f := range []*funcProfile{&of.forward, &of.backward, &of.weights} {
-				work += costmodel.Seconds(seg.Count) * s.arithmetic(f, p.MicroBatch, rounds).time
+				work += costmodel.Seconds(seg.Count) * s.arithmetic(f, p.MicroBatch, load).time
 			}
 		}
 		b.works[k] = work

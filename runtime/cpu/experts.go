@@ -1,5 +1,7 @@
 package cpu
 
+import "unsafe"
+
 // PlaceShape says how tokens lie at the experts: each expert has Places of them, in the order of the tokens and of their
 // choices. A round has the next so many of each expert; the first is number 0. A choice whose expert is negative has no place.
 type PlaceShape struct {
@@ -144,8 +146,24 @@ func nextRun[F Float](x []F, at, rows, cols int) (from, to int) {
 }
 
 func zeroes[F Float](x []F) bool {
+	at := unsafe.Pointer(unsafe.SliceData(x))
+	if unsafe.Sizeof(*new(F)) == 4 {
+		return noBits(unsafe.Slice((*uint32)(at), len(x)))
+	}
+	return noBits(unsafe.Slice((*uint64)(at), len(x)))
+}
+
+// noBits tells whether all are 0, but for signs. It looks at eight at once, since an empty place is looked through in each product.
+func noBits[T uint32 | uint64](x []T) bool {
+	for len(x) >= 8 {
+		v := (*[8]T)(x)
+		if (v[0]|v[1]|v[2]|v[3]|v[4]|v[5]|v[6]|v[7])<<1 != 0 {
+			return false
+		}
+		x = x[8:]
+	}
 	for _, v := range x {
-		if v != 0 {
+		if v<<1 != 0 {
 			return false
 		}
 	}

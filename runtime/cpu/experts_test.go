@@ -186,3 +186,27 @@ func testRouteChosen[F Float](t *testing.T, tol float64) {
 	}
 	near(t, "weights of what was chosen instead", w, want, tol)
 }
+
+// Products over places of which all, a half and a quarter have a token: what the empty ones cost beside the others.
+func BenchmarkMatMulEach(b *testing.B) {
+	k := Table[float32]()
+	const groups, tokens, in, out = 8, 128, 256, 512
+	for _, places := range []int{tokens, 2 * tokens, 4 * tokens} {
+		x, dy := make([]float32, groups*places*in), make([]float32, groups*places*out)
+		w, y := draw[float32](1, groups*in*out), make([]float32, groups*places*out)
+		for g := range groups {
+			copy(x[g*places*in:], draw[float32](2, tokens*in))
+			copy(dy[g*places*out:], draw[float32](3, tokens*out))
+		}
+		b.Run(fmt.Sprintf("rows/%d", places), func(b *testing.B) {
+			for range b.N {
+				k.MatMulEach(y, x, w, groups, places, out, in, false, false, false)
+			}
+		})
+		b.Run(fmt.Sprintf("sums/%d", places), func(b *testing.B) {
+			for range b.N {
+				k.MatMulEach(w, x, dy, groups, in, out, places, true, false, false)
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package search
+
+import (
+	"math"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// load is what the tokens of a micro-batch are expected to make the experts of a block do, where each token is as likely to
+// choose any expert as any other. Memory, moves and loops over elements have all places of each round; a CPU's products
+// pass over those that stay empty, so that their work is the tokens', in however many rounds.
+type load struct {
+	rounds float64
+	filled float64 // of the places of all rounds, the part that products work on
+	run    float64 // rows of a product that follow each other without an empty one between; 0: all
+}
+
+// load is that of a micro-batch. The choices of a rank's tokens for an expert are binomial, but no more than the expert takes of
+// a sequence; all ranks that exchange tokens go on until the fullest place is empty: of n such counts the largest is about
+// sqrt(2 ln n) deviations above their mean.
+func (s *searcher) load(k *profileKey, micro int) load {
+	if k.experts.slack == 0 {
+		return load{1, 1, 0}
+	}
+	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
+	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
+	counts := float64(k.experts.ep * s.dims.Experts)
+	most := min(tokens, tokens*choice+math.Sqrt(float64(2*math.Log(counts)*tokens*choice*(1-choice))))
+	if s.dims.Capacity > 0 {
+		most = min(most, float64(micro*s.dims.Capacity))
+	}
+	p := ir.Plan{DP: 1, CP: k.cp, TP: k.tp, ETP: k.experts.etp, MicroBatch: micro, MoESlack: k.experts.slack}
+	places := float64(p.ExpertSlots(s.dims.Seq, s.dims.Experts, s.dims.Choices) / (k.tp * k.cp / k.experts.etp))
+	l := load{max(1, math.Ceil(most/places-1e-9)), 1, 0}
+	run := min(places, tokens*choice/l.rounds)
+	if s.problem != nil && s.problem.Cluster.IsCPU() && places-run >= rowGap {
+		l.filled, l.run = run/places, run
+	}
+	return l
+}
+
+// rowGap is how many empty places a CPU's kernel passes over; fewer are multiplied with the rest (runtime/cpu's runGap).
+const rowGap = 8
+
+// fill leaves of a product over all places of a round, whose result or whose sum has a row for each, the work of those that
+// tokens have. What is left is what the empty ones cost: they are looked through, and those of a result cleared.
+func (l load) fill(o *costmodel.Op, places bool) (empty costmodel.Op) {
+	if o.Kind != costmodel.Matrix || l.run == 0 {
+		return empty
+	}
+	g := o.Shape
+	size := o.Bytes / (g.Batch * (g.M*g.K + g.K*g.N + g.M*g.N))
+	o.Flops *= l.filled
+	if places {
+		o.Shape.M = l.run
+		empty.Flops = (1 - l.filled) * g.Batch * g.M * g.K
+		empty.Bytes = (1 - l.filled) * g.Batch * g.M * (g.K + g.N) * size
+		return empty
+	}
+	o.Shape.K *= l.filled
+	empty.Flops = (1 - l.filled) * g.Batch * g.K * g.M
+	empty.Bytes = empty.Flops * size
+	return empty
+}

@@ -1,0 +1,74 @@
+package search
+
+import (
+	"math"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// loads is what experts of a small model are expected to do, on a CPU or not.
+func loads(t *testing.T, node string, slack float64, micro, capacity int) load {
+	cfg := llamaConfig(2, 64, 4, 2, 64, 256, 64)
+	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 64
+	p := problem(cluster(t, node, 1, 2), cfg, 64, 16, ir.FullPrecision(ir.F32))
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.dims.Capacity = capacity
+	plan := s.dims.plain(micro, p.Precision)
+	plan.MoESlack, plan.DP = slack, 2
+	k := keyOf(plan)
+	return s.load(&k, micro)
+}
+
+// Whatever the slack, a CPU's products have the rows of all tokens and no more, but where gaps are too short to pass over.
+func TestLoadIsOfTokens(t *testing.T) {
+	const micro = 8
+	tokens := float64(micro * 64 * 2 / 8) // for each expert
+	for _, slack := range []float64{1.25, 2, 4} {
+		l := loads(t, "cpu", slack, micro, 0)
+		if got := l.rounds * l.filled * math.Ceil(slack*16) * micro; math.Abs(got/tokens-1) > 1e-12 {
+			t.Errorf("slack %v: %+v: products of %v rows of each expert, there are tokens for %v", slack, l, got, tokens)
+		}
+		if g := loads(t, "dgx-h100", slack, micro, 0); g.filled != 1 || g.rounds != l.rounds {
+			t.Errorf("slack %v: a GPU has %+v, a CPU %+v", slack, g, l)
+		}
+	}
+	if l := loads(t, "cpu", 1.25, 1, 20); l.rounds != 1 || l.filled != 1 { // 20 places, of which 4 stay empty
+		t.Errorf("a gap of 4 places is passed over: %+v", l)
+	}
+}
+
+// What an expert drops needs no further round.
+func TestLoadOfCapacity(t *testing.T) {
+	if l := loads(t, "cpu", 1, 8, 0); l.rounds != 2 {
+		t.Errorf("without a capacity: %+v", l)
+	}
+	if l := loads(t, "cpu", 1, 8, 16); l.rounds != 1 {
+		t.Errorf("with one of an even share: %+v", l)
+	}
+}
+
+// A product that is filled by a quarter: its work is that of a quarter, and what is empty is read, and of a result written.
+func TestFill(t *testing.T) {
+	l := load{rounds: 1, filled: 0.25, run: 32}
+	op := func() costmodel.Op {
+		return costmodel.Op{Kind: costmodel.Matrix, Flops: 800, Bytes: 4 * 2 * (128*10 + 10*20 + 128*20), Shape: costmodel.GEMM{M: 128, N: 20, K: 10, Batch: 2}}
+	}
+	rows := op()
+	if e := l.fill(&rows, true); rows.Flops != 200 || rows.Shape.M != 32 || rows.Shape.K != 10 || e.Bytes != 4*2*96*(10+20) || e.Flops != 2*96*10 {
+		t.Errorf("rows: %+v, empty %+v", rows, e)
+	}
+	sums := op()
+	sums.Shape = costmodel.GEMM{M: 10, N: 20, K: 128, Batch: 2}
+	if e := l.fill(&sums, false); sums.Flops != 200 || sums.Shape.M != 10 || sums.Shape.K != 32 || e.Bytes != 4*2*96*10 {
+		t.Errorf("sums: %+v, empty %+v", sums, e)
+	}
+	other := costmodel.Op{Kind: costmodel.Vector, Flops: 8}
+	if e := l.fill(&other, true); other.Flops != 8 || e != (costmodel.Op{}) {
+		t.Errorf("a loop over elements became %+v and %+v", other, e)
+	}
+}
