@@ -13,6 +13,7 @@ type Transformer struct {
 	Dropout                                          bool
 	Tied                                             bool
 	KeysSeen                                         float64 // mean keys that a query sees under its mask
+	KVLatent, QLatent, SharedKey, ValueDim           int     // of latent attention, else 0: widths of the narrow streams, of the part of a key that all heads share, and of a head's values
 }
 
 // Split is how a rank shares a layer: degrees, sequences of a micro-batch, bytes of an element.
@@ -24,6 +25,7 @@ type Split struct {
 	SP        bool
 	Size      int
 	Narrow    bool // matmuls are in 8 bits: operands are cast before each
+	Scaled    bool // with a scale a block
 }
 
 // Function is what one rank does in a function of a layer: kernels, and collectives in their order.
@@ -127,13 +129,35 @@ func (b *builder) edge(l *Layer, into bool) {
 // block is one layer.
 func (b *builder) block(again string) Layer {
 	l := Layer{}
-	core := b.attention(&l)
-	b.mlp(&l)
-	b.norms(&l)
+	var core core
+	b.held(&l, GraphedDense, func() { core = b.attention(&l) })
+	b.held(&l, GraphedStep, func() { b.mlp(&l) })
+	b.held(&l, GraphedDense, func() { b.norms(&l) })
+	b.held(&l, GraphedStep, func() { b.again(&l, &core, again) })
+	return l
+}
+
+// held adds what do does to a layer, in a graph if the engine has it in one.
+func (b *builder) held(l *Layer, in Graphed, do func()) {
+	all := []*Function{&l.Forward, &l.Backward, &l.Weights}
+	var before [3]int
+	for i, f := range all {
+		before[i] = len(f.Ops)
+	}
+	do()
+	for i, f := range all {
+		for j := before[i]; j < len(f.Ops) && b.e.Graphed >= in; j++ {
+			f.Ops[j].Held = true
+		}
+	}
+}
+
+// again is what a block keeps, and what it recomputes of the rest.
+func (b *builder) again(l *Layer, core *core, again string) {
 	switch again {
 	case "selective": // scores are made again
 		if b.e.Outputs {
-			b.outputs(&l, &core)
+			b.outputs(l, core)
 			break
 		}
 		l.Saved = b.kept()
@@ -146,7 +170,6 @@ func (b *builder) block(again string) Layer {
 	default:
 		l.Saved = b.kept() + core.saved
 	}
-	return l
 }
 
 // outputs recomputes all but attention and every other matmul.
@@ -177,15 +200,24 @@ func (b *builder) attention(l *Layer) core {
 	s := b.s
 	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
 	kv := float64(max(s.KVHeads, b.p.TP)*s.HeadDim) / b.tp
-	b.edge(l, true)
-	b.product(l, b.tokens, q+2*kv, h)
+	out := q
+	if s.KVLatent > 0 {
+		q, kv, out = b.latent(l)
+	} else {
+		b.edge(l, true)
+		b.product(l, b.tokens, q+2*kv, h)
+	}
 	b.context(l, q, kv)
 	c := b.scores(l, q, kv)
-	b.product(l, b.tokens, h, q)
+	b.product(l, b.tokens, h, out)
 	b.edge(l, false)
 	if s.Rotary {
-		b.stream(&l.Forward, b.tokens, 2*(q+kv), 2)
-		b.stream(&l.Backward, b.tokens, 2*(q+kv), 2)
+		kernels, traffic := 2.0, 2.0
+		if b.e.OpByOp { // halves are split, turned, joined, scaled and added
+			kernels, traffic = 24, 8
+		}
+		b.stream(&l.Forward, b.tokens, traffic*(q+kv), kernels)
+		b.stream(&l.Backward, b.tokens, traffic*(q+kv), kernels)
 	}
 	if s.Bias { // added to queries, keys and values; its gradient is a sum
 		b.stream(&l.Weights, b.tokens, q+2*kv, 1)
@@ -197,7 +229,7 @@ func (b *builder) attention(l *Layer) core {
 func (b *builder) scores(l *Layer, q, kv float64) core {
 	s := b.s
 	heads, n := float64(s.Heads)/b.tp*float64(b.p.Micro), float64(s.Seq) // with cp each rank has its share of the pairs
-	d := float64(s.HeadDim)
+	d := b.headDim()
 	if b.flash {
 		flops, keys := 4*heads*n*s.KeysSeen*d/b.cp, kv*b.cp
 		if b.p.Context == "heads" {
@@ -278,8 +310,15 @@ func (b *builder) kept() float64 {
 	s := b.s
 	h, q := float64(s.Hidden), float64(s.Heads*s.HeadDim)/b.tp
 	kv, f := float64(max(s.KVHeads, b.p.TP)*s.HeadDim)/b.tp, float64(s.FFN)/b.tp
-	near := 3 * h // of four inputs of norms and projections the block's own is counted as its input
+	if s.KVLatent > 0 {
+		q, _ = b.latentWidths()
+		kv = q
+	}
+	near := 3*h + b.latentKept() // of four inputs of norms and projections the block's own is counted as its input
 	far := q + 2*kv + q + 2*f
+	if s.KVLatent > 0 && b.e.UpAgain {
+		far -= q + 2*kv
+	}
 	if s.Gated {
 		far += f
 	}

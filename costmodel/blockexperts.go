@@ -23,15 +23,45 @@ func (b *builder) experts(l *Layer) {
 	if s.Gated {
 		wide = 2 * f
 	}
-	b.product(l, b.near, float64(s.Experts), h)
-	b.stream(&l.Forward, b.near, 3*float64(s.Experts), 4) // softmax, choice, counts
-	b.stream(&l.Backward, b.near, 3*float64(s.Experts), 3)
+	b.held(l, GraphedRouter, func() {
+		b.product(l, b.near, float64(s.Experts), h)
+		b.choose(l)
+	})
+	if b.p.EP > 1 && !b.e.Once {
+		b.stream(&l.Forward, sent, 4, weightsSent[0])
+		b.stream(&l.Backward, sent, 4, weightsSent[1])
+	}
 	b.move(l, sent, etp, true)
 	b.grouped(l, here, rows, wide, h)
-	b.stream(&l.Forward, rows, wide+f, 1)
-	b.stream(&l.Backward, rows, 2*wide+f, 1)
+	if !b.e.FusedExperts {
+		b.stream(&l.Forward, rows, wide+f, 1)
+		b.stream(&l.Backward, rows, 2*wide+f, 1)
+	}
 	b.grouped(l, here, rows, h, f)
 	b.move(l, sent, etp, false)
+}
+
+// Kernels of a router's choice and of what an all-to-all has to know first, as Megatron-Core's router.py, moe_utils.py and
+// token_dispatcher.py issue them (counted 2026-11-22): scores, the choice, its map and the balance's loss, forward and backward, fused
+// and op by op; sums and an all-gather of how many tokens go where, forward alone; and the weights that go with the tokens.
+var (
+	choiceFused  = [2]float64{4, 3}
+	choiceByOp   = [2]float64{30, 20}
+	countKernels = 9.0
+	weightsSent  = [2]float64{4, 2}
+)
+
+// choose is the choice of experts, and what all-to-alls have to know of it.
+func (b *builder) choose(l *Layer) {
+	kernels := choiceFused
+	if b.e.OpByOp {
+		kernels = choiceByOp
+	}
+	if b.p.EP > 1 && !b.e.Once {
+		kernels[0] += countKernels
+	}
+	b.stream(&l.Forward, b.near, 3*float64(b.s.Experts), kernels[0]) // softmax, choice, counts
+	b.stream(&l.Backward, b.near, 3*float64(b.s.Experts), kernels[1])
 }
 
 // rows are those that a rank's experts take, one for each choice of a token, and those that it sends: with sp the ranks of an
@@ -78,20 +108,27 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 
 // grouped is a product of each of some experts with its share of the rows, n columns, depth k, with its two gradients.
 func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
+	kernels, casts := 1.0, 1.0
+	if b.e.PerExpert && !b.e.FusedExperts {
+		if kernels = experts; b.p.Scaled {
+			casts = experts
+		}
+	}
 	one := func(x, y, z, weights float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * experts * x * y * z, Bytes: b.size*experts*(x*z+z*y+x*y) + weights, Shape: GEMM{x, y, z, experts}, Kernel: 1}
+		return Op{Kind: Matrix, Flops: 2 * experts * x * y * z, Bytes: b.size*experts*(x*z+z*y+x*y) + weights, Shape: GEMM{x, y, z, experts}, Kernel: kernels}
 	}
 	each := rows / experts
-	if b.p.Narrow {
-		b.stream(&l.Forward, rows, 2*k, 1)
-		b.stream(&l.Backward, rows, 2*n, 1)
+	if b.p.Narrow && !b.e.FusedExperts {
+		b.stream(&l.Forward, rows, 2*k, casts)
+		b.stream(&l.Backward, rows, 2*n, casts)
 	}
 	l.Forward.add(one(each, n, k, 0))
 	l.Backward.add(one(each, k, n, 0))
 	l.Weights.add(one(k, n, each, 8*experts*n*k)) // accumulated in f32: read and written
 }
 
-// routed is what a block saves of its experts' work, in bytes: the tokens as they were sorted, and what each product gave.
+// routed is what a block saves of its experts' work, in bytes: the tokens as they were sorted, and what the first product and the
+// activation gave. What experts give back is not kept: a choice's weight is a factor of the activation (Megatron-Core's experts.py).
 func (b *builder) routed() float64 {
 	s := b.s
 	if s.Experts == 0 {
@@ -102,9 +139,12 @@ func (b *builder) routed() float64 {
 	if s.Gated {
 		columns += float64(s.ExpertFFN) / etp
 	}
-	rows, sent := b.rows(etp)
-	h := float64(s.Hidden)
-	return b.size * (rows*(h+columns) + sent*h)
+	rows, _ := b.rows(etp)
+	in := float64(s.Hidden)
+	if b.p.Narrow { // inputs of products are kept as they were cast
+		in, columns = in/2, columns-float64(s.ExpertFFN)/etp/2
+	}
+	return b.size * rows * (in + columns)
 }
 
 // OnceTime is the time of an all-to-all of b bytes to experts, a copy for each of so many choices, where a token goes over the

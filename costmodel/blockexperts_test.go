@@ -78,3 +78,45 @@ func TestOnceTime(t *testing.T) {
 		}
 	}
 }
+
+// The host issues a kernel for each expert that a rank has, graphs take launches off it and leave the work as it is, and fused
+// experts have neither casts nor activations of their own.
+func TestKernelsOfExperts(t *testing.T) {
+	s := Transformer{Seq: 512, Hidden: 1024, Heads: 16, KVHeads: 4, HeadDim: 64, Experts: 16, Choices: 2, ExpertFFN: 768, Gated: true, Rotary: true, KeysSeen: 256}
+	count := func(ep int, scaled bool, change func(*Engine)) (issued, bytes float64) {
+		e := *EngineOf("megatron")
+		change(&e)
+		_, block, _ := e.Layers(&s, Split{TP: 1, EP: ep, ETP: 1, Micro: 1, Size: 2, Narrow: true, Scaled: scaled}, "none")
+		for _, f := range []*Function{&block.Forward, &block.Backward, &block.Weights} {
+			for i := range f.Ops {
+				issued += f.Ops[i].Issued()
+				bytes += f.Ops[i].Bytes
+			}
+		}
+		return issued, bytes
+	}
+	plain := func(*Engine) {}
+	eight, _ := count(2, false, plain)
+	two, _ := count(8, false, plain)
+	if got, want := eight-two, 6.0*6; got != want { // two products and their two gradients
+		t.Errorf("six experts more are %v kernels more, want %v", got, want)
+	}
+	casts, _ := count(2, true, plain)
+	if got, want := casts-eight, 4.0*7; got != want { // a cast before each product and before its gradients
+		t.Errorf("scales of eight experts' blocks are %v kernels more, want %v", got, want)
+	}
+	before, work := count(2, true, plain)
+	for _, g := range []Graphed{GraphedRouter, GraphedDense, GraphedStep} {
+		issued, bytes := count(2, true, func(e *Engine) { e.Graphed = g })
+		if issued >= before || bytes != work {
+			t.Errorf("graphs %d: %v kernels after %v, %g bytes after %g", g, issued, before, bytes, work)
+		}
+		before = issued
+	}
+	if before != 0 {
+		t.Errorf("with graphs of the step the host issues %v kernels", before)
+	}
+	if issued, bytes := count(2, true, func(e *Engine) { e.FusedExperts = true }); issued >= casts-8*8 || bytes >= work {
+		t.Errorf("fused experts: %v kernels of %v, %g bytes of %g", issued, casts, bytes, work)
+	}
+}

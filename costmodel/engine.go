@@ -30,11 +30,17 @@ type Engine struct {
 	Host         Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
 	Pass         Seconds // the host's for a micro-batch: schedule, data, loss
 	Step         Seconds // a step's own time: learning rate, logging, loss scale
+	PerExpert    bool    // each expert's products are kernels of their own, and so are casts to 8 bits with a scale a block; else one does all
+	OpByOp       bool    // the router's choice and rotary positions are PyTorch's ops one by one; else fused kernels
+	FusedExperts bool    // an expert's activation and casts are parts of its products' kernels
+	UpAgain      bool    // of latent attention what widens the narrow streams is recomputed
+	Graphed      Graphed // what the host issues at once, as CUDA graphs: up to this
 
 	// Communication.
 	Overlap   [2]bool // data-parallel traffic runs beside compute: with ZeRO 0, and above
 	Ahead     bool    // parameters are gathered beside the next step's first forward pass
 	HiddenTP  float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
+	HiddenEP  float64 // part of what moves tokens to experts and back that runs beside another micro-batch's compute
 	Blocking  bool    // sends to other stages are waited for
 	Scattered bool    // and are split over tensor parallel ranks
 	Once      bool    // tokens go once to each rank and node that has some of their experts, else once for each expert
@@ -50,6 +56,17 @@ type Engine struct {
 	Bytes16    ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
 }
 
+// Graphed is which kernels take no time of the host, since graphs hold them.
+type Graphed uint8
+
+// What graphs hold.
+const (
+	NotGraphed    Graphed = iota
+	GraphedRouter         // the router and the choice
+	GraphedDense          // that, attention and norms: all but the experts
+	GraphedStep           // everything
+)
+
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
 var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
@@ -60,8 +77,8 @@ var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true,
 var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, Launch: 2e-6, Host: 40e-6, Pass: 1.57e-3, Step: 5.1e-3,
-		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Once: true, Interfere: 0.107,
+		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, Launch: 2e-6, Host: 62.8e-6, Pass: 1.57e-3, Step: 5.1e-3,
+		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
 		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,

@@ -9,6 +9,7 @@ type Op struct {
 	Bytes  float64 // of memory traffic
 	Shape  GEMM    // of a Matrix op
 	Kernel float64 // launches; 1 unless it is several in a row
+	Held   bool    // in a graph, so that launches take no time of the host
 }
 
 // Grown is the op at more times a step along its slope: flops, bytes and shape are lines over the micro-batch.
@@ -21,6 +22,14 @@ func (o *Op) Grown(slope *Op, more float64) Op {
 	g.Shape.K += float64(more * slope.Shape.K)
 	g.Shape.Batch += float64(more * slope.Shape.Batch)
 	return g
+}
+
+// Issued is how many kernels the host issues for the op.
+func (o *Op) Issued() float64 {
+	if o.Held {
+		return 0
+	}
+	return o.Kernel
 }
 
 // Slope is how much larger two is than o.

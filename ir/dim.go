@@ -31,6 +31,10 @@ const (
 	Candidate Dim = "candidate"  // experts as the router scores them
 	Choice    Dim = "choice"     // experts that a token goes to
 	ExpertFFN Dim = "expert_ffn" // width of an expert's hidden layer
+
+	QLatent   Dim = "q_latent"   // what latent attention's queries are projected from
+	KVLatent  Dim = "kv_latent"  // what its keys and values are projected from
+	RotaryDim Dim = "rotary_dim" // of its queries and keys, with positions
 )
 
 // Padded tells whether the dim may be split unevenly: the last parts hold padding, which is zero in

@@ -130,8 +130,8 @@ func (r hfRope) further(c *Config) (original int, factor float64) {
 
 func yarn(s *source, c *Config, r hfRope, at string) RopeScaling {
 	fast, slow := first(r.BetaFast, 32), first(r.BetaSlow, 1)
-	if fast <= slow {
-		s.diags.Addf(s.Pos(at), BadModel, "%s yarn has beta_fast %v, which is not above beta_slow %v", at, fast, slow)
+	if fast < slow {
+		s.diags.Addf(s.Pos(at), BadModel, "%s yarn has beta_fast %v, which is below beta_slow %v", at, fast, slow)
 	}
 	original, factor := r.further(c)
 	return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "yarn", Factor: factor, BetaFast: fast, BetaSlow: slow, Original: original,

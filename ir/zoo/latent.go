@@ -8,20 +8,20 @@ import "github.com/planc-dev/planc/ir"
 func latentAttention(m *model, b *builder, x *ir.Value) *ir.Value {
 	q, in, weight := x, ir.Hidden, "attn.q"
 	if m.QLatent > 0 {
-		q, in, weight = m.latent(b, "q_latent", "attn.q_down", x, qLatent), qLatent, "attn.q_up"
+		q, in, weight = m.latent(b, "q_latent", "attn.q_down", x, ir.QLatent), ir.QLatent, "attn.q_up"
 	}
-	kv := m.latent(b, "kv_latent", "attn.kv_down", x, kvLatent)
-	shared := b.matmul("k_shared", x, b.param("attn.k_shared", normal(m.InitStd), ir.Hidden, rotaryDim), with(x, rotaryDim)...)
+	kv := m.latent(b, "kv_latent", "attn.kv_down", x, ir.KVLatent)
+	shared := b.matmul("k_shared", x, b.param("attn.k_shared", normal(m.InitStd), ir.Hidden, ir.RotaryDim), with(x, ir.RotaryDim)...)
 
 	b.in(ir.Attention)
 	up := func(name, weight string, y *ir.Value, in, out ir.Dim) *ir.Value {
 		return b.matmul(name, y, b.param(weight, normal(m.InitStd), in, ir.Head, out), ir.Batch, ir.Seq, ir.Head, out)
 	}
 	q = b.same("q_rot", ir.OpRope, m.turn(ir.HeadDim, m.PlainDim), up("q", weight, q, in, ir.HeadDim))
-	k := up("k", "attn.k", kv, kvLatent, plainDim)
-	k = b.op("k_whole", ir.OpJoin, ir.Attr{}, []ir.Dim{ir.Batch, ir.Seq, ir.Head, ir.HeadDim}, k, b.same("k_rot", ir.OpRope, m.turn(rotaryDim, 0), shared))
+	k := up("k", "attn.k", kv, ir.KVLatent, plainDim)
+	k = b.op("k_whole", ir.OpJoin, ir.Attr{}, []ir.Dim{ir.Batch, ir.Seq, ir.Head, ir.HeadDim}, k, b.same("k_rot", ir.OpRope, m.turn(ir.RotaryDim, 0), shared))
 	k = b.rename("keys", k, ir.Seq, ir.KSeq)
-	v := b.rename("values", up("v", "attn.v", kv, kvLatent, ir.VDim), ir.Seq, ir.KSeq)
+	v := b.rename("values", up("v", "attn.v", kv, ir.KVLatent, ir.VDim), ir.Seq, ir.KSeq)
 	o := b.attention("attn", q, k, v, m.scores(b), ir.Batch, ir.Seq, ir.Head, ir.VDim)
 	return back(m, b, "o", "attn.o", o, false, ir.Head, ir.VDim)
 }

@@ -66,10 +66,7 @@ const (
 	transform ir.Dim = "transform" // between the last block and the logits
 	kind      ir.Dim = "kind"      // of a picture's positions: the class token, or a patch
 
-	qLatent   ir.Dim = "q_latent"   // what queries are projected from
-	kvLatent  ir.Dim = "kv_latent"  // what keys and values are projected from
-	plainDim  ir.Dim = "plain_dim"  // of queries and keys, without positions
-	rotaryDim ir.Dim = "rotary_dim" // of queries and keys, with positions
+	plainDim ir.Dim = "plain_dim" // of queries and keys, without positions
 )
 
 // Build makes the logical graph of a model. The configuration is valid: spec checked it.
@@ -86,7 +83,7 @@ func Build(name string, c spec.Config, o Options) *ir.Model {
 		ir.Patch: c.Channels * c.PatchSize * c.PatchSize, narrow: c.EmbedDim, transform: c.Hidden, kind: 2,
 	}}
 	if c.KVLatent > 0 {
-		maps.Copy(m.dims, map[ir.Dim]int{ir.VDim: c.VDim, qLatent: c.QLatent, kvLatent: c.KVLatent, plainDim: c.PlainDim, rotaryDim: c.RotaryDim})
+		maps.Copy(m.dims, map[ir.Dim]int{ir.VDim: c.VDim, ir.QLatent: c.QLatent, ir.KVLatent: c.KVLatent, plainDim: c.PlainDim, ir.RotaryDim: c.RotaryDim})
 	}
 	last := &ir.Segment{Name: "head", Count: 1, Forward: head(m)}
 	if m.decodes {

@@ -9,11 +9,11 @@ import (
 )
 
 // balance splits the blocks over the chunks so that the slowest stage is as fast as can be, by the times of a block, the
-// embedding and the head: exactly where all blocks are alike. Where they are not, as where the first have no experts, each
-// counts as the mean of all, and another split may be faster. Of such splits it is the one in which no stage has more than
-// it needs: the fastest of the slowest, then of the next, the earlier stages, which hold more micro-batches, with less.
-// Within a stage the chunks are as equal as can be, those with the embedding or the head the smaller. It does not look at
-// memory: search calls that restriction by its name.
+// embedding and the head: exactly where all blocks are alike, and where they are not, as where the first have no experts, if
+// each stage has one chunk. Of several chunks each block then counts as the mean of all, and another split may be faster. Of
+// splits of alike blocks it is the one in which no stage has more than it needs: the fastest of the slowest, then of the next,
+// the earlier stages, which hold more micro-batches, with less. Within a stage the chunks are as equal as can be, those with the
+// embedding or the head the smaller. It does not look at memory: search calls that restriction by its name.
 func (s *searcher) balance(plan *ir.Plan, costs []layerCost) []int {
 	n, b := plan.PP*plan.VPP, &s.balancing
 	b.load, b.least, b.most = zeroed(b.load, plan.PP), zeroed(b.least, plan.PP), zeroed(b.most, plan.PP)
@@ -29,6 +29,9 @@ func (s *searcher) balance(plan *ir.Plan, costs []layerCost) []int {
 		b.load[last] += float64(costs[len(costs)-1].sum())
 		b.least[last]--
 	}
+	if plan.VPP == 1 && s.problem.unlike(&s.dims) {
+		return b.runs(s.blockTimes(costs))
+	}
 	b.block = s.blockTime(costs)
 	b.stages(s.dims.Layers)
 	return s.spread(plan, b.most)
@@ -41,6 +44,9 @@ type balancing struct {
 	most  []int     // as many as end in time, and in the end as many as it gets
 	block float64   // time of a block
 	out   []int     // of each chunk
+
+	ends []float64 // of unlike blocks: of the first so many, their times together
+	room [3][]float64
 }
 
 // zeroed is a list of n zeros, in the room of another.

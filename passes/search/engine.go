@@ -35,7 +35,8 @@ func transformer(m *ir.Model, d Dims) costmodel.Transformer {
 			switch n.Op {
 			case ir.OpAttention:
 				e, _ := n.Args[0].Type.Extent(ir.HeadDim)
-				t.HeadDim, t.Dropout = e.Size, t.Dropout || n.Attr.Drop > 0
+				v, _ := n.Args[2].Type.Extent(ir.VDim)
+				t.HeadDim, t.ValueDim, t.Dropout = e.Size, v.Size, t.Dropout || n.Attr.Drop > 0
 				t.KeysSeen = keysSeen(n)
 			case ir.OpMul:
 				_, wide := n.Outs[0].Type.Extent(ir.FFN)
@@ -51,6 +52,11 @@ func transformer(m *ir.Model, d Dims) costmodel.Transformer {
 		}
 		for _, w := range s.Forward.Weights() {
 			t.Tied = t.Tied || w.Param.Tied != ""
+			for d, to := range map[ir.Dim]*int{ir.QLatent: &t.QLatent, ir.KVLatent: &t.KVLatent, ir.RotaryDim: &t.SharedKey} {
+				if e, ok := w.Type.Extent(d); ok {
+					*to = e.Size
+				}
+			}
 		}
 	}
 	return t
@@ -84,7 +90,7 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 		return
 	}
 	shape := shape(transformer(s.problem.Model, s.dims))
-	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8}
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8, Scaled: s.problem.gemm() == costmodel.MXFP8}
 	more := split
 	more.Micro++
 	segs := p.prog.Model.Segments

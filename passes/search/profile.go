@@ -286,6 +286,9 @@ func (s *searcher) cost(p *funcProfile, k int, of load, m *meshAt) costmodel.Cos
 			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(ways[i].place.Ranks())))
 			continue
 		}
+		if l.group.experts != nil {
+			t *= costmodel.Seconds(1 - s.problem.engine().HiddenEP)
+		}
 		l.enter(&c, t)
 	}
 	return s.waited(c, kernels)
@@ -368,7 +371,7 @@ func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
 		if p.flights {
 			own.each = append(own.each, t)
 		}
-		own.kernels += float64(times * o.Kernel)
+		own.kernels += float64(times * o.Issued())
 	}
 	s.own[key] = own
 	return own

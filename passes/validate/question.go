@@ -24,13 +24,19 @@ type Question struct {
 var loRA = regexp.MustCompile(`(?i)\blora\b`)
 
 // offloaded finds a note that says that state lived on the host.
-var offloaded = regexp.MustCompile(`(?i)full cpu offload|(optimizer|param) offload=y`)
+var offloaded = regexp.MustCompile(`(?i)full cpu offload|(optimizer|param) offload=y|activations of \d+ layers on the host`)
 
 // eitherZero finds a cell that names two stages of ZeRO.
 var eitherZero = regexp.MustCompile(`(?i)[0-3]\s+or\s+[0-3]`)
 
 // blockScaled finds a note that says which 8 bits were meant.
 var blockScaled = regexp.MustCompile(`\bFP8-MX\b|\bMXFP8\b`)
+
+// muon finds a note that says by what parameters were updated.
+var muon = regexp.MustCompile(`\bby Muon\b`)
+
+// narrowState finds a note that says that the optimizer's moments and the sums of gradients had 16 bits.
+var narrowState = regexp.MustCompile(`(?i)\bbf16 moments and gradients\b`)
 
 // presetOf is the precision that has the state of what matmuls compute in.
 func presetOf(gemm string) string {
@@ -81,7 +87,10 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 		return nil, errors.New("it trains a low-rank part of the parameters (LoRA), which is not priced")
 	}
 	if offloaded.MatchString(r.Text("note")) {
-		return nil, errors.New("its parameters or optimizer are offloaded to the host, which is not priced")
+		return nil, errors.New("its parameters, optimizer or activations are offloaded to the host, which is not priced")
+	}
+	if muon.MatchString(r.Text("note")) {
+		return nil, errors.New("it is trained with Muon, which planc has not")
 	}
 	if err := r.lacks(); err != nil {
 		return nil, err
@@ -114,6 +123,9 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	}
 	e := a.engine(engineKey{engine, r.ways(engine, cluster)})
 	prec := e.State(spec.Presets[presetOf(name)].IR())
+	if narrowState.MatchString(r.Text("note")) {
+		prec.Moments, prec.Grads = ir.BF16, ir.BF16
+	}
 	plan, batch, err := r.plan(c.Layers, prec, engine, r.flash(cluster))
 	if err != nil {
 		return nil, err

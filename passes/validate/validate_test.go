@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
 )
 
 // row is a table's only row.
@@ -138,6 +140,14 @@ func TestWays(t *testing.T) {
 			t.Errorf("%s: sums apart %v, want %v", source, got, want)
 		}
 	}
+	for note, want := range map[string]costmodel.Engine{"A2A dispatcher": {}, "HybridEP": {Once: true}, "DeepEP; +1f1b a2a overlap": {Once: true, HiddenEP: overlappedEP},
+		"EP overlap off": {Once: true}, "EP overlap on": {Once: true, HiddenEP: overlappedEP}, "CUDA graphs of the step and fused experts": {Once: true, Graphed: costmodel.GraphedStep, FusedExperts: true},
+		"CUDA graphs of attention and router": {Once: true, Graphed: costmodel.GraphedDense}, "CUDA graphs of the router": {Once: true, Graphed: costmodel.GraphedRouter}, "no CUDA graphs": {Once: true}} {
+		e := of("Megatron-Bridge", "1,1,16,bf16,1,,,"+note).Problem.Engine
+		if got := (costmodel.Engine{Once: e.Once, HiddenEP: e.HiddenEP, Graphed: e.Graphed, FusedExperts: e.FusedExperts}); got != want {
+			t.Errorf("%s: %+v", note, got)
+		}
+	}
 	if p := of("torchtitan", "2,2,16,bf16,1,full,3,").Plan; p.Zero != 1 || p.MicroBatch != 1 {
 		t.Errorf("with a pipeline zero %d, micro-batch %d", p.Zero, p.MicroBatch)
 	}
@@ -150,7 +160,7 @@ func TestWays(t *testing.T) {
 func TestRefusedNotes(t *testing.T) {
 	head := "model,layers,hidden,heads,seq_len,gpu,num_gpus,global_batch,precision,measured_step_s,zero_or_fsdp,note"
 	for rest, want := range map[string]string{"3,HF + full CPU offload": "offloaded", "3,optimizer offload=Y param offload=N": "offloaded",
-		"3,optimizer offload=N param offload=N": "", "1 or 3 (see doc),": "leaves open"} {
+		"3,activations of 40 layers on the host": "offloaded", "3,optimizer offload=N param offload=N": "", "1 or 3 (see doc),": "leaves open"} {
 		_, err := NewAsker().Question(row(t, head, "m,4,512,8,128,A100,8,8,bf16,1,"+rest))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", rest, err, want)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -50,9 +51,12 @@ func samples(t *tables) []sample {
 const huber = 0.10
 
 // fit moves the constants by Gauss and Newton: logarithms of predicted over measured times are nearly linear in the
-// logarithms of the constants.
-func fit(t *tables, rounds int, log io.Writer) error {
+// logarithms of the constants. Of the constants only those move that are named, others keep what they are; if none is, all do.
+func fit(t *tables, only []string, rounds int, log io.Writer) error {
 	all, ps := samples(t), params()
+	if len(only) > 0 {
+		ps = slices.DeleteFunc(ps, func(p param) bool { return !slices.Contains(only, p.name) })
+	}
 	for _, p := range ps {
 		*p.at = p.prior
 	}

@@ -1,7 +1,7 @@
 // Command validate fits the cost model's constants to published runs and writes the report on how well it predicts them.
 //
 //	go run ./validate           write docs/validation.md, its plots, and costmodel/errorbars.go
-//	go run ./validate fit       move the constants and print them; nothing is written
+//	go run ./validate fit       move the constants and print them, or those that are named; nothing is written
 //	go run ./validate sum       print the report's figures; nothing is written
 //
 // It runs in the folder tools. The tables are in validate/rows, each row with its source. Those of heldOut are in no fit:
@@ -40,7 +40,7 @@ func run(args []string) error {
 	}
 	switch {
 	case len(args) > 0 && args[0] == "fit":
-		return fit(t, 3, os.Stdout)
+		return fit(t, args[1:], 3, os.Stdout)
 	case len(args) > 0 && args[0] == "sum":
 		s := studyOf(t)
 		fmt.Println(s.targets(), bySource(s.fitted), bySource(s.held), bySource(s.barred), memoryBySource(s.report))

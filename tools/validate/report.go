@@ -231,10 +231,12 @@ func (s *study) skipped() string {
 	var order []string
 	for _, k := range s.report.Skipped {
 		why := k.Reason
-		for _, cut := range []string{" experts", " is not in the catalogue", "cp is"} {
-			if strings.Contains(why, cut) {
-				why = map[string]string{" experts": "it has experts, and such rows are not priced yet", " is not in the catalogue": "its shape is missing, or its model or GPU is not in the catalogue",
-					"cp is": "context parallelism is not planned yet"}[cut]
+		for _, cut := range [][2]string{
+			{"top_k, how many", "it has experts, its model is not in the catalogue, and its row does not say to how many of them a token goes"},
+			{" is not in the catalogue", "its shape is missing, or its model or GPU is not in the catalogue"},
+		} {
+			if strings.Contains(why, cut[0]) {
+				why = cut[1]
 				break
 			}
 		}
