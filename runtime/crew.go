@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/comm"
-	"github.com/planc-dev/planc/runtime/cpu"
 )
 
 // arenaAlign is the alignment of an arena's first byte.
@@ -173,6 +172,6 @@ func (c *crew) head() *Rank {
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+arenaAlign-1)
 	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (arenaAlign - 1))
-	cpu.AskLargePages(b)
+	adviseHuge(b)
 	return b[at : at+n : at+n]
 }

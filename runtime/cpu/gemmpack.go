@@ -141,22 +141,11 @@ func (g *gemm[F]) copyRows(dst, src []F, ld, n, w int) {
 	}
 }
 
-// largePage is the size of a large page on the machines that have them, in bytes.
-const largePage = 2 << 20
-
-// aligned is n elements of which the first begins a cache line, and on large pages if they are many: a product passes through
-// its packed operands again and again.
+// aligned is n elements of which the first begins a cache line.
 func aligned[F Float](n int) []F {
-	size, unit := int(sizeOf[F]()), 64
-	room := n * size
-	if room >= largePage/2 {
-		unit, room = largePage, (room+largePage-1)/largePage*largePage
-	}
-	x := make([]F, (room+unit)/size)
-	at := int(-uintptr(unsafe.Pointer(&x[0]))&uintptr(unit-1)) / size
-	if unit == largePage {
-		AskLargePages(unsafe.Slice((*byte)(unsafe.Pointer(&x[at])), room))
-	}
+	size, line := int(sizeOf[F]()), 64
+	x := make([]F, n+line/size)
+	at := int(-uintptr(unsafe.Pointer(&x[0]))&uintptr(line-1)) / size
 	return x[at : at+n]
 }
 

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package cpu
-
-// AskLargePages does nothing: the system decides on its own.
-func AskLargePages([]byte) {}
