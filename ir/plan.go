@@ -124,7 +124,10 @@ func (p Plan) String() string {
 func (p Plan) recomputeWords() string {
 	s := "recompute " + p.Recompute
 	if p.RecomputeLayers < p.LargestChunk() {
-		s += fmt.Sprintf(" %d blocks", p.RecomputeLayers)
+		s += fmt.Sprintf(" %d block", p.RecomputeLayers)
+		if p.RecomputeLayers != 1 {
+			s += "s"
+		}
 	}
 	if p.RecomputeEvery > 1 {
 		s += fmt.Sprintf(" every %d", p.RecomputeEvery)

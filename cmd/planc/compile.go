@@ -53,6 +53,10 @@ func (a *app) compileCommand() *cobra.Command {
 			}
 			if _, err = a.compile(job, build.Request{Out: out}, emit, locks); err == nil {
 				a.notef("binary   %s", slashed(out))
+				if !job.cluster.IsCPU() && !c.Flags().Changed("target") {
+					a.notef("target   cpu: all %d ranks run on one CPU, in place of %s; --target cuda is not there yet",
+						job.cluster.Devices(), clusterText(job.cluster))
+				}
 			}
 			return err
 		},

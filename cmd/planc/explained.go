@@ -117,7 +117,7 @@ func (d *document) choiceMessage(c *search.Choice) string {
 		return fmt.Sprintf("%s is pinned; %s would be %s faster", c.Name, c.RunnerUp, percent(-c.Free.SlowerBy))
 	}
 	free := d.alternative(*c.Free)
-	rest := briefDifference(free.plan, d.head.chosen, c.Name)
+	rest := d.besideRunnerUp(c)
 	if c.Kept == nil {
 		s := free.mainly(d)
 		if rest != "" {
@@ -135,6 +135,17 @@ func (d *document) choiceMessage(c *search.Choice) string {
 		s += fmt.Sprintf("; %s with %s", signed(c.Free.SlowerBy), rest)
 	}
 	return s
+}
+
+// besideRunnerUp is what else the best plan without the value that was taken has: the choice's own value too, where that is
+// not the runner-up's.
+func (d *document) besideRunnerUp(c *search.Choice) string {
+	rest := briefDifference(c.Free.Plan, d.head.chosen, c.Name)
+	value := c.Free.Plan.JSON()[c.Name]
+	if fmt.Sprint(value) == c.RunnerUp {
+		return rest
+	}
+	return strings.TrimSuffix(word(c.Name, value)+" · "+rest, " · ")
 }
 
 // briefDifference is what else differs, the two words that say most of it: dp follows from the other degrees.

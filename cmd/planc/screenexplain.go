@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,8 +150,9 @@ func (d *document) proofSentence() string {
 	}
 	var keys []string
 	for _, r := range s.Restricted { // in full they are in --json
-		key, _, _ := strings.Cut(r, ":")
-		keys = append(keys, key)
+		if key, _, _ := strings.Cut(r, ":"); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
 	}
 	if len(keys) > 0 {
 		text += "; left out: some " + strings.Join(keys, ", ")

@@ -68,7 +68,9 @@ var theThumbs = []thumb{
 	}, func(q *thumbs) []Pins {
 		return []Pins{{"pp": q.above1(), "axis_order": ordersWith(func(o []string) bool { return o[len(o)-1] == "pp" })}}
 	}, nil},
-	{"small models gain little from GPUs", func(q *thumbs) bool { return q.many() && q.params < smallModel }, nil, halfTheDevices},
+	{"small models gain little from GPUs", func(q *thumbs) bool {
+		return q.many() && !q.p.Cluster.IsCPU() && q.params < smallModel // fewer devices of a CPU are other devices
+	}, nil, halfTheDevices},
 	{"checkpointing: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
 	{"learning rate × GPUs", (*thumbs).many, nil, learningRate},
 }
@@ -165,7 +167,11 @@ func halfTheDevices(q *thumbs, r *Series) *Thumb {
 	}
 	p.Cluster = c
 	best, _, err := r.Best(&p)
-	if err != nil {
+	var illegal *IllegalError
+	switch {
+	case errors.As(err, &illegal):
+		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(), illegal.Reasons[0].Message)}
+	case err != nil:
 		return &Thumb{Verdict: DoesNot, Message: fmt.Sprintf("%d devices are needed to hold it", q.p.Cluster.Devices())}
 	}
 	gain := costmodel.SixDigits(q.chosen.Predict.TokensPerS / best.Predict.TokensPerS)
