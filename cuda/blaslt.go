@@ -96,8 +96,14 @@ type Product struct {
 	In, Out                Value // of A and B; of D, Aux and Bias
 	TF32                   bool  // In is f32, and may be rounded to 10 bits of mantissa
 	Epilogue               Epilogue
-	Bias, Aux              Pointer // where the epilogue reads and writes
+	Bias, Aux              Pointer // where the epilogue reads and writes; Aux has a matrix for each of a batch, Bias is one for all
 }
+
+// sumsBias tells whether the epilogue sums rows into Bias, which is then of a product alone, not of a batch.
+func (e Epilogue) sumsBias() bool { return e == GELUGradBias || e == BiasGrad }
+
+// Alignment is how many bytes the addresses of A, B, D, Bias and Aux are multiples of. The heuristic expects 256 unless told.
+const Alignment = 16
 
 // Multiplier is a product for which a way of computing was chosen. It can run any number of times.
 type Multiplier struct {
@@ -108,7 +114,7 @@ type Multiplier struct {
 
 // Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace.
 func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
-	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 {
+	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 || x.Batch > 1 && x.Epilogue.sumsBias() || (x.Bias|x.Aux)%Alignment != 0 {
 		panic(fmt.Sprintf("cuda: a product of %+v", x))
 	}
 	m := &Multiplier{product: x, of: p}
@@ -188,6 +194,9 @@ func (m *Multiplier) epilogue() error {
 	}
 	if x.Aux != 0 {
 		errs = append(errs, m.say(C.planc_lt_aux, x.Aux), m.say(C.planc_lt_aux_ld, int64(x.N)))
+		if x.Batch > 1 {
+			errs = append(errs, m.say(C.planc_lt_aux_stride, int64(x.M)*int64(x.N)))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -199,14 +208,12 @@ func (m *Multiplier) choose(workspace int64) error {
 		return err
 	}
 	defer C.planc_cublasLtMatmulPreferenceDestroy(pref)
-	size := C.size_t(workspace)
-	r := C.planc_cublasLtMatmulPreferenceSetAttribute(pref, C.planc_lt_workspace, unsafe.Pointer(&size), 8)
-	if err := declined(r, "cublasLtMatmulPreferenceSetAttribute", "%d bytes", workspace); err != nil {
+	if err := prefer(pref, workspace); err != nil {
 		return err
 	}
 	var best C.cublasLtMatmulHeuristicResult_t
 	var got C.int
-	r = C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, 1, &best, &got)
+	r := C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, 1, &best, &got)
 	if err := declined(r, "cublasLtMatmulAlgoGetHeuristic", ""); err != nil {
 		return err
 	}
@@ -217,8 +224,25 @@ func (m *Multiplier) choose(workspace int64) error {
 	return declined(best.state, "cublasLtMatmulAlgoGetHeuristic", "")
 }
 
-// Multiply puts the product on the stream. The workspace is at least as large as the one it was prepared with.
+// prefer limits the choice to ways that get by with the workspace and with our alignment.
+func prefer(pref C.cublasLtMatmulPreference_t, workspace int64) error {
+	size := C.size_t(workspace)
+	r := C.planc_cublasLtMatmulPreferenceSetAttribute(pref, C.planc_lt_workspace, unsafe.Pointer(&size), 8)
+	errs := []error{declined(r, "cublasLtMatmulPreferenceSetAttribute", "%d bytes", workspace)}
+	for what := C.cublasLtMatmulPreferenceAttributes_t(C.planc_lt_align_a); what <= C.planc_lt_align_d; what++ {
+		align := C.uint32_t(Alignment)
+		r := C.planc_cublasLtMatmulPreferenceSetAttribute(pref, what, unsafe.Pointer(&align), 4)
+		errs = append(errs, declined(r, "cublasLtMatmulPreferenceSetAttribute", "alignment %d", Alignment))
+	}
+	return errors.Join(errs...)
+}
+
+// Multiply puts the product on the stream. The workspace is at least as large as the one it was prepared with; the matrices'
+// addresses are multiples of [Alignment].
 func (s *Stream) Multiply(m *Multiplier, alpha, beta float64, d, a, b Pointer, workspace Memory) error {
+	if (d|a|b)%Alignment != 0 {
+		panic(fmt.Sprintf("cuda: matrices at %#x, %#x and %#x are not aligned to %d bytes", d, a, b, Alignment))
+	}
 	r := C.planc_multiply(m.of.h, &m.c, C.int(flag(m.product.In == ValueFloat64)), C.double(alpha), C.double(beta),
 		C.CUdeviceptr(b), C.CUdeviceptr(a), C.CUdeviceptr(d), C.CUdeviceptr(workspace.Pointer), C.size_t(workspace.Bytes), s.s)
 	if r == 0 {

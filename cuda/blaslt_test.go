@@ -115,6 +115,44 @@ func TestBiasGrad(t *testing.T) {
 	check(t, x.Free(), dy.Free(), dw.Free(), db.Free())
 }
 
+// What GELU is applied to is kept for each matrix of a batch; the matrices need no more than [Alignment].
+func TestAuxOfBatch(t *testing.T) {
+	b, calls := products(t)
+	const batch, m, n, k = 3, 2, 4, 5
+	a, _ := doubles(t, batch*m*k+2)
+	x, _ := doubles(t, batch*k*n+2)
+	d, dv := doubles(t, batch*m*n+2)
+	aux, av := doubles(t, batch*m*n)
+	p := Product{Batch: batch, M: m, N: n, K: k, In: ValueFloat64, Out: ValueFloat64, Epilogue: GELUAux, Aux: aux.Pointer}
+	mul := must(b.p.Prepare(p, 1024))(t)
+	check(t, b.s.Multiply(mul, 1, 0, d.Pointer+Alignment, a.Pointer+Alignment, x.Pointer+Alignment, b.workspace))
+	for i, v := range av {
+		if v != dv[2+i] {
+			t.Errorf("Aux has %g at %d, want %g", v, i, dv[2+i])
+		}
+	}
+	for what, call := range map[string]func(){
+		"a batch of bias gradients": func() {
+			_, _ = b.p.Prepare(Product{Batch: 2, M: m, N: n, K: k, Epilogue: BiasGrad, Bias: aux.Pointer}, 1024)
+		},
+		"an Aux that is not aligned": func() { _, _ = b.p.Prepare(Product{M: m, N: n, K: k, Epilogue: GELUAux, Aux: aux.Pointer + 8}, 1024) },
+		"an A that is not aligned":   func() { _ = b.s.Multiply(mul, 1, 0, d.Pointer, a.Pointer+8, x.Pointer, b.workspace) },
+	} {
+		if !panics(call) {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	check(t, mul.Close())
+	closing(t, b, calls)
+	check(t, a.Free(), x.Free(), d.Free(), aux.Free())
+}
+
+func panics(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
+}
+
 // What cannot be computed is said when it is prepared, and nothing is left behind.
 func TestProductsFail(t *testing.T) {
 	b, calls := products(t)

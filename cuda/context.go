@@ -26,15 +26,21 @@ func (d Device) Open() (*Context, error) {
 }
 
 // Bind ties the calling goroutine to its thread, and that to the context, until unbind is called: once, by the same
-// goroutine. The driver keeps the context by thread, so what follows would else go to any device or none.
+// goroutine. The driver keeps the context by thread, so what follows would else go to any device or none. What was bound
+// before is bound again afterwards.
 func (c *Context) Bind() (unbind func(), err error) {
 	runtime.LockOSThread()
-	if err := failure(C.planc_cuCtxSetCurrent(c.c), "cuCtxSetCurrent", "device %d", c.Device.Ordinal); err != nil {
+	var before C.CUcontext
+	err = failure(C.planc_cuCtxGetCurrent(&before), "cuCtxGetCurrent", "")
+	if err == nil {
+		err = failure(C.planc_cuCtxSetCurrent(c.c), "cuCtxSetCurrent", "device %d", c.Device.Ordinal)
+	}
+	if err != nil {
 		runtime.UnlockOSThread()
 		return nil, err
 	}
 	return func() {
-		C.planc_cuCtxSetCurrent(nil) // that it fails does no harm: who needs a context binds one
+		C.planc_cuCtxSetCurrent(before) // that it fails does no harm: who needs a context binds one
 		runtime.UnlockOSThread()
 	}, nil
 }

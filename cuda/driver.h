@@ -71,6 +71,7 @@ _Static_assert(sizeof(CUlaunchAttribute) == 72 && offsetof(CUlaunchAttribute, va
 	F(1, cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), (context, device)) \
 	F(1, cuDevicePrimaryCtxRelease_v2, (CUdevice device), (device)) \
 	F(1, cuCtxSetCurrent, (CUcontext context), (context)) \
+	F(1, cuCtxGetCurrent, (CUcontext *context), (context)) \
 	F(1, cuCtxSynchronize, (void), ()) \
 	F(1, cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer, flags)) \
 	F(1, cuModuleLoadData, (CUmodule *module, const void *image), (module, image)) \

@@ -112,6 +112,21 @@ func TestStep(t *testing.T) {
 	}
 }
 
+// A context that is bound while another is bound leaves that bound.
+func TestNestedBind(t *testing.T) {
+	d, calls := fake(t, "new")
+	outer := bound(t, d)
+	inner := must(must(d.Devices())(t)[1].Open())(t)
+	calls()
+	unbind := must(inner.Bind())(t)
+	check(t, inner.Synchronize())
+	unbind()
+	check(t, outer.Synchronize(), inner.Close())
+	if got, want := calls(), "synchronize context 2\nsynchronize context 1\nrelease context 2\n"; got != want {
+		t.Errorf("the driver was asked for\n%swant\n%s", got, want)
+	}
+}
+
 // What is not closed is seen by the fake: the test above can fail.
 func TestLeak(t *testing.T) {
 	d, calls := fake(t, "new")

@@ -71,7 +71,8 @@ type UniqueID [128]byte
 
 // NewID makes an identity; the calling process is then where the others meet.
 func (n *NCCL) NewID() (id UniqueID, err error) {
-	return id, refused(nil, C.planc_ncclGetUniqueId((*C.ncclUniqueId)(unsafe.Pointer(&id))), "ncclGetUniqueId", "")
+	err = refused(nil, C.planc_ncclGetUniqueId((*C.ncclUniqueId)(unsafe.Pointer(&id))), "ncclGetUniqueId", "")
+	return id, err // after the call, which fills in id
 }
 
 // Comm is a group of ranks that communicate, as one of them has it.
@@ -120,8 +121,12 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	var ranks, rank C.int
 	err := errors.Join(refused(part, C.planc_ncclCommCount(part.c, &ranks), "ncclCommCount", ""),
 		refused(part, C.planc_ncclCommUserRank(part.c, &rank), "ncclCommUserRank", ""))
+	if err != nil {
+		_ = part.Abort()
+		return nil, err
+	}
 	part.Rank, part.Ranks = int(rank), int(ranks)
-	return part, err
+	return part, nil
 }
 
 // wait asks until the call that answered r has finished, or ctx is done.

@@ -159,6 +159,12 @@ func TestNCCLFails(t *testing.T) {
 	if err := c.AllReduce(s, 0, 0, 1, BFloat16, Sum); err == nil || err.Error() != "ncclAllReduce of 1 values, rank 0 of 1: ncclResult_t (4): invalid argument: a word of the fake" {
 		t.Errorf("%v", err)
 	}
+	calls()
+	t.Setenv("PLANC_FAKE_FAIL", "ncclCommCount:3")
+	if part, err := c.Split(t.Context(), 0, 0); part != nil || !errors.As(err, &failed) || failed.Call != "ncclCommCount" || calls() != "abort rank 0 of 1\n" {
+		t.Errorf("a part whose size is not known: %v, %v", part, err)
+	}
+	t.Setenv("PLANC_FAKE_FAIL", "")
 	check(t, c.Failed(), c.Abort(), s.Close())
 	if err := c.Failed(); !errors.As(err, &failed) || failed.Code != 6 {
 		t.Errorf("after an abort: %v", err)

@@ -11,8 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
 // Request is what to build. Files and Runtime are needed, the rest has defaults.
@@ -64,6 +62,9 @@ func Build(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if !cached {
+		trim(e.root, keep)
+	}
 	binary := e.binary()
 	if r.Out != "" {
 		if binary, err = install(binary, r); err != nil {
@@ -104,8 +105,7 @@ func (e entry) binary() string { return filepath.Join(e.dir(), e.mod.name+e.tool
 
 // ensure makes the entry's binary exist and reports whether it did already.
 func (e entry) ensure(ctx context.Context) (cached bool, err error) {
-	// A lock is shared by the keys that begin alike, and never removed: removing it would be a race.
-	unlock, err := lockedfile.MutexAt(filepath.Join(e.root, "lock", e.key[:2])).Lock()
+	unlock, err := lock(e.root, e.key)
 	if err != nil {
 		return false, fmt.Errorf("lock the build cache: %w", err)
 	}
@@ -114,10 +114,7 @@ func (e entry) ensure(ctx context.Context) (cached bool, err error) {
 		touch(e.dir())
 		return true, nil
 	}
-	if err := e.compile(ctx); err != nil {
-		return false, err
-	}
-	return false, trim(e.root, keep)
+	return false, e.compile(ctx)
 }
 
 // compile writes the module and runs the go command on it. The binary appears whole or not at all.

@@ -1,13 +1,15 @@
 package build
 
 import (
-	"cmp"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
 // keep is how many builds stay in the cache, the most recently used first.
@@ -38,30 +40,42 @@ func touch(dir string) {
 	_ = os.Chtimes(dir, now, now)
 }
 
-// trim removes the builds that were used longest ago, but for so many.
-func trim(root string, keep int) error {
+// lock keeps others from a build until unlock is called. A lock is shared by the keys that begin alike, and never removed:
+// removing it would be a race.
+func lock(root, key string) (unlock func(), err error) {
+	return lockedfile.MutexAt(filepath.Join(root, "lock", key[:min(2, len(key))])).Lock()
+}
+
+// trim removes the builds that were used longest ago, but for so many. That it fails does no harm. The caller holds no lock.
+func trim(root string, keep int) {
 	dirs, err := os.ReadDir(root)
 	if err != nil {
-		return err
+		return
 	}
-	type build struct {
-		dir  string
-		used time.Time
-	}
-	var builds []build
+	var builds []fs.FileInfo
 	for _, d := range dirs {
 		info, err := d.Info()
 		if err == nil && d.Name() != "lock" { // an error: another process has removed it
-			builds = append(builds, build{filepath.Join(root, d.Name()), info.ModTime()})
+			builds = append(builds, info)
 		}
 	}
-	slices.SortFunc(builds, func(a, b build) int { return cmp.Compare(b.used.UnixNano(), a.used.UnixNano()) })
+	slices.SortFunc(builds, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
 	for _, b := range builds[min(keep, len(builds)):] {
-		if err := os.RemoveAll(b.dir); err != nil {
-			return err
-		}
+		remove(root, b)
 	}
-	return nil
+}
+
+// remove removes a build that nobody has used since it was looked at.
+func remove(root string, b fs.FileInfo) {
+	unlock, err := lock(root, b.Name())
+	if err != nil {
+		return
+	}
+	defer unlock()
+	dir := filepath.Join(root, b.Name())
+	if now, err := os.Stat(dir); err == nil && now.ModTime().Equal(b.ModTime()) {
+		_ = os.RemoveAll(dir)
+	}
 }
 
 // install copies the binary to r.Out, where it appears whole or not at all. It is a copy, not a link: a tool

@@ -17,8 +17,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
 // KernelRequest is CUDA C++ to compile.
@@ -83,7 +81,8 @@ func (n NVCC) CompileKernels(ctx context.Context, r KernelRequest) (Kernels, err
 			k.Cached++
 		}
 	}
-	return k, trim(root, keepKernels)
+	trim(root, keepKernels)
+	return k, nil
 }
 
 // keepKernels is how many fatbins stay in the cache, the most recently used first.
@@ -140,7 +139,7 @@ func (u *unit) ensure(ctx context.Context, n NVCC) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	unlock, err := lockedfile.MutexAt(filepath.Join(u.root, "lock", u.key[:2])).Lock()
+	unlock, err := lock(u.root, u.key)
 	if err != nil {
 		return fmt.Errorf("lock the cache of kernels: %w", err)
 	}
@@ -165,6 +164,9 @@ func (u *unit) ensure(ctx context.Context, n NVCC) error {
 // not at all.
 func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
 	cmd := exec.CommandContext(ctx, n.Path, slices.Concat(u.flags, []string{"-o", "out.partial", filepath.FromSlash(u.name)})...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // no part of what the cache goes by
+		return strings.HasPrefix(v, "NVCC_PREPEND_FLAGS=") || strings.HasPrefix(v, "NVCC_APPEND_FLAGS=")
+	})
 	cmd.Dir, cmd.WaitDelay = u.dir(), 2*time.Second // its children may outlive it
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return blameNVCC(ctx, err, n, u.dir(), string(out))
@@ -172,9 +174,10 @@ func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
 	return os.Rename(filepath.Join(u.dir(), "out.partial"), file)
 }
 
-// Lines of nvcc that say what is wrong: with the source, or with the machine's compiler of C++.
+// Lines of nvcc that say what is wrong: with the source, whose files it names as it was given them, not by a path from the
+// root as those of the system; or with the machine's compiler of C++.
 var (
-	kernelPosition = regexp.MustCompile(`(?m)^\S+\.(cu|cuh|h)\(\d+\): error`)
+	kernelPosition = regexp.MustCompile(`(?m)^[^/\s]\S*\.(cu|cuh|h)\(\d+\): (catastrophic )?error`)
 	noHost         = regexp.MustCompile(`(?m)^(sh: .*)?(gcc|g\+\+): .*(not found|No such file)|cc1plus|Failed to preprocess host compiler`)
 	wrongHost      = regexp.MustCompile(`unsupported GNU version|unsupported Clang version|unsupported clang version`)
 )

@@ -34,6 +34,9 @@ done
 if grep -q wrong "$1"; then echo "$1(1): error: identifier \"y\" is undefined" >&2; exit 1; fi
 if grep -q hostless "$1"; then echo "gcc: fatal error: cannot execute 'cc1plus': posix_spawnp: No such file or directory" >&2; exit 1; fi
 if grep -q oldhost "$1"; then echo "error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!" >&2; exit 1; fi
+if grep -q system "$1"; then echo "/usr/include/bits/math.h(79): error: exception specification is incompatible" >&2; exit 2; fi
+if grep -q lost "$1"; then echo "$1(1): catastrophic error: cannot open source file \"z.cuh\"" >&2; exit 1; fi
+[ -n "$NVCC_PREPEND_FLAGS$NVCC_APPEND_FLAGS" ] && exit 4
 if grep -q broken "$1"; then echo "Segmentation fault" >&2; exit 139; fi
 { echo "$flags"; cat "$1"; cat *.cuh 2>/dev/null; } >"$out"
 `
@@ -211,13 +214,19 @@ func TestKernelErrors(t *testing.T) {
 		"hostless": "nvcc 13.1.89 needs a compiler of C++: install g++: exit status 1\ngcc: fatal error",
 		"oldhost":  "nvcc 13.1.89 does not take this machine's compiler of C++: install one that it takes, and set NVCC_CCBIN to it: exit status 1\nerror: #error",
 		"broken":   n.Path + " in ",
+		"system":   n.Path + " in ",
+		"lost":     "the CUDA C++ that planc generated does not compile",
 	} {
 		_, err := n.CompileKernels(t.Context(), build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"k.cu": []byte(text)}})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	r := build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"k.cu": []byte("wrong"), "good.cu": nil}}
+	t.Setenv("NVCC_PREPEND_FLAGS", "-G") // which compilations do not see
+	t.Setenv("NVCC_APPEND_FLAGS", "-G")
+	r := build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"good.cu": nil, "a.cuh": nil}}
+	kernels(t, n, r)
+	r.Files["k.cu"] = []byte("wrong")
 	_, err := n.CompileKernels(t.Context(), r)
 	var fault *build.KernelError
 	if !errors.As(err, &fault) || fault.Output != `k.cu(1): error: identifier "y" is undefined` || !strings.Contains(err.Error(), "This is a fault in planc") {

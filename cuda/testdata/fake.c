@@ -90,6 +90,7 @@ CALL(cuDevicePrimaryCtxRelease_v2, (CUdevice d), 0,
 	say("release context %d", primary[d]->id);
 	if (!--users[d]) { primary[d]->live = 0; leaks(); })
 CALL(cuCtxSetCurrent, (CUcontext c), 0, if (c && !is(c, CONTEXT)) r = INVALID_CONTEXT; else { current = (void *)c; capturing = NULL; })
+CALL(cuCtxGetCurrent, (CUcontext *c), 0, *c = (void *)current;)
 CALL(cuCtxSynchronize, (void), 1, if (capturing) r = CAPTURE_UNSUPPORTED; else say("synchronize context %d", current->id);)
 CALL(cuCtxEnablePeerAccess, (CUcontext p, unsigned f), 1, (void)f; NEED(p, CONTEXT) say("context %d reaches context %d", current->id, ID(p));)
 CALL(cuMemGetInfo_v2, (size_t *f, size_t *t), 1, *t = (size_t)80 << 30; *f = *t / 2;)

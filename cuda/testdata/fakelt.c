@@ -1,13 +1,13 @@
 // cuBLASLt without a GPU, for tests: products of f32 and f64 on the host, by columns as the library counts, with the epilogues
-// that add a bias or sum a gradient of one. Built as libcublasLt.so.13.
+// that add a bias, sum a gradient of one, or keep what GELU is applied to, but without GELU. Built as libcublasLt.so.13.
 #include "fake.h"
 #include "../blaslt.h"
 
 enum { NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 
-struct planc_lt_desc { int compute, scale, trans[2], epilogue; void *bias; };
+struct planc_lt_desc { int compute, scale, trans[2], epilogue; void *bias, *aux; int64_t aux_ld, aux_stride; };
 struct planc_lt_layout { int type, batch; uint64_t rows, cols; int64_t ld, stride; };
-struct planc_lt_preference { size_t workspace; };
+struct planc_lt_preference { size_t workspace; uint32_t align[4]; };
 static int open; // descriptors that are not destroyed
 
 #define CALL(name, params, ...) \
@@ -29,7 +29,7 @@ CALL(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t *d, cublasComputeType_t c, 
 CALL(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t d), UNMAKE(d))
 CALL(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t *l, cudaDataType t, uint64_t rows, uint64_t cols, int64_t ld), MAKE(l) **l = (struct planc_lt_layout){t, 1, rows, cols, ld, 0};)
 CALL(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t l), UNMAKE(l))
-CALL(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t *p), MAKE(p))
+CALL(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t *p), MAKE(p) for (int i = 0; i < 4; i++) (*p)->align[i] = 256;)
 CALL(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t p), UNMAKE(p))
 
 // take copies an attribute of the right size.
@@ -38,14 +38,15 @@ static int take(void *to, size_t want, const void *value, size_t size) {
 	memcpy(to, value, size);
 	return 0;
 }
-CALL(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *v, size_t n), int32_t unused; int64_t unused64;
+CALL(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *v, size_t n), int32_t unused;
 	r = what == planc_lt_trans_a ? take(&d->trans[0], 4, v, n) : what == planc_lt_trans_b ? take(&d->trans[1], 4, v, n) : what == planc_lt_epilogue ? take(&d->epilogue, 4, v, n)
 		: what == planc_lt_bias ? take(&d->bias, 8, v, n) : what == planc_lt_bias_type ? take(&unused, 4, v, n)
-		: what == planc_lt_aux || what == planc_lt_aux_ld ? take(&unused64, 8, v, n) : INVALID_VALUE;)
+		: what == planc_lt_aux ? take(&d->aux, 8, v, n) : what == planc_lt_aux_ld ? take(&d->aux_ld, 8, v, n) : what == planc_lt_aux_stride ? take(&d->aux_stride, 8, v, n) : INVALID_VALUE;)
 CALL(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t what, const void *v, size_t n),
 	r = what == planc_lt_batch ? take(&l->batch, 4, v, n) : what == planc_lt_stride ? take(&l->stride, 8, v, n) : INVALID_VALUE;)
 CALL(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what, const void *v, size_t n),
-	r = what == planc_lt_workspace ? take(&p->workspace, 8, v, n) : INVALID_VALUE;)
+	r = what == planc_lt_workspace ? take(&p->workspace, 8, v, n)
+		: what >= planc_lt_align_a && what <= planc_lt_align_d ? take(&p->align[what - planc_lt_align_a], 4, v, n) : INVALID_VALUE;)
 
 // fits reports whether op(A) op(B) is D.
 static int fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
@@ -59,7 +60,8 @@ CALL(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t h, cublasLtMatmulDesc_t x
 	else {
 		memset(results, 0, sizeof *results);
 		results->algo.data[0] = 42;
-		results->workspaceSize = 1024; // as if it needed that much
+		for (int i = 0; i < 4; i++) results->algo.data[1 + i] = p->align[i]; // as if it needed all that it may
+		results->workspaceSize = 1024;
 		*got = p->workspace >= 1024;
 	})
 
@@ -72,7 +74,7 @@ static uint64_t at(cublasLtMatrixLayout_t l, int batch, uint64_t row, uint64_t c
 
 CALL(cublasLtMatmul, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, const void *alpha, const void *a, cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *beta,
 	const void *c, cublasLtMatrixLayout_t lc, void *d, cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t *algo, void *workspace, size_t size, cudaStream_t s), (void)h; (void)workspace; (void)s;
-	if (algo->data[0] != 42 || size < 1024) r = INVALID_VALUE;
+	if (algo->data[0] != 42 || size < 1024 || (uintptr_t)a % algo->data[1] || (uintptr_t)b % algo->data[2] || (uintptr_t)c % algo->data[3] || (uintptr_t)d % algo->data[4]) r = INVALID_VALUE;
 	uint64_t depth = x->trans[0] ? la->rows : la->cols;
 	for (int i = 0; !r && i < ld->batch; i++)
 		for (uint64_t row = 0; row < ld->rows; row++)
@@ -80,6 +82,7 @@ CALL(cublasLtMatmul, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, const void *al
 				double sum = get(beta, x->scale, 0) * get(c, lc->type, at(lc, i, row, col));
 				for (uint64_t k = 0; k < depth; k++)
 					sum += get(alpha, x->scale, 0) * get(a, la->type, x->trans[0] ? at(la, i, k, row) : at(la, i, row, k)) * get(b, lb->type, x->trans[1] ? at(lb, i, col, k) : at(lb, i, k, col));
+				if (x->epilogue == 160) set(x->aux, ld->type, i * x->aux_stride + col * x->aux_ld + row, sum);
 				set(d, ld->type, at(ld, i, row, col), sum + (x->epilogue == 4 ? get(x->bias, ld->type, row) : 0));
 			}
 	for (uint64_t row = 0; !r && x->epilogue == 256 && row < ld->rows; row++) { // the sum of op(A)'s rows

@@ -200,11 +200,16 @@ func (g *gemm[F]) block(threads bool) {
 	g.run(g.rowParts*g.colParts, threads)
 }
 
-// roomOfA is how many elements op(a) packed, or copied, has at most.
+// roomOfA is how many elements op(a) packed, or copied, has at most. Copied rows are longer, each by at most apart; those of a
+// block where it is thin are m, or as many as make up thinBytes and fill the last panel.
 func (g *gemm[F]) roomOfA() int {
-	size, group := int(sizeOf[F]()), four*g.e.rows
+	size, group, longer := int(sizeOf[F]()), four*g.e.rows, 0
+	if g.copyA {
+		terms := g.k / ((g.k + termsPacked - 1) / termsPacked) // of a chunk, at least
+		longer = min(g.m, thinBytes/(terms*size)+2*g.e.rows) * apart
+	}
 	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
-	return max((thinBytes+g.m*apart)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
+	return max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
 }
 
 func (g *gemm[F]) aPanels() int { return (g.mb + g.e.rows - 1) / g.e.rows }

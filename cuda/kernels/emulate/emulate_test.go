@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Kernels, most of them with a fault, over a block of 64 threads unless the test says otherwise.
@@ -46,6 +47,7 @@ extern "C" void outside(float* y, int n) {
 	all[n] = 1;
 	y[0] = all[0];
 }
+extern "C" void endless(float* y) { while (((volatile float*)y)[0] == 0) {} }
 extern "C" void table(float* const* rows, int n) { for (int i = 0; i < n; i++) rows[i][threadIdx.x] = i; }
 `
 
@@ -66,7 +68,7 @@ func machine(t *testing.T) *Machine {
 	if why := Skipped(); why != "" {
 		t.Skip(why)
 	}
-	names := []string{"fine", "unfenced", "stale", "between", "beyond", "split", "partly", "packs", "outside", "table"}
+	names := []string{"fine", "unfenced", "stale", "between", "beyond", "split", "partly", "packs", "outside", "endless", "table"}
 	m, err := Build(t.TempDir(), "source.cu", map[string][]byte{"source.cu": []byte(source)}, names)
 	if err != nil {
 		t.Fatal(err)
@@ -126,5 +128,11 @@ func TestFaults(t *testing.T) {
 	}
 	if err := machine(t).Launch("outside", block(32), floats(1), 64); !errors.Is(err, ErrCrashed) {
 		t.Errorf("an index beyond an array: %v", err)
+	}
+	endless := machine(t)
+	patience = time.Second
+	defer func() { patience = time.Minute }()
+	if err := endless.Launch("endless", block(1), floats(1)); !errors.Is(err, ErrEndless) || !Unjudged([]byte(err.Error())) {
+		t.Errorf("a kernel that does not end: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -51,11 +52,17 @@ func (m *Machine) Close() error {
 	return m.cmd.Wait()
 }
 
-// ErrCrashed says that the kernel ended the process: a trap, or a time-out.
-var ErrCrashed = errors.New("the kernel crashed: an index beyond an array, a misaligned access, or no end after a minute")
+// ErrCrashed says that the kernel ended the process: a trap.
+var ErrCrashed = errors.New("the kernel crashed: an index beyond an array, or a misaligned access")
+
+// ErrEndless says that the process was ended because the kernel did not end: it waits for ever, or the machine is too busy.
+var ErrEndless = errors.New("the kernel has not ended in the time that it has")
+
+// patience is how long a kernel may run.
+var patience = time.Minute
 
 // Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table, and nil, a null pointer; an
-// int is a parameter of 32 bits. Other errors than ErrCrashed are what the machine refuses.
+// int is a parameter of 32 bits. Other errors than ErrCrashed and ErrEndless are what the machine refuses.
 func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
 	r := request{buffers: map[*Buffer]int{}}
 	for _, a := range args {
@@ -76,12 +83,25 @@ func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
 	}
 	put(uint32(len(args)))
 	b.Write(r.args.Bytes())
-	watch := time.AfterFunc(time.Minute, func() { m.cmd.Process.Kill() })
+	var late atomic.Bool
+	watch := time.AfterFunc(patience, func() {
+		late.Store(true)
+		m.cmd.Process.Kill()
+	})
 	defer watch.Stop()
-	if _, err := m.in.Write(b.Bytes()); err != nil {
+	err := m.ask(b.Bytes(), r.order)
+	if errors.Is(err, ErrCrashed) && late.Load() {
+		return ErrEndless
+	}
+	return err
+}
+
+// ask sends a request and reads what the kernel left.
+func (m *Machine) ask(request []byte, buffers []*Buffer) error {
+	if _, err := m.in.Write(request); err != nil {
 		return fmt.Errorf("%w (%v)", ErrCrashed, err)
 	}
-	return m.reply(r.order)
+	return m.reply(buffers)
 }
 
 // reply reads what the kernel left.
