@@ -107,13 +107,19 @@ func lookup(r *Ref, at func(string) ir.Pos, read func(string) ([]byte, error)) (
 // turned is a short form with its number at the end: dgx-h100x4.
 var turned = regexp.MustCompile(`^(.+)x([1-9][0-9]*)$`)
 
+// NearestCluster is what was probably meant by a name that the catalogue does not have, "" if there is nothing like it.
+func NearestCluster(name string) string {
+	name = strings.ToLower(name)
+	all := slices.Concat(ClusterNames(), slices.Sorted(maps.Keys(clusterAliases)), slices.Sorted(maps.Keys(gpuNodes)))
+	if m := turned.FindStringSubmatch(name); m != nil && slices.Contains(all, m[1]) {
+		return m[2] + "x" + m[1]
+	}
+	return ir.Nearest(name, all)
+}
+
 // unknown is the mistake of a name that stands for nothing. The catalogue's names are listed where none is near.
 func unknown(name string, at ir.Pos) ir.Diag {
-	all := slices.Concat(ClusterNames(), slices.Sorted(maps.Keys(clusterAliases)), slices.Sorted(maps.Keys(gpuNodes)))
-	d := ir.Diag{Pos: at, Code: UnknownCluster, Fix: ir.Nearest(strings.ToLower(name), all)}
-	if m := turned.FindStringSubmatch(strings.ToLower(name)); m != nil && slices.Contains(all, m[1]) {
-		d.Fix = m[2] + "x" + m[1]
-	}
+	d := ir.Diag{Pos: at, Code: UnknownCluster, Fix: NearestCluster(name)}
 	switch {
 	case name == "":
 		d.Msg = "the cluster has no name; it is written as 4xdgx-h100, or a file's path"

@@ -143,8 +143,7 @@ func (a *app) printCluster(name string) error {
 	}
 	data, err := costmodel.ClusterFile(full)
 	if err != nil {
-		names := append(costmodel.ClusterNames(), slices.Sorted(maps.Keys(costmodel.ClusterAliases()))...)
-		return mistake(costmodel.UnknownCluster, ir.Nearest(full, names), "there is no cluster %s in the catalogue; planc clusters lists them", name)
+		return mistake(costmodel.UnknownCluster, costmodel.NearestCluster(name), "there is no cluster %s in the catalogue; planc clusters lists them", name)
 	}
 	if !a.json {
 		return a.print(string(data))

@@ -21,7 +21,7 @@ func folded(text string) string {
 }
 
 func foldedLine(line string) string {
-	words := wordsOf(line)
+	words := withUnits(strings.Split(line, " ")) // also of several spaces, which a file's name may have
 	out, at := words[0], width(words[0])
 	for _, w := range words[1:] {
 		if at+1+width(w) > messageWidth {

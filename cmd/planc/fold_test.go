@@ -41,6 +41,7 @@ func TestFolded(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for text, want := range map[string]string{
 		"short":                                 "short",
+		"a  b/x " + long:                        "a  b/x\n    " + long,
 		"a " + long + " b":                      "a\n    " + long + "\n    b",
 		"  nearest  " + long + " laid out":      "  nearest  " + long + " laid out",
 		strings.Repeat("ab ", 25) + "is 12 GiB": strings.TrimSpace(strings.Repeat("ab ", 25)) + " is\n    12 GiB",

@@ -130,15 +130,18 @@ func prose(label string, indent int, text string) string {
 }
 
 // wordsOf are a sentence's words; a number and its unit are one.
-func wordsOf(text string) (words []string) {
+func wordsOf(text string) (words []string) { return withUnits(strings.Fields(text)) }
+
+// withUnits joins numbers and their units.
+func withUnits(pieces []string) (words []string) {
 	number := false
-	for _, w := range strings.Fields(text) {
+	for _, w := range pieces {
 		if number && units[strings.Trim(w, ".,:;)")] {
 			words[len(words)-1] += " " + w
 		} else {
 			words = append(words, w)
 		}
-		number = w[len(w)-1] >= '0' && w[len(w)-1] <= '9'
+		number = w != "" && w[len(w)-1] >= '0' && w[len(w)-1] <= '9'
 	}
 	return words
 }

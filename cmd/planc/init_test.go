@@ -91,6 +91,15 @@ func TestPrintedClustersReadBack(t *testing.T) {
 	}
 }
 
+// A name written the wrong way round is corrected alike by clusters and by a plan's flag.
+func TestTurnedCluster(t *testing.T) {
+	for _, args := range [][]string{{"clusters", "DGX-H100x4"}, {"plan", "--model", "gpt2-124m", "--cluster", "DGX-H100x4", "--global-batch", "8", "--seq-len", "128"}} {
+		if code, _, errs := call(args...); code == 0 || !strings.Contains(errs, "did you mean 4xdgx-h100?") {
+			t.Errorf("planc %v: %d %s", args, code, errs)
+		}
+	}
+}
+
 // What detect prints is a cluster: the machine's cores and memory, and each figure with its source.
 func TestDetectedReadsBack(t *testing.T) {
 	for _, m := range []machine{{CPU: `odd: "CPU" #1`, Cores: 6, Memory: 12 << 30}, {Cores: 1}} {
