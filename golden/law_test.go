@@ -247,6 +247,9 @@ func lawFaults(cases []lawCase, verdicts []lawVerdict) []string {
 		if v.Copies != 0 && c.spoil == nil {
 			out[i] += fmt.Sprintf("copies of a parameter are %.3g apart", v.Copies)
 		}
+		if c.turnedMany(v) {
+			out[i] += fmt.Sprintf("%d of %d choices of experts are not the reference's", v.Turned, v.Replayed)
+		}
 	}
 	return out
 }
