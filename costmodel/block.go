@@ -63,12 +63,13 @@ type builder struct {
 	tokens, near float64 // tokens of a rank's part of a micro-batch, and of it in regions that sp splits
 	tp, cp, size float64
 	flash        bool
+	upAgain      bool // UpAgain, but where whole blocks are recomputed, and that with them
 }
 
 // Layers are the embedding, a block and the head of a transformer under an engine; again says what blocks recompute:
 // none, selective or full, and whole blocks recomputed leave their input alone.
 func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
-	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size), flash: !e.Unfused}
+	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size), flash: !e.Unfused, upAgain: e.UpAgain && again != "full"}
 	b.tokens = float64(p.Micro*s.Seq) / b.cp
 	if b.near = b.tokens; p.SP {
 		b.near /= b.tp
@@ -316,7 +317,7 @@ func (b *builder) kept() float64 {
 	}
 	near := 3*h + b.latentKept() // of four inputs of norms and projections the block's own is counted as its input
 	far := q + 2*kv + q + 2*f
-	if s.KVLatent > 0 && b.e.UpAgain {
+	if s.KVLatent > 0 && b.upAgain {
 		far -= q + 2*kv
 	}
 	if s.Gated {

@@ -24,19 +24,23 @@ func (b *builder) latent(l *Layer) (q, kv, out float64) {
 	up := len(l.Forward.Ops)
 	b.product(l, from, heads*float64(s.HeadDim), in)
 	b.product(l, from, heads*float64(s.HeadDim-s.SharedKey+s.ValueDim), kvl)
-	if b.e.UpAgain {
+	if b.upAgain {
 		l.Backward.Ops = append(l.Backward.Ops, l.Forward.Ops[up:]...)
 	}
 	q, out = b.latentWidths()
 	return q, q, out
 }
 
-// gatherLatents moves the narrow streams between the ranks of tp, which sp splits.
+// gatherLatents moves the narrow streams between the ranks of tp, which sp splits. Without sp each rank has them whole, and
+// their gradients are the sum of what all ranks' heads make; where queries come of the residual stream, theirs is an edge's.
 func (b *builder) gatherLatents(l *Layer, columns float64) {
+	bytes := b.size * b.tokens * columns
 	if !b.p.SP {
+		if b.p.TP > 1 {
+			l.Backward.Comms = append(l.Backward.Comms, Exchange{Op: ir.OpAllReduce, Bytes: bytes})
+		}
 		return
 	}
-	bytes := b.size * b.tokens * columns
 	l.Forward.Comms = append(l.Forward.Comms, Exchange{Op: ir.OpAllGather, Bytes: bytes})
 	l.Backward.Comms = append(l.Backward.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: bytes})
 }

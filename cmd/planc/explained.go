@@ -137,20 +137,24 @@ func (d *document) choiceMessage(c *search.Choice) string {
 	return s
 }
 
-// besideRunnerUp is what else the best plan without the value that was taken has: the choice's own value too, where that is
-// not the runner-up's.
+// besideRunnerUp is what else the best plan without the value that was taken has, in two words: the choice's own value first,
+// where that is not the runner-up's.
 func (d *document) besideRunnerUp(c *search.Choice) string {
-	rest := briefDifference(c.Free.Plan, d.head.chosen, c.Name)
 	value := c.Free.Plan.JSON()[c.Name]
-	if fmt.Sprint(value) == c.RunnerUp {
-		return rest
+	text := fmt.Sprint(value)
+	if axes, ok := value.([]string); ok {
+		text = strings.Join(axes, ",")
 	}
-	return strings.TrimSuffix(word(c.Name, value)+" · "+rest, " · ")
+	words := differenceWords(c.Free.Plan, d.head.chosen, c.Name)
+	if text != c.RunnerUp {
+		words = slices.Insert(words, 0, word(c.Name, value))
+	}
+	return brief(words)
 }
 
-// briefDifference is what else differs, the two words that say most of it: dp follows from the other degrees.
-func briefDifference(p, from ir.Plan, but string) string {
-	words := slices.DeleteFunc(differenceWords(p, from, but), func(w string) bool { return strings.HasPrefix(w, "dp ") })
+// brief are the two words that say most of a difference: dp follows from the other degrees.
+func brief(words []string) string {
+	words = slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "dp ") })
 	const most = 2
 	if len(words) > most {
 		words = words[:most]

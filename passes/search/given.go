@@ -37,12 +37,14 @@ func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 	if err != nil {
 		return nil, best, err
 	}
+	s.watch = p.Watch
 	sp, err := s.space(p)
 	if err != nil {
 		return nil, best, err
 	}
 	s.within = sp
 	best, counts, _ := s.best(sp, nil)
+	s.watch = nil
 	r = &Result{Best: s.priced(s.member(given)), Counts: counts, searcher: s}
 	if !r.Best.Fits() {
 		return nil, best, &NoPlan{Nearest: r.Best, NoFit: lacks(r.Best), Counts: Counts{Space: 1, Infeasible: 1, Simulated: 1}}

@@ -25,15 +25,17 @@ func (s *searcher) load(k *profileKey, micro int) load {
 	}
 	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
 	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
+	mean := tokens * choice
 	counts := float64(k.experts.ep * s.dims.Experts)
-	most := min(tokens, tokens*choice+math.Sqrt(float64(2*math.Log(counts)*tokens*choice*(1-choice))))
+	most := min(tokens, mean+math.Sqrt(float64(2*math.Log(counts)*mean*(1-choice))))
 	if s.dims.Capacity > 0 {
 		most = min(most, float64(micro*s.dims.Capacity))
+		mean = min(mean, float64(micro*s.dims.Capacity*k.experts.etp)/float64(k.tp*k.cp)) // the rest is dropped
 	}
 	p := ir.Plan{DP: 1, CP: k.cp, TP: k.tp, ETP: k.experts.etp, MicroBatch: micro, MoESlack: k.experts.slack}
 	places := float64(p.ExpertSlots(s.dims.Seq, s.dims.Experts, s.dims.Choices) / (k.tp * k.cp / k.experts.etp))
 	l := load{max(1, math.Ceil(most/places-1e-9)), 1, 0}
-	run := min(places, tokens*choice/l.rounds)
+	run := min(places, mean/l.rounds)
 	if s.problem != nil && s.problem.Cluster.IsCPU() && places-run >= rowGap {
 		l.filled, l.run = run/places, run
 	}

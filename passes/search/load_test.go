@@ -42,13 +42,18 @@ func TestLoadIsOfTokens(t *testing.T) {
 	}
 }
 
-// What an expert drops needs no further round.
+// What an expert drops needs no further round, and is no work.
 func TestLoadOfCapacity(t *testing.T) {
 	if l := loads(t, "cpu", 1, 8, 0); l.rounds != 2 {
 		t.Errorf("without a capacity: %+v", l)
 	}
 	if l := loads(t, "cpu", 1, 8, 16); l.rounds != 1 {
 		t.Errorf("with one of an even share: %+v", l)
+	}
+	for capacity, want := range map[int]float64{0: 16, 16: 16, 12: 12, 4: 4} { // rows of an expert, of a sequence
+		if l := loads(t, "cpu", 4, 8, capacity); l.rounds != 1 || l.run != 8*want || l.filled != want/64 {
+			t.Errorf("products of a capacity of %d: %+v, want %v rows of 64 places", capacity, l, want)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ type Problem struct {
 
 	WithSeq func(seq int) *ir.Model // the model at another sequence length, for what would fit; nil: not to be had
 
-	Watch func(Progress) // is told now and then how far a search is, from several goroutines perhaps; nil: nobody asks
+	Watch func(Progress) // is told now and then how far [Search] or [Beside] is with the best plan; nil: nobody asks
 }
 
 // Dims are the sizes of a model that decide which plans are legal; 0 where it has no such dim.

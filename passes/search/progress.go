@@ -13,19 +13,19 @@ const often = 1 << 10
 
 // watch says how far an enumeration is.
 func (e *enumeration) watch() {
-	if n := len(e.out.families); e.p.Watch != nil && n%often == 0 {
-		e.p.Watch(Progress{Families: n})
+	if n := len(e.out.families); e.s.watch != nil && n%often == 0 {
+		e.s.watch(Progress{Families: n})
 	}
 }
 
-// watch says how far a hunt is.
+// watch says how far a hunt is, the first alone: those for alternatives look at plans that are no better.
 func (h *hunt) watch() {
-	if h.steps++; h.s.problem.Watch == nil || h.steps%often != 0 {
+	if h.steps++; h.s.watch == nil || h.steps%often != 0 {
 		return
 	}
 	p := Progress{Done: len(h.sp.families) - len(h.rest), Families: len(h.sp.families)}
 	if len(h.fits) > 0 {
 		p.Best = costmodel.Seconds(costmodel.SixDigits(float64(h.fastest)))
 	}
-	h.s.problem.Watch(p)
+	h.s.watch(p)
 }

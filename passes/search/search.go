@@ -80,7 +80,8 @@ type searcher struct {
 	*caches
 	ahead      ahead
 	problem    *Problem
-	within     *space // that was searched for a [Result]
+	within     *space         // that was searched for a [Result]
+	watch      func(Progress) // is told how far the search for the best plan is; nil: nobody, or what is searched for is another
 	dims       Dims
 	device     costmodel.Device
 	modelFlops float64
@@ -142,19 +143,20 @@ func newSearcher(p *Problem) (*searcher, error) {
 // shrinks with either; where a block that is recomputed is faster, as under a zero-bubble schedule it may be, the fastest
 // number; groups of blocks (recompute_every above 1) are tried with every block recomputed or, on request, so many as pins of
 // recompute_layers say.
-// stage_layers is the split whose slowest stage is fastest, without a look at memory: exactly where all blocks are alike, else
-// as if each were the mean of all. recompute_split is tried on request.
+// stage_layers is the split whose slowest stage is fastest, without a look at memory: exactly with one chunk a stage or where
+// all blocks are alike, else as if each were the mean of all. recompute_split is tried on request.
 func Search(p *Problem) (*Result, error) {
 	s, err := newSearcher(p)
 	if err != nil {
 		return nil, err
 	}
-	s.ahead.helpers = min(mostHelpers, runtime.GOMAXPROCS(0)-1)
+	s.ahead.helpers, s.watch = min(mostHelpers, runtime.GOMAXPROCS(0)-1), p.Watch
 	sp, err := s.space(p)
 	if err != nil {
 		return nil, err
 	}
 	best, counts, found := s.best(sp, nil)
+	s.watch = nil
 	if !found {
 		return nil, s.noPlan(sp, counts)
 	}

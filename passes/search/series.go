@@ -54,9 +54,21 @@ func (s *searcher) leastStep() costmodel.Seconds {
 	return costmodel.Seconds(flops / float64(s.device.Peak) / float64(s.problem.Cluster.Devices()))
 }
 
-// leastWork is at most what a plan takes, however its blocks are split: a stage's even share of the arithmetic of all layers,
-// none of which is run again, without a message or a collective.
+// leastWork is at most what a plan takes, however its blocks are split and whatever is sharded: a stage's even share of the
+// arithmetic of all layers, none of which is run again, without a message or a collective. Of functions in two parts those are
+// counted that do less: where gradients are scattered after each micro-batch, none are added to what others left.
 func (s *searcher) leastWork(p *ir.Plan) costmodel.Seconds {
+	work := s.workOfAll(p)
+	if p.Splits() && p.Replicas() > 1 {
+		q := *p
+		q.Zero = 2 - min(2, p.Zero)
+		work = min(work, s.workOfAll(&q))
+	}
+	return costmodel.Seconds(p.MicroBatches) * work / costmodel.Seconds(p.PP) * (1 - tie)
+}
+
+// workOfAll is the arithmetic of all layers for one micro-batch, as a plan shards.
+func (s *searcher) workOfAll(p *ir.Plan) costmodel.Seconds {
 	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
 	work, known := b.works[k]
 	if !known {
@@ -69,7 +81,7 @@ func (s *searcher) leastWork(p *ir.Plan) costmodel.Seconds {
 		}
 		b.works[k] = work
 	}
-	return costmodel.Seconds(p.MicroBatches) * work / costmodel.Seconds(p.PP) * (1 - tie)
+	return work
 }
 
 // searcher is one for a problem, with what is known of its model.

@@ -1,0 +1,37 @@
+package search
+
+import (
+	"testing"
+)
+
+// Who watches a search sees the number of families grow, then of those that had their turn; and the best plan get faster.
+// What is searched for afterwards, to explain that plan, is not told.
+func TestWatch(t *testing.T) {
+	p := problem175(t)
+	p.Pins = Pins{"tp": {"1", "2", "4", "8"}} // which an explanation leaves out
+	plan := must(t, p).Best.Plan
+	watchedSearch(t, "search", p, func(p *Problem) error { _, err := Search(p); return err })
+	watchedSearch(t, "beside", p, func(p *Problem) error { _, _, err := Beside(p, plan); return err })
+}
+
+// watchedSearch holds what a search says against what it said before.
+func watchedSearch(t *testing.T, name string, p *Problem, do func(*Problem) error) {
+	t.Helper()
+	var last Progress
+	said, best := 0, 0
+	q := *p
+	q.Watch = func(at Progress) {
+		if said++; at.Done < last.Done || at.Families < last.Families || at.Best == 0 && last.Best > 0 || last.Best > 0 && at.Best > last.Best {
+			t.Errorf("%s: %+v after %+v", name, at, last)
+		}
+		if last = at; at.Best > 0 {
+			best++
+		}
+	}
+	if err := do(&q); err != nil {
+		t.Fatal(err)
+	}
+	if t.Logf("%s: said %d times, %d with a best plan, last %+v", name, said, best, last); best == 0 {
+		t.Errorf("%s: said %d times where it is, never with a plan", name, said)
+	}
+}
