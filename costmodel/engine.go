@@ -42,6 +42,7 @@ type Engine struct {
 	HiddenTP  float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
 	HiddenEP  float64 // part of what moves tokens to experts and back that runs beside another micro-batch's compute
 	Blocking  bool    // sends to other stages are waited for
+	Beside    bool    // but for those of an interleaved schedule, which go beside the next pass
 	Scattered bool    // and are split over tensor parallel ranks
 	Once      bool    // tokens go once to each rank and node that has some of their experts, else once for each expert
 	Interfere float64 // by how much compute is slower while data-parallel traffic runs beside it, which takes multiprocessors and memory bandwidth
@@ -78,7 +79,7 @@ var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
 		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, Launch: 2e-6, Host: 62.8e-6, Pass: 1.57e-3, Step: 5.1e-3,
-		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
+		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
 		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
@@ -130,6 +131,10 @@ func (e *Engine) ExposedTP(c *Cluster) float64 {
 	}
 	return 1 - e.HiddenTP
 }
+
+// Waits tells whether a pass of a plan ends when what it sends to the next stage has gone. Megatron-LM sends beside the next
+// pass where the schedule is interleaved (commit f9283c5a of May 2023; the default since 4eeff55d of that October).
+func (e *Engine) Waits(p *ir.Plan) bool { return e.Blocking && !(e.Beside && p.VPP > 1) }
 
 // Holds is what a rank needs under the engine, of what its plan's arena would need.
 func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {

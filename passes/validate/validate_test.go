@@ -140,6 +140,11 @@ func TestWays(t *testing.T) {
 			t.Errorf("%s: sums apart %v, want %v", source, got, want)
 		}
 	}
+	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": false, "Korthikanti 2022 Megatron": false, "MT-NLG 530B Megatron": false, "NVIDIA/Megatron-LM README": true} {
+		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.Beside; got != want {
+			t.Errorf("%s: sends of an interleaved schedule beside passes %v, want %v", source, got, want)
+		}
+	}
 	for note, want := range map[string]costmodel.Engine{"A2A dispatcher": {}, "HybridEP": {Once: true}, "DeepEP; +1f1b a2a overlap": {Once: true, HiddenEP: overlappedEP},
 		"EP overlap off": {Once: true}, "EP overlap on": {Once: true, HiddenEP: overlappedEP}, "CUDA graphs of the step and fused experts": {Once: true, Graphed: costmodel.GraphedStep, FusedExperts: true},
 		"CUDA graphs of attention and router": {Once: true, Graphed: costmodel.GraphedDense}, "CUDA graphs of the router": {Once: true, Graphed: costmodel.GraphedRouter}, "no CUDA graphs": {Once: true}} {
