@@ -106,7 +106,8 @@ func (b *builder) stream(f *Function, tokens, elements float64, kernels float64)
 }
 
 // edge is the collective at the border of a tensor parallel region: into it forward, out of it backward, or the other
-// way round. Without sp one of the two is nothing.
+// way round. Without sp one of the two is nothing. Operands of products in 8 bits are cast before they are gathered; sums are
+// of 16 bits (Transformer Engine's pytorch/module/base.py: "AllGather buffers use fp8 when using fp8 recipe").
 func (b *builder) edge(l *Layer, into bool) {
 	if b.p.TP == 1 {
 		return
@@ -120,10 +121,14 @@ func (b *builder) edge(l *Layer, into bool) {
 		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllReduce, Bytes: bytes})
 		return
 	}
-	in.Comms = append(in.Comms, Exchange{Op: ir.OpAllGather, Bytes: bytes})
+	gathered := bytes
+	if b.p.Narrow {
+		gathered /= b.size
+	}
+	in.Comms = append(in.Comms, Exchange{Op: ir.OpAllGather, Bytes: gathered})
 	out.Comms = append(out.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: bytes})
 	if into { // the gathered input is gathered again for the gradient of the weights
-		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllGather, Bytes: bytes})
+		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllGather, Bytes: gathered})
 	}
 }
 
