@@ -120,3 +120,32 @@ func TestKernelsOfExperts(t *testing.T) {
 		t.Errorf("fused experts: %v kernels of %v, %g bytes of %g", issued, casts, bytes, work)
 	}
 }
+
+// Each expert's products are kernels of their own. The first costs the host what an op does, those after it in the loop a part of
+// that; on the device each is a launch.
+func TestLoopedKernels(t *testing.T) {
+	o := Op{Kernel: 16, Looped: 0.5}
+	if got := o.Issued(); got != 1+15*0.5 {
+		t.Errorf("16 kernels of a loop take the host as long as %v", got)
+	}
+	o.Held = true
+	if got := o.Issued(); got != 0 {
+		t.Errorf("in a graph as long as %v", got)
+	}
+	e := *EngineOf("megatron")
+	s := &Transformer{Seq: 4096, Hidden: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, Experts: 64, Choices: 6, ExpertFFN: 1408, Gated: true, KeysSeen: 2048}
+	issued := func(looped float64) (sum, kernels float64) {
+		e.Looped = looped
+		_, block, _ := e.Layers(s, Split{TP: 1, EP: 4, Micro: 1, Size: 2, Narrow: true, Scaled: true}, "none")
+		for i := range block.Forward.Ops {
+			sum += block.Forward.Ops[i].Issued()
+			kernels += block.Forward.Ops[i].Kernel
+		}
+		return sum, kernels
+	}
+	all, kernels := issued(1)
+	half, same := issued(0.5)
+	if want := 4 * 15 * 0.5; all-half != want || kernels != same { // two products, two casts
+		t.Errorf("a loop that costs half saves %v kernels' worth, want %v; %v and %v kernels", all-half, want, kernels, same)
+	}
+}
