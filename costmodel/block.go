@@ -1,6 +1,10 @@
 package costmodel
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // Transformer is a decoder's shape, as other people's runtimes run it: the figures that their kernels depend on. Widths
 // are of the whole model, elements.
@@ -365,6 +369,9 @@ func (b *builder) embed() Layer {
 func (b *builder) head() Layer {
 	l := Layer{}
 	h, v := float64(b.s.Hidden), float64(b.s.Vocab)/b.tp
+	if n := float64(b.e.PadVocab); n > 0 {
+		v = n * math.Ceil(v/n)
+	}
 	b.stream(&l.Forward, b.near, 2*h, 1)
 	b.stream(&l.Backward, b.near, 3*h, 2)
 	b.edge(&l, true)

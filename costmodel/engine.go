@@ -34,6 +34,7 @@ type Engine struct {
 	PerExpert    bool    // each expert's products are kernels of their own, and so are casts to 8 bits with a scale a block; else one does all
 	OpByOp       bool    // the router's choice and rotary positions are PyTorch's ops one by one; else fused kernels
 	FusedExperts bool    // an expert's activation and casts are parts of its products' kernels
+	PadVocab     int     // rows of the vocabulary on a rank of tp are made a multiple of this; 0: they are as they are
 	UpAgain      bool    // of latent attention what widens the narrow streams is recomputed
 	Graphed      Graphed // what the host issues at once, as CUDA graphs: up to this
 
@@ -74,16 +75,16 @@ const (
 var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
 	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107}
 
-// Engines are those that can be priced, planc's first. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
+// Engines are those that can be priced, planc's first. PadVocab is Megatron-LM's --make-vocab-size-divisible-by, as nobody sets it. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
 // fitted (tools/validate, 2026-11-22).
 var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, Launch: 2e-6, Host: 76.7e-6, Looped: 0.497, Pass: 1.57e-3, Step: 5.1e-3,
+		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 76.7e-6, Looped: 0.497, Pass: 1.57e-3, Step: 5.1e-3,
 		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
-		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
+		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
 		Blocking: true, Interfere: 0.1,
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",

@@ -17,8 +17,9 @@ type gpuRow struct {
 	memory    [2]float64 // GB at least and at most that the row says; 0: whatever it says
 	node      string
 	gpu       func(*costmodel.GPU)
-	switched  bool // a switch joins its devices, where those of the catalogue's node are a mesh
-	perDomain int  // devices that NVLink joins, where a host has fewer
+	switched  bool   // a switch joins its devices, where those of the catalogue's node are a mesh
+	perDomain int    // devices that NVLink joins, where a host has fewer
+	network   string // a word that inter_bw_note must have
 }
 
 var gpuRows = []gpuRow{
@@ -38,6 +39,8 @@ var gpuRows = []gpuRow{
 	{name: "b200", node: "dgx-b200"},
 	{name: "b300", node: "dgx-b200", gpu: blackwellUltra},
 	{name: "v100sxm3dgx2", node: "v100-32g", switched: true},
+	{name: "v100", memory: [2]float64{1, 17}, network: "omni-path", node: "jean-zay-v100-16g"},
+	{name: "v100", network: "omni-path", node: "jean-zay-v100-32g"},
 	{name: "v100", memory: [2]float64{1, 17}, node: "v100-16g"},
 	{name: "v100", node: "v100-32g"},
 	{name: "t4", node: "t4"},
@@ -80,7 +83,7 @@ func (r *Row) cluster() (*costmodel.Cluster, error) {
 	var row *gpuRow
 	for i := range gpuRows {
 		g := &gpuRows[i]
-		if g.is(name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) {
+		if g.is(name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) && strings.Contains(r.lower("inter_bw_note"), g.network) {
 			row = g
 			break
 		}

@@ -97,6 +97,14 @@ func TestNetworkOfRow(t *testing.T) {
 			t.Errorf("%s: %d NICs of %v", c.note, n.NICs, n.Bandwidth)
 		}
 	}
+	for note, measured := range map[string]bool{"4x Omni-Path 100Gb/s (memory)": true, "8x100Gb/s": false} { // of Jean Zay's V100s
+		for _, gb := range []string{"16", "32"} {
+			got, err := row(t, "gpu,gpu_mem_gb,gpus_per_node,num_gpus,inter_bw_note", "V100-SXM2,"+gb+",4,16,"+note).cluster()
+			if err != nil || got.Measured.Network > 0 != measured {
+				t.Errorf("%s of %s GB: of its network %v was measured, %v", note, gb, got.Measured.Network, err)
+			}
+		}
+	}
 }
 
 // Summaries of known errors: pairs, regret and ranks are counted within a group alone.
