@@ -80,7 +80,7 @@ var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true,
 var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 76.7e-6, Looped: 0.497, Pass: 1.57e-3, Step: 5.1e-3,
+		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
 		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",

@@ -35,9 +35,9 @@ var gpuRows = []gpuRow{
 	{name: "h200", node: "dgx-h200"},
 	{name: "h800", node: "dgx-h800"},
 	{name: "gb200", node: "gb200-nvl72", perDomain: 72},
-	{name: "gb300", node: "gb200-nvl72", perDomain: 72, gpu: blackwellUltra},
+	{name: "gb300", node: "gb300-nvl72", perDomain: 72},
 	{name: "b200", node: "dgx-b200"},
-	{name: "b300", node: "dgx-b200", gpu: blackwellUltra},
+	{name: "b300", node: "dgx-b300"},
 	{name: "v100sxm3dgx2", node: "v100-32g", switched: true},
 	{name: "v100", memory: [2]float64{1, 17}, network: "omni-path", node: "jean-zay-v100-16g"},
 	{name: "v100", network: "omni-path", node: "jean-zay-v100-32g"},
@@ -68,8 +68,6 @@ func (g *gpuRow) is(name string) bool {
 	rest, ok := strings.CutPrefix(name, g.name)
 	return ok && (rest == "" || rest[0] < '0' || rest[0] > '9' || moreFigures.MatchString(rest))
 }
-
-func blackwellUltra(g *costmodel.GPU) { g.Name, g.MemoryGiB = "B300", 268 }
 
 // plainName is a GPU's name without punctuation and maker.
 func plainName(s string) string {
