@@ -33,6 +33,7 @@ var (
 	one     = []string{"f64"}
 	pairs   = []string{"f32_f64", "f32_bf16", "f32_f16", "f64_f32", "f64_bf16", "f64_f16", "bf16_f32", "bf16_f64", "bf16_f16", "f16_f32", "f16_f64", "f16_bf16"}
 	ids     = []string{"i32"}
+	moved   = []string{"f32", "f64", "bf16", "f16", "i32"}
 	tables  = []string{"f32_f32", "f64_f64", "bf16_bf16", "f16_f16", "bf16_f32", "f16_f32"}
 	sums    = []string{"f32_f32", "f64_f64", "f32_bf16", "f32_f16", "bf16_bf16", "f16_f16"}
 	updates = []string{"f32_f32_f32", "f64_f64_f64", "bf16_f32_f32", "bf16_bf16_f32", "bf16_bf16_bf16", "f16_f32_f32", "f16_f16_f32"}
@@ -67,7 +68,17 @@ var Table = []Kernel{
 	{Name: "all_reduce_max", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all, Loop: "comm.AllReduce", Launch: flat},
 	{Name: "all_reduce_lse", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all[:2], Loop: "comm.AllReduce", Launch: flat},
 	{Name: "reduce_scatter_sum", File: "move.cu", Params: "y:T members:S count:i rows:i cols:i total:i at:i", Types: all, Loop: "comm.ReduceScatter", Launch: rowwise},
+	{Name: "gather", File: "move.cu", Params: "y:T x:T outer:i members:i inner:i total:i zigzag:i", Types: moved, Loop: "comm.AllGatherZigzag", Launch: rowwise},
+	{Name: "scatter", File: "move.cu", Params: "y:T x:T outer:i first:i count:i inner:i total:i zigzag:i", Types: moved, Loop: "comm.SliceZigzag", Launch: rowwise},
+	{Name: "fill", File: "move.cu", Params: "y:T value:d n:l", Types: all, Loop: "runtime.Zero", Launch: flat},
+	{Name: "round_as", File: "move.cu", Params: "x:T n:l", Types: []string{"f32_bf16", "f32_f16"}, Loop: "num.RoundBF16", Launch: flat},
 	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:u least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
+
+	// numbers of a step
+	{Name: "iota", File: "step.cu", Params: "ids:I at:i half:i then:i offset:i most:i n:l", Types: ids, Loop: "runtime.Iota", Launch: flat},
+	{Name: "inv_count", File: "step.cu", Params: "y:T scale:D over:D", Types: all, Loop: "runtime.AuxScale", Launch: single},
+	{Name: "add_scalar", File: "step.cu", Params: "sum:D x:T", Types: all, Loop: "runtime.AddAux", Launch: single},
+	{Name: "norm_pair", File: "step.cu", Params: "pair:D part:D loss:D n:i", Types: one, Loop: "runtime.ClipGradients", Launch: single},
 
 	// loss
 	{Name: "logsumexp", File: "loss.cu", Params: "l:A x:T rows:i cols:i valid:i", Types: all, Loop: "cpu.LogSumExp", Launch: rowwise},
