@@ -47,6 +47,10 @@ func Go(in Input) ([]byte, error) {
 	for _, line := range g.summary() {
 		file.HeaderComment("// " + line)
 	}
+	if g.gpu() {
+		file.HeaderComment("")
+		file.HeaderComment("//go:build cuda && linux")
+	}
 	file.ImportAlias(RuntimePath, "rt")
 	file.ImportName(cpuPath, "cpu")
 	file.ImportName(gpuPath, "gpu")

@@ -84,7 +84,11 @@ func (g *generator) with(first jen.Code, last ...jen.Code) (args []jen.Code) {
 // kernels declares where kernels are.
 func (g *generator) kernels(f *jen.File) {
 	if g.gpu() {
-		return // their images lie beside the file
+		f.Comment("kernels are compiled for GPUs: those of the runtime, and in chains this program's own.")
+		f.Comment("")
+		f.Comment("//go:embed kernels")
+		f.Var().Id("kernels").Qual("embed", "FS")
+		return
 	}
 	f.Comment("kern are the kernels of this machine.")
 	f.Var().Id("kern").Op("=").Qual(cpuPath, "Table").Index(jen.Id("float")).Call()
