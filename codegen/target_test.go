@@ -23,7 +23,7 @@ func TestFunctionTextOnGPU(t *testing.T) {
 			t.Errorf("the program has %s", word)
 		}
 	}
-	if !bytes.Contains(src, []byte("\n\n//go:build cuda && linux\n\npackage train\n")) {
+	if !bytes.Contains(src, []byte("\n//go:build cuda && linux\n\npackage train\n")) {
 		t.Error("the file is not for GPUs alone")
 	}
 	if !strings.Contains(string(src), `chain1 = gpu.Fused{`) || !strings.Contains(string(src), "gpu.Main(&program, kernels)") {
