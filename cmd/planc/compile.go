@@ -37,7 +37,8 @@ func (a *app) compileCommand() *cobra.Command {
 		Short: "one binary that trains the job",
 		Long: "compile obeys the lock beside the job, or searches the plan and writes the lock; it generates Go for all\n" +
 			"ranks, and builds one binary with the go command, which must be 1.26 or newer. It needs no network. The same\n" +
-			"job gives the same bytes from any folder.",
+			"job gives the same bytes from any folder. With --target cuda the binary trains on the NVIDIA GPUs that the job\n" +
+			"names; building it needs nvcc and a C compiler, and no GPU.",
 		Example: "planc compile planc.yaml -o train && ./train --steps 100",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {

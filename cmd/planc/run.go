@@ -25,8 +25,8 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "compile (cached) and launch here",
 		Long: "run compiles the job, or finds that it has been compiled before, and becomes the binary: its output, its\n" +
 			"signals and its exit status are those of the binary alone. What follows -- is for it. A job for a cluster\n" +
-			"that this machine is not is refused, unless --target cpu says that all ranks shall run on this CPU. The lock\n" +
-			"beside the job is obeyed, and never written.",
+			"that this machine is not is refused, unless --target cpu says that all ranks shall run on this CPU, or\n" +
+			"--target cuda that they run on this machine's GPUs. The lock beside the job is obeyed, and never written.",
 		Example: "planc run planc.yaml -- --steps 100",
 		Args: func(c *cobra.Command, args []string) error {
 			job, _ := splitDash(c, args)
