@@ -4,7 +4,6 @@ package gpu
 
 import (
 	"github.com/planc-dev/planc/cuda"
-	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
 )
 
@@ -66,14 +65,7 @@ func (w wire) from(i int) cuda.Pointer { return w.at + cuda.Pointer(i*w.elem.Siz
 
 // cast rounds n numbers of a type to another.
 func (d *device) cast(to, from cuda.Pointer, toElem, fromElem rt.Elem, n int) {
-	d.flat("cast_"+suffixOf(toElem)+"_"+suffixOf(fromElem), n, d.args().Pointer(to).Pointer(from).Uint64(uint64(n)))
-}
-
-// flat launches a kernel over an array.
-func (d *device) flat(name string, n int, args *cuda.Args) {
-	if n > 0 {
-		d.launch(name, kernels.Flat(n), args)
-	}
+	d.run("cast", suffixOf(toElem)+"_"+suffixOf(fromElem), 1, n, d.args().Pointer(to).Pointer(from).Uint64(uint64(n)))
 }
 
 // reduce sums a bucket's gradients, as [rt.StartReduce] says.
@@ -113,7 +105,7 @@ func (d *device) scatter(b *rt.BucketPart) {
 		w = d.narrow(b.Grads, b.Elems)
 		rt.Check(d.byLine[b.Shard].ReduceScatter(d.on.stream, w.from(b.First), w.at, b.Mine, typeOf(w.elem), cuda.Sum))
 	}
-	d.flat("accumulate_"+suffixOf(kept)+"_"+suffixOf(w.elem), b.Mine,
+	d.run("accumulate", suffixOf(kept)+"_"+suffixOf(w.elem), 1, b.Mine,
 		d.args().Pointer(d.ptr(b.MyGrads)).Pointer(w.from(b.First)).Uint64(uint64(b.Mine)))
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"sync"
 
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
@@ -67,6 +68,28 @@ func (d *device) launch(name string, shape kernels.Launch, args *cuda.Args) {
 	}
 	rt.Check(d.on.stream.Launch(k, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args))
 }
+
+// run launches a kernel of the table on the current stream, in the geometry that the table has for its rows and columns.
+func (d *device) run(name, types string, rows, cols int, args *cuda.Args) {
+	d.launch(name+"_"+types, family(name).Launch(rows, cols), args)
+}
+
+// family is a kernel's row of the table.
+func family(name string) *kernels.Kernel {
+	k := families()[name]
+	if k == nil {
+		panic("gpu: there is no kernel " + name)
+	}
+	return k
+}
+
+var families = sync.OnceValue(func() map[string]*kernels.Kernel {
+	all := map[string]*kernels.Kernel{}
+	for i := range kernels.Table {
+		all[kernels.Table[i].Name] = &kernels.Table[i]
+	}
+	return all
+})
 
 // stream is the current one.
 func (d *device) stream() *cuda.Stream { return d.on.stream }

@@ -22,18 +22,17 @@ func (d *device) SumLoss(group int) {
 // ClipGradients leaves the norm of the whole gradient, the factor by which it is clipped, and whether the step is skipped, on the
 // device, as [rt.ClipGradients] has them.
 func (d *device) ClipGradients(world int) {
-	d.squares(d.step.result(squaresSum))
-	d.launch("infinite_f64", kernels.Single(), d.args().Pointer(d.step.result(badLoss)).Pointer(d.step.result(lossSum)))
+	d.squares()
 	if c := d.group(world); c != nil {
 		pair := d.step.result(squaresSum)
 		rt.Check(c.AllReduce(d.compute.stream, pair, pair, 2, cuda.Float64, cuda.Sum))
 	}
-	d.launch("clip_f64", kernels.Single(), d.args().Pointer(d.step.result(clipped)).Pointer(d.step.result(squaresSum)).
+	d.run("clip", "f64", 1, 1, d.args().Pointer(d.step.result(clipped)).Pointer(d.step.result(squaresSum)).
 		Pointer(d.step.value(lossScale)).Float64(d.rank.Hyper.ClipNorm))
 }
 
-// squares leaves the sum of squares of this rank's part of the gradients.
-func (d *device) squares(to cuda.Pointer) {
+// squares leaves the sum of squares of this rank's part of the gradients, and whether its loss is not finite.
+func (d *device) squares() {
 	var runs []rt.Extent
 	parts := 0
 	for i := range d.rank.Stage.Buckets {
@@ -49,10 +48,10 @@ func (d *device) squares(to cuda.Pointer) {
 	e, part := d.rank.Program.Kept().Grads, d.scratch(parts*8)
 	at := part
 	for _, x := range runs {
-		d.flat("sum_squares_"+suffixOf(e), x.N, d.args().Pointer(at).Pointer(d.ptr(x.At)).Uint64(uint64(x.N)))
+		d.run("sum_squares", suffixOf(e), 1, x.N, d.args().Pointer(at).Pointer(d.ptr(x.At)).Uint64(uint64(x.N)))
 		at += cuda.Pointer(kernels.Blocks(x.N) * 8)
 	}
-	d.launch("sum_parts_f64", kernels.Single(), d.args().Pointer(to).Pointer(part).Int32(int32(parts)))
+	d.run("norm_pair", "f64", 1, parts, d.args().Pointer(d.step.result(squaresSum)).Pointer(part).Pointer(d.step.result(lossSum)).Int32(int32(parts)))
 }
 
 // Optimize updates this rank's part of a bucket, unless the device finds that the step is skipped.
@@ -65,13 +64,12 @@ func (d *device) Optimize(bucket int) {
 // update updates a run of parameters.
 func (d *device) update(u *rt.Update) {
 	p := d.rank.Program
-	t := p.Kept()
-	types := suffixOf(t.Params) + "_" + suffixOf(t.Grads) + "_" + suffixOf(t.Moments)
+	types := updateTypes(p.Kept())
 	a := d.args().Pointer(d.ptr(u.Param)).Pointer(d.maybe(u.Master)).Pointer(d.ptr(u.Grad))
 	if u.Load != nil {
 		b := &p.Batch
 		all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(u.Load.Choices)
-		d.flat("level_"+types, u.N, a.Pointer(d.step.result(clipped)).
+		d.run("level", types, 1, u.N, a.Pointer(d.step.result(clipped)).
 			Float64(d.rank.Hyper.BiasRate).Float64(float64(u.Load.Dims[0].Size)).Float64(all).Uint64(uint64(u.N)))
 		return
 	}
@@ -79,14 +77,14 @@ func (d *device) update(u *rt.Update) {
 	if u.Decay {
 		rates = d.step.value(decayRates)
 	}
-	name := "sgd_"
+	name := "sgd"
 	a.Pointer(d.maybe(u.Moment1))
 	if p.Optim != rt.SGD {
-		name = "adam_"
+		name = "adam"
 		a.Pointer(d.maybe(u.Moment2))
 	}
 	a.Pointer(d.step.result(clipped)).Pointer(rates).Pointer(0) // parameters are rounded to the nearest
-	d.flat(name+types, u.N, a.Uint64(uint64(u.First)).Uint64(uint64(u.N)))
+	d.run(name, types, 1, u.N, a.Uint64(uint64(u.First)).Uint64(uint64(u.N)))
 }
 
 // maybe is where a byte of the arena lies, null for none.
@@ -99,11 +97,13 @@ func (d *device) maybe(at int) cuda.Pointer {
 
 // updates refuses types for which there are no kernels.
 func updates(t rt.Types) error {
-	name := suffixOf(t.Params) + "_" + suffixOf(t.Grads) + "_" + suffixOf(t.Moments)
-	for i := range kernels.Table {
-		if k := &kernels.Table[i]; k.Name == "adam" && slices.Contains(k.Types, name) {
-			return nil
-		}
+	if !slices.Contains(family("adam").Types, updateTypes(t)) {
+		return fmt.Errorf("there is no update on a GPU of parameters in %v with gradients in %v and moments in %v", t.Params, t.Grads, t.Moments)
 	}
-	return fmt.Errorf("there is no update on a GPU of parameters in %v with gradients in %v and moments in %v", t.Params, t.Grads, t.Moments)
+	return nil
+}
+
+// updateTypes are how names of kernels end that update parameters.
+func updateTypes(t rt.Types) string {
+	return suffixOf(t.Params) + "_" + suffixOf(t.Grads) + "_" + suffixOf(t.Moments)
 }

@@ -61,9 +61,6 @@ type pipe struct {
 	asked   int            // how many of them Taken was asked about
 }
 
-// noColor is what a rank names that is in no part of a split.
-const noColor = -1
-
 // openLines makes the streams, and what joins this rank's with those of others.
 func (d *device) openLines(m *machine) (err error) {
 	if d.compute, err = d.newLine(); err != nil {
@@ -98,7 +95,7 @@ func (d *device) openLines(m *machine) (err error) {
 func (d *device) openLine(ctx context.Context, l rt.Line) (err error) {
 	var comm *cuda.Comm
 	if len(l.Ranks) != 1 && len(d.comms) > 0 {
-		color, key := noColor, 0
+		color, key := cuda.NoColor, 0
 		if len(l.Ranks) > 0 {
 			color, key = slices.Min(l.Ranks), slices.Index(l.Ranks, d.rank.ID)
 		}

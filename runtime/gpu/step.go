@@ -12,9 +12,9 @@ import (
 
 // What the host says of a step, in f64 each, by place: kernels read it, so that their arguments stay the same.
 const (
-	perToken   = iota // gradient of a token's loss: the loss scale over the number of unmasked tokens
-	perAux            // of a sequence's part of what routers are trained with
-	lossScale         // alone
+	lossScale  = iota // what the loss is multiplied by
+	tokens            // unmasked ones of the global batch
+	sequences         // of the global batch
 	decayRates        // of the optimizer, where parameters decay
 	plainRates = decayRates + rates
 	values     = plainRates + rates
@@ -73,7 +73,7 @@ func (s *step) result(i int) cuda.Pointer { return s.heard.Pointer + cuda.Pointe
 func (s *step) say(d *device) {
 	var x [values]float64
 	r := d.rank
-	x[perToken], x[perAux], x[lossScale] = r.Scale/r.Tokens, rt.AuxScale(r), r.Scale
+	x[lossScale], x[tokens], x[sequences] = r.Scale, r.Tokens, float64(r.Program.Batch.GlobalBatch)
 	ratesOf(x[decayRates:plainRates], r.Program.Optim, &r.Hyper, r.Hyper.WeightDecay)
 	ratesOf(x[plainRates:], r.Program.Optim, &r.Hyper, 0)
 	host := s.hostSaid.Slice()
