@@ -53,6 +53,9 @@ func add(a *cuda.Args, x any) (kinds string) {
 	case float64:
 		a.Float64(x)
 		return "d"
+	case []byte: // a struct of numbers, by value
+		a.Bytes(x, 8)
+		return "s"
 	}
 	panic(fmt.Sprintf("gpu: an argument of type %T", x))
 }
