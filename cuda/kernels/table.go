@@ -13,7 +13,7 @@ type Kernel struct {
 	File string
 	// Params are the parameters in order, "name:kind" each. Kinds: T is a pointer to stored numbers, in the order of the suffix where that names several types, A one to numbers as they are computed with, f32 or
 	// f64; P, I, D, W and S are pointers to unsigned or signed integers of 32 bits, doubles, integers of 64 bits, and addresses; i, l, u and d are values:
-	// int, long long, unsigned long long, double. A ? behind a kind says that the pointer may be null.
+	// int, long long, unsigned long long, double; s is the struct that AttentionShape writes, by value. A ? behind a kind says that the pointer may be null.
 	Params string
 	Types  []string
 	// Loop is the loop of runtime/cpu, or of another package of runtime, that it equals.
@@ -90,6 +90,10 @@ var Table = []Kernel{
 
 	// positions and tables
 	{Name: "rope", File: "rope.cu", Params: "y:T x:T cos:A sin:A rows:i seq:i heads:i dim:i from:i turn:i pairs:i inverse:i", Types: all, Loop: "cpu.RoPEPart", Launch: rowwise},
+	{Name: "attention", File: "attention.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: all, Loop: "cpu.Attention", Launch: attentionwise},
+	{Name: "attention_dot", File: "attention.cu", Params: "dot:A dout:T o:T rows:l cols:i", Types: all, Loop: "cpu.AttentionGrad", Launch: rowwise},
+	{Name: "attention_grad_q", File: "attention.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention_grad_kv", File: "attention.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
 	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: tables, Loop: "cpu.Embed", Launch: rowwise},
 	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i", Types: sums, Loop: "cpu.EmbedGrad", Launch: blockwise},
 

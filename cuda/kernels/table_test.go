@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	declared  = regexp.MustCompile(`KERNEL (\w+?)(_f64|_i32|_##[\w#]+)?\(([^)]*)\)`)
+	declared  = regexp.MustCompile(`KERNEL(?:_128)? (\w+?)(_f64|_i32|_##[\w#]+)?\(([^)]*)\)`)
 	parameter = regexp.MustCompile(`^(?:const )?(.+?) ?(\w+)$`)
 )
 
 // kinds are the kinds of parameters by their C++ types.
 var kinds = map[string]string{"T*": "T", "Acc<T>*": "A", "Acc<P>*": "A", "Y*": "T", "P*": "T", "U*": "T", "float*": "T", "G*": "T", "M*": "T", "u32*": "P", "int*": "I", "double*": "D", "i64*": "W", "T* const*": "S", "const T* const*": "S",
-	"int": "i", "i64": "l", "u64": "u", "double": "d"}
+	"int": "i", "i64": "l", "u64": "u", "double": "d", "Attend": "s"}
 
 // The table says of each function of the sources what parameters it has, and names no other.
 func TestTable(t *testing.T) {
