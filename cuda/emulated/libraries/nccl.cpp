@@ -94,6 +94,10 @@ static void part(World *w) {
 	Context *before = current;
 	for (auto &k : colors) {
 		auto &m = k.second;
+		if (k.first < 0) { // these want none
+			for (ncclComm *c : m) c->part = nullptr;
+			continue;
+		}
 		std::stable_sort(m.begin(), m.end(), [](ncclComm *a, ncclComm *b) { return a->key < b->key; });
 		World *p = create(m.size());
 		for (size_t i = 0; i < m.size(); i++) {
