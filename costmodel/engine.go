@@ -109,14 +109,15 @@ func EngineOf(name string) *Engine {
 	return nil
 }
 
-// State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says.
+// State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says. Sums of gradients in
+// f32 go with bf16 alone (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
 func (e *Engine) State(p ir.Precision) ir.Precision {
 	if e.Own || !p.Params.Narrow() {
 		return p
 	}
 	q := e.Bytes16
 	q.Compute, q.Params = p.Compute, p.Params
-	if q.Grads.Narrow() {
+	if q.Grads.Narrow() || p.Params == ir.F16 {
 		q.Grads = p.Params
 	}
 	if q.Reduce.Narrow() {
