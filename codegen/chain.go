@@ -82,7 +82,12 @@ func (k *chainLink) operands(args []*ir.Value, number map[*ir.Value]int) {
 // extras adds operands that are not numbers: indices, with the part of the dim that is here, and how much of a row is here.
 // It returns the latter's number.
 func (l *loop) extras(number map[*ir.Value]int, c *chainSpec) (limit int) {
-	float := func(name string) *jen.Statement { return jen.Qual(cpuPath, name).Index(jen.Id("float")) }
+	float := func(name string) *jen.Statement {
+		if l.e.gpu() {
+			return jen.Qual(gpuPath, name)
+		}
+		return jen.Qual(cpuPath, name).Index(jen.Id("float"))
+	}
 	for _, n := range l.body {
 		switch n.Op {
 		case ir.OpPickGrad:
@@ -215,6 +220,10 @@ func (g *generator) chain(c chainSpec) string {
 // chainTable declares the chains.
 func (g *generator) chainTable(f *jen.File) {
 	if len(g.chains) == 0 {
+		return
+	}
+	if g.gpu() {
+		g.groupTableGPU(f)
 		return
 	}
 	f.Comment("Element-wise groups, done strip by strip: operands by number, in the order of the calls.")

@@ -39,17 +39,19 @@ func TestEmitters(t *testing.T) {
 var small = spec.Config{Family: "llama", Vocab: 11, Hidden: 8, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 12, MaxPositions: 32,
 	Activation: "silu", NormEps: 1e-5, InitStd: 0.02, RopeTheta: 10000, Tied: true}
 
-func generate(t *testing.T, change func(*ir.Plan)) []byte {
+func generate(t *testing.T, change func(*ir.Plan)) []byte { return generateFor(t, CPU, change) }
+
+func generateFor(t *testing.T, target Target, change func(*ir.Plan)) []byte {
 	t.Helper()
 	plan := ir.SerialPlan(small.Layers, 2, ir.FullPrecision(ir.F32))
 	change(&plan)
-	m := zoo.Build("small llama", small, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.F32})
+	m := zoo.Build("small llama", small, zoo.Options{SeqLen: 8, Batch: 1, Elem: plan.Precision.Compute})
 	p, err := passes.Compile(m, plan, ir.Recipe{Optimizer: "adamw"}, passes.Options{Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	none := struct{}{}
-	src, err := Go(Input{Program: p, Package: "train", Job: "small", Hash: "abc", Settings: none, Model: none, Plan: none, Predict: none})
+	src, err := Go(Input{Program: p, Target: target, Package: "train", Job: "small", Hash: "abc", Settings: none, Model: none, Plan: none, Predict: none})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +98,16 @@ func textOf(t *testing.T, src []byte, name string) string {
 
 // The text of the functions is what a reader of generated code sees: an op's line above its call.
 func TestFunctionText(t *testing.T) {
-	src := generate(t, parallel)
+	compareText(t, generate(t, parallel), "testdata/functions.go.txt", "embedForward", "blockForward", "headBackward")
+}
+
+// compareText holds declared functions against a golden file.
+func compareText(t *testing.T, src []byte, golden string, names ...string) {
+	t.Helper()
 	var b strings.Builder
-	for _, name := range []string{"embedForward", "blockForward", "headBackward"} {
+	for _, name := range names {
 		b.WriteString(textOf(t, src, name) + "\n")
 	}
-	const golden = "testdata/functions.go.txt"
 	if *update {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)

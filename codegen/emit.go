@@ -24,17 +24,17 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpRename:    func(e *emitter, n *ir.Node) { e.alias(n) },
 	ir.OpSelect: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
-		e.call(rt("Select"), n.Outs[0], n.Args[0], outer, size, inner, jen.Id("r").Dot("Pos"))
+		e.own("Select", n.Outs[0], n.Args[0], outer, size, inner, jen.Id("r").Dot("Pos"))
 	},
 
 	ir.OpJoin: emitJoin,
 	ir.OpPart: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
-		e.call(rt("PartOf"), n.Outs[0], n.Args[0], outer, size*inner, n.Attr.Offset*inner)
+		e.own("PartOf", n.Outs[0], n.Args[0], outer, size*inner, n.Attr.Offset*inner)
 	},
 
 	ir.OpLayerNorm: func(e *emitter, n *ir.Node) {
-		args := []any{n.Outs[0], n.Args[0], n.Args[1], jen.Nil()}
+		args := []any{n.Outs[0], n.Args[0], n.Args[1], e.nothing(n.Args[1].Type)}
 		if len(n.Args) > 2 {
 			args[3] = n.Args[2]
 		}
@@ -57,9 +57,14 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpRMSNormDGain: emitNormDGain("RMSNormDGain"),
 
 	ir.OpIota: func(e *emitter, n *ir.Node) {
-		e.call(rt("Iota"), n.Outs[0], e.where(n.Outs[0].Type.Dims[0]), n.Attr.Offset)
+		args := []any{n.Outs[0], e.where(n.Outs[0].Type.Dims[0]), n.Attr.Offset}
+		if e.gpu() {
+			e.own("Iota", append(args, n.Attr.Most)...)
+			return
+		}
+		e.own("Iota", args...)
 		if n.Attr.Most != 0 {
-			e.call(rt("AtMost"), n.Outs[0], n.Attr.Most)
+			e.own("AtMost", n.Outs[0], n.Attr.Most)
 		}
 	},
 	ir.OpEmbed: func(e *emitter, n *ir.Node) {
@@ -92,6 +97,10 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		e.kernel("PickGrad", n.Outs[0], n.Args[0], n.Args[1], rows, cols, lo, size)
 	},
 	ir.OpInvCount: func(e *emitter, n *ir.Node) {
+		if e.gpu() {
+			e.own(map[bool]string{true: "InvAux", false: "InvCount"}[n.Attr.Into == ir.IntoAux], n.Outs[0])
+			return
+		}
 		share := jen.Id("r").Dot("Scale").Op("/").Id("r").Dot("Tokens")
 		if n.Attr.Into == ir.IntoAux {
 			share = rt("AuxScale").Call(jen.Id("r"))
@@ -112,17 +121,21 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		t := x.Type
 		t.Elem = e.p.Plan.Precision.Grads
 		grad := e.view(t, e.paramAt(n.Attr.Into, "Grads"), t.LocalElems(e.p.Mesh))
-		if t.Elem.Narrow() || x.Type.Elem.Narrow() {
-			e.call(rt("Accumulate"), grad, x)
+		if e.gpu() || t.Elem.Narrow() || x.Type.Elem.Narrow() {
+			e.own("Accumulate", grad, x)
 		} else {
 			e.kernel("Add", grad, x)
 		}
 	},
 
 	ir.OpAllReduce: func(e *emitter, n *ir.Node) {
-		e.body.Copy(jen.Id(e.name(n.Outs[0])), jen.Id(e.name(n.Args[0])))
 		op := map[ir.Monoid]string{ir.Sum: "Sum", ir.Max: "Max", ir.LSE: "LSE"}[n.Attr.Monoid]
-		e.call(rt("AllReduce"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], rt(op))
+		if e.gpu() {
+			e.joined("AllReduce", n, n.Outs[0], n.Args[0], rt(op))
+			return
+		}
+		e.copied(n.Outs[0], n.Args[0])
+		e.joined("AllReduce", n, n.Outs[0], rt(op))
 	},
 	ir.OpReduceScatter: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Outs[0].Type, n.Attr.Dim)

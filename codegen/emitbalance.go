@@ -7,6 +7,10 @@ import (
 
 // emitScalar adds to a number of the step.
 func emitScalar(e *emitter, n *ir.Node) {
+	if e.gpu() {
+		e.own(map[bool]string{true: "AddAux", false: "AddLoss"}[n.Attr.Into == ir.IntoAux], n.Args[0])
+		return
+	}
 	x := jen.Float64().Call(jen.Id(e.name(n.Args[0])).Index(jen.Lit(0)))
 	if n.Attr.Into == ir.IntoAux {
 		e.body.Add(rt("AddAux").Call(jen.Id("r"), x))
@@ -26,7 +30,11 @@ func emitLimit(e *emitter, n *ir.Node) {
 			experts = x.Size
 		}
 	}
-	e.call(jen.Qual(cpuPath, "LimitChoices"), n.Outs[0], n.Args[0], e.count(index.Dims)/sequence, sequence, experts, n.Attr.Most)
+	limit := func(args ...any) { e.call(jen.Qual(cpuPath, "LimitChoices"), args...) }
+	if e.gpu() {
+		limit = func(args ...any) { e.own("LimitChoices", args...) }
+	}
+	limit(n.Outs[0], n.Args[0], e.count(index.Dims)/sequence, sequence, experts, n.Attr.Most)
 }
 
 // groups are how many groups of tokens the rank has, which are those of the tally's dims, and how many elements of x

@@ -46,7 +46,7 @@ func emitRounds(e *emitter, n *ir.Node) {
 			experts = x.Size
 		}
 	}
-	e.body.Id("rounds").Op(":=").Add(rt("Rounds")).Call(jen.Id("r"), e.groupCode(n.Attr.Axes), jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Most))
+	e.body.Id("rounds").Op(":=").Add(e.runtime("Rounds")).Call(jen.Id("r"), e.groupCode(n.Attr.Axes), jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Most))
 }
 
 func (e *emitter) routeShape(n *ir.Node, x, index ir.Type) jen.Code {
@@ -72,12 +72,15 @@ func (e *emitter) routeShape(n *ir.Node, x, index ir.Type) jen.Code {
 }
 
 func emitRoute(e *emitter, n *ir.Node) {
-	args := []any{n.Outs[0], n.Outs[1], n.Args[0], jen.Nil()}
+	args := []any{n.Outs[0], n.Outs[1], n.Args[0], e.nothing(n.Args[0].Type)}
 	if len(n.Args) > 1 {
 		args[3] = n.Args[1]
 	}
 	index := n.Outs[1].Type
-	shape := rt("Chosen").Call(jen.Id("r"), jen.Id("b"), e.where(index.Dims[1]), jen.Lit(e.count(index.Dims[1:2])), e.routeShape(n, n.Args[0].Type, index))
+	shape := e.routeShape(n, n.Args[0].Type, index)
+	if !e.gpu() { // nobody is told of choices that are on a device
+		shape = rt("Chosen").Call(jen.Id("r"), jen.Id("b"), e.where(index.Dims[1]), jen.Lit(e.count(index.Dims[1:2])), shape)
+	}
 	e.kernel("Route", append(args, shape)...)
 }
 

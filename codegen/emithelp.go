@@ -10,6 +10,13 @@ import (
 // kernel writes kern.Name(args). Values of 16 bits go through the rank's scratch: operands, and results that are added
 // to, are widened into it, results are rounded out of it.
 func (e *emitter) kernel(name string, args ...any) {
+	if e.gpu() {
+		for i, v := range e.now.Joins() {
+			e.copied(e.now.Outs[i], v)
+		}
+		e.called(name, args...)
+		return
+	}
 	wide := map[*ir.Value]string{}
 	for _, v := range e.now.Widened() {
 		if e.widen(v, wide); len(wide) == 1 {
@@ -28,7 +35,7 @@ func (e *emitter) kernel(name string, args ...any) {
 		}
 		e.body.Copy(jen.Id(to), jen.Id(e.name(v)))
 	}
-	e.call(jen.Id("kern").Dot(name), args...)
+	e.called(name, args...)
 	for _, o := range e.now.Outs {
 		if wide[o] != "" {
 			e.body.Add(rt("Narrow").Call(jen.Id(e.name(o)), jen.Id(wide[o])))
@@ -49,7 +56,7 @@ func (e *emitter) widen(v *ir.Value, wide map[*ir.Value]string) {
 // stored writes a kernel that moves numbers, or the runtime's own where they are not stored as kernels have them.
 func (e *emitter) stored(kernel, own string, to, from *ir.Value, args ...any) {
 	all := append([]any{to, from}, args...)
-	if to.Type.Elem == from.Type.Elem && !to.Type.Elem.Narrow() {
+	if e.gpu() || to.Type.Elem == from.Type.Elem && !to.Type.Elem.Narrow() {
 		e.kernel(kernel, all...)
 	} else {
 		e.call(rt(own), all...)

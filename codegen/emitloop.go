@@ -98,6 +98,10 @@ func (l *loop) nest(b *jen.Group, k int) {
 		rows = l.sizes[k]
 	}
 	spec := l.chain()
+	if l.e.gpu() {
+		l.launch(b, spec, rows, cols, k)
+		return
+	}
 	name, spans := "Chain", len(l.more) > 0 || slices.ContainsFunc(spec.Operands, func(o chainOperand) bool { return o.Elem != "" })
 	if spans {
 		name = "ChainOf"

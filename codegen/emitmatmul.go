@@ -64,6 +64,8 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 		name, args = "MatMulEach", slices.Insert(args, 3, any(groups))
 	}
 	switch from := e.from[n]; {
+	case e.gpu() && from == nil:
+		e.kernel(name, append(args, e.adding(n))...)
 	case from != nil:
 		e.kernel("MatMulOn", n.Outs[0], from, a, b, rows, cols, terms, ta, tb)
 	case n.Products16() && n.Outs[0].Type.Elem == ir.BF16 && !e.acc(n):

@@ -1,25 +1,24 @@
 package codegen
 
 import (
-	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
 // moves writes a collective that splits a dim or joins its parts: rt.Op(r, group, to, from, sizes), or the variant that
 // knows how the parts of a zigzag dim lie.
 func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
-	args := append([]any{jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0]}, sizes...)
+	args := append([]any{n.Outs[0], n.Args[0]}, sizes...)
 	if a := n.Attr.Axes[0]; a.IsZigzag() {
 		op, args = op+"Zigzag", append(args, e.p.Mesh.Ranks([]ir.Axis{a}))
 	}
-	e.call(rt(op), args...)
+	e.joined(op, n, args...)
 }
 
 // emitShift writes the move of parts from how they are to how they are wanted.
 func emitShift(e *emitter, n *ir.Node) {
 	t := n.Args[0].Type
 	ranks, from, to := e.p.Mesh.Ranks(n.Attr.Axes), t.Dims[e.dimIndex(t, n.Attr.Dim)].Axes[0].Turn(), n.Attr.Axes[0].Turn()
-	e.call(rt("Shift"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], (to-from+ranks)%ranks)
+	e.joined("Shift", n, n.Outs[0], n.Args[0], (to-from+ranks)%ranks)
 }
 
 // emitAllToAll writes the exchange as a turn of the two dims, in the order in which memory has them.
@@ -34,7 +33,7 @@ func emitAllToAll(e *emitter, n *ir.Node) {
 	one := func(d ir.Extent) int { return e.count([]ir.Extent{d}) }
 	turn := rt("Turn").Add(inline("Outer", e.count(in.Dims[:x]), "First", one(first), "Middle", e.count(in.Dims[x+1:y]), "Second", one(second),
 		"Inner", e.count(in.Dims[y+1:]), "Back", back))
-	e.call(rt("AllToAll"), jen.Id("r"), e.groupCode(n.Attr.Axes), n.Outs[0], n.Args[0], turn)
+	e.joined("AllToAll", n, n.Outs[0], n.Args[0], turn)
 }
 
 // dimIndex is the place of a dim in a type.

@@ -85,14 +85,18 @@ func (e *emitter) assign(v *ir.Value, at jen.Code) {
 
 // view is rt.View[type](r, offset, n).
 func (e *emitter) view(t ir.Type, at jen.Code, n int) jen.Code {
-	elem := jen.Id("float")
+	return e.runtime("View").Index(elemCode(t)).Call(jen.Id("r"), at, jen.Lit(n))
+}
+
+// elemCode is the Go type of a tensor's elements.
+func elemCode(t ir.Type) *jen.Statement {
 	switch {
 	case t.Elem == ir.I32:
-		elem = jen.Id("int32")
+		return jen.Id("int32")
 	case t.Elem.Narrow():
-		elem = jen.Qual(numPath, storage[t.Elem])
+		return jen.Qual(numPath, storage[t.Elem])
 	}
-	return rt("View").Index(elem).Call(jen.Id("r"), at, jen.Lit(n))
+	return jen.Id("float")
 }
 
 // at is the byte offset of a value in the arena.

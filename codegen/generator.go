@@ -79,8 +79,7 @@ func (g *generator) file(f *jen.File) {
 	f.Const().Id("_").Op("=").Qual(RuntimePath, "Version1")
 	f.Comment("float is what kernels compute in.")
 	f.Type().Id("float").Op("=").Id(map[ir.Elem]string{ir.F32: "float32", ir.F64: "float64"}[g.arithmetic()])
-	f.Comment("kern are the kernels of this machine.")
-	f.Var().Id("kern").Op("=").Qual(cpuPath, "Table").Index(jen.Id("float")).Call()
+	g.kernels(f)
 	g.groupConsts(f)
 	g.chainTable(f)
 	f.Comment("Plan is the plan that this file carries out.")
@@ -113,9 +112,9 @@ func (g *generator) entries(f *jen.File) {
 	f.Comment("Run trains as the job says, changed by the options.")
 	f.Func().Id("Run").Params(jen.Id("ctx").Qual("context", "Context"), jen.Id("opts").Op("...").Qual(RuntimePath, "Option")).
 		Params(jen.Qual(RuntimePath, "Result"), jen.Error()).
-		Block(jen.Return(jen.Qual(RuntimePath, "Run").Call(jen.Id("ctx"), jen.Op("&").Id("program"), jen.Id("opts").Op("..."))))
+		Block(jen.Return(g.runtime("Run").Call(g.with(jen.Id("ctx"), jen.Id("opts").Op("..."))...)))
 	f.Comment("Main is Run as a command.")
-	f.Func().Id("Main").Params().Block(jen.Qual(RuntimePath, "Main").Call(jen.Op("&").Id("program")))
+	f.Func().Id("Main").Params().Block(g.runtime("Main").Call(g.with(nil)...))
 	if g.Main {
 		f.Func().Id("main").Params().Block(jen.Id("Main").Call())
 	}

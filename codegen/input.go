@@ -14,6 +14,7 @@ const RuntimePath = "github.com/planc-dev/planc/runtime"
 
 const (
 	cpuPath = RuntimePath + "/cpu"
+	gpuPath = RuntimePath + "/gpu"
 	numPath = RuntimePath + "/num"
 )
 
@@ -23,6 +24,7 @@ type Input struct {
 	Program  *ir.Program
 	Package  string // of the file
 	Main     bool   // add func main
+	Target   Target // what it runs on
 	Job      string // the job's name
 	From     string // its file's path from the generated one's folder, "" where the code is not kept
 	Hash     string // of the program's text form
@@ -45,8 +47,13 @@ func Go(in Input) ([]byte, error) {
 	for _, line := range g.summary() {
 		file.HeaderComment("// " + line)
 	}
+	if g.gpu() {
+		file.HeaderComment("")
+		file.HeaderComment("//go:build cuda && linux")
+	}
 	file.ImportAlias(RuntimePath, "rt")
 	file.ImportName(cpuPath, "cpu")
+	file.ImportName(gpuPath, "gpu")
 	file.ImportName(numPath, "num")
 	g.file(file)
 	var b bytes.Buffer
@@ -70,7 +77,11 @@ func (g *generator) ready() error {
 
 func (g *generator) supported(f *ir.Func) error {
 	for _, n := range f.Nodes {
-		if why := n.Op.NoKernel(); why != "" {
+		why := n.Op.NoKernel()
+		if why == "" && g.gpu() {
+			why = notOnGPU[n.Op]
+		}
+		if why != "" {
 			return fmt.Errorf("%s of segment %s cannot run: %s", n.Op, f.Name, why)
 		}
 	}

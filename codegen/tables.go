@@ -136,10 +136,10 @@ func (g *generator) chunkTable(s *ir.Stage) jen.Code {
 	})
 }
 
-// arenaTable is a stage's arena with the scratch of a CPU's rank behind it.
+// arenaTable is a stage's arena, of a CPU's rank with its scratch behind it.
 func (g *generator) arenaTable(s *ir.Stage) jen.Code {
 	regions, size := slices.Clone(s.Arena), s.ArenaBytes()
-	if n := g.p.Scratch(); n > 0 {
+	if n := g.p.Scratch(); n > 0 && !g.gpu() {
 		regions = append(regions, ir.ArenaRegion{Name: ir.RegionScratch, Offset: size, Size: n})
 		size += n
 	}

@@ -105,8 +105,11 @@ func (n *NCCL) Join(ctx context.Context, id UniqueID, rank, ranks int) (*Comm, e
 // NCCL was not seen to finish.
 func newSlot() *C.ncclComm_t { return (*C.ncclComm_t)(C.calloc(1, C.sizeof_ncclComm_t)) }
 
+// NoColor is what a rank names in [Comm.Split] that is to be in no part.
+const NoColor = -1 // NCCL_SPLIT_NOCOLOR
+
 // Split makes a communicator of those ranks that name the same color, 0 or more, in the order of their keys. All ranks
-// call it.
+// call it; those that name [NoColor] get none.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	s := newSlot()
 	if err := c.wait(ctx, C.planc_split(c.c, C.int(color), C.int(key), s), "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
@@ -114,6 +117,9 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	}
 	part := &Comm{Patience: c.Patience, c: *s}
 	C.free(unsafe.Pointer(s))
+	if color == NoColor {
+		return nil, nil
+	}
 	if err := part.wait(ctx, C.planc_nccl_in_progress, "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
 		_ = part.Abort()
 		return nil, err

@@ -23,11 +23,15 @@ var rooms = map[string]room{
 	"codegen":   {imports: []string{"ir"}, pure: true},
 	"runtime":   {std: true}, // it is embedded in planc and compiled anywhere, offline
 	"cuda":      {imports: []string{"runtime"}},
+	deviceRoom:  {imports: []string{"cuda", "runtime"}},
 	"bench":     {imports: []string{"runtime"}},
 	"cmd":       {imports: []string{"*"}},
 	"golden":    {imports: []string{"*"}},
 	"examples":  {imports: []string{"runtime", "cuda"}},
 }
+
+// deviceRoom is a room in the runtime's: of what programs for GPUs link, with the tag cuda, and others do not.
+const deviceRoom = "runtime/gpu"
 
 // impure are the packages of a pure room that do touch the world, by decision.
 var impure = []string{"codegen/build"}

@@ -26,13 +26,19 @@ type source struct {
 	generated bool
 }
 
-func (s *source) dir() string  { return path.Dir(s.path) }
-func (s *source) test() bool   { return strings.HasSuffix(s.path, "_test.go") }
-func (s *source) room() string { return strings.Split(s.path, "/")[0] }
-func (s *source) lines() int   { return bytes.Count(s.text, []byte("\n")) }
+func (s *source) dir() string { return path.Dir(s.path) }
+func (s *source) test() bool  { return strings.HasSuffix(s.path, "_test.go") }
+func (s *source) lines() int  { return bytes.Count(s.text, []byte("\n")) }
 
 // held reports whether the house rules about source hold for the file: not for tests and generated files.
 func (s *source) held() bool { return !s.test() && !s.generated }
+
+func (s *source) room() string {
+	if s.dir() == deviceRoom {
+		return deviceRoom
+	}
+	return strings.Split(s.path, "/")[0]
+}
 
 func (s *source) imports() (paths []string) {
 	for _, i := range s.file.Imports {

@@ -199,6 +199,10 @@ func (r *Rank) start(i, kind int) {
 	if b.free(kind) {
 		return
 	}
+	if r.Device != nil {
+		r.Device.Start(i, Job(kind))
+		return
+	}
 	select {
 	case r.jobs <- job{i, kind}:
 	case <-r.world.Done():
@@ -213,6 +217,10 @@ func (r *Rank) wait(i, kind int) {
 	}
 	b.pending[kind] = false
 	if b.free(kind) {
+		return
+	}
+	if r.Device != nil {
+		r.Device.Wait(i, Job(kind))
 		return
 	}
 	select {

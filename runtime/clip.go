@@ -23,10 +23,14 @@ func CountTokens[F Float](r *Rank, group int) {
 
 // ReduceLoss sums LossSum over a group (-1: none).
 func ReduceLoss(r *Rank, group int) {
+	r.reduced = true
+	if r.Device != nil {
+		r.Device.SumLoss(group)
+		return
+	}
 	r.pair[0] = r.LossSum
 	AllReduce(r, group, r.pair[:1], Sum)
 	r.LossSum = r.pair[0]
-	r.reduced = true
 }
 
 // ClipGradients sets Norm to the norm of the whole gradient, every logical element counted once in
@@ -34,6 +38,10 @@ func ReduceLoss(r *Rank, group int) {
 // min(1, Hyper.ClipNorm/(Norm+1e-6)), or 1 where there is no clipping, over the loss scale; and Skip on every rank if Norm, or the loss of any rank, is not finite. It
 // runs after the gradients are reduced.
 func ClipGradients[F Float](r *Rank, world int) {
+	if r.Device != nil {
+		r.Device.ClipGradients(world)
+		return
+	}
 	sum := 0.0
 	for i := range r.buckets {
 		if b := &r.buckets[i]; b.counts {

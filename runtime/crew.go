@@ -42,6 +42,9 @@ func newCrew(p *Program, timeout time.Duration) (*crew, error) {
 				c.command(r, f)
 			}
 			close(r.jobs)
+			if r.Device != nil {
+				r.Device.Close()
+			}
 		})
 		c.alive.Go(r.serve)
 	}
@@ -137,7 +140,7 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 		return g
 	}
 	shard := p.atoms(spec.Shard)
-	rest := without(p.atoms(spec.Sum), shard)
+	rest := p.rest(spec)
 	b.reduce, b.shard, b.sum = join(p.atoms(spec.Reduce)), join(shard), join(rest)
 	if spec.Ends && err == nil {
 		b.ends, err = r.world.Ends(r.ID, stageAxis, comm.Overlap)

@@ -26,6 +26,7 @@ type run struct {
 	source  Source
 	rows    *prefetcher
 	crew    *crew
+	where   string // what the ranks run on
 	metrics *metrics
 	report  *report
 	unlock  func() // of the checkpoints' folder; nil until it is locked
@@ -103,6 +104,9 @@ func (r *run) prepare() error {
 	if err := r.openSource(); err != nil {
 		return err
 	}
+	if err := r.openDevices(); err != nil {
+		return err
+	}
 	r.announce()
 	if err := r.fits(); err != nil {
 		return err
@@ -117,13 +121,19 @@ func (r *run) prepare() error {
 	}
 	r.crew.world.Watch = r.o.watch
 	for _, k := range r.crew.ranks {
-		k.poison, k.onChoice = r.o.poison, r.o.onChoice
+		k.poison, k.onChoice = r.o.poison && r.p.Devices == nil, r.o.onChoice
+	}
+	if err := r.crew.take(r.p.Devices); err != nil {
+		return err
 	}
 	if r.metrics, err = openMetrics(r.o.logDir); err != nil {
 		return err
 	}
 	r.res.Metrics = r.metrics.path
 	if err := r.restore(); err != nil {
+		return err
+	}
+	if err := r.crew.push(); err != nil {
 		return err
 	}
 	r.res.FirstStep, r.res.Steps = r.done.step+1, r.done.step
@@ -215,6 +225,17 @@ func (r *run) openSource() error {
 	return nil
 }
 
+// openDevices finds what the program is compiled for.
+func (r *run) openDevices() (err error) {
+	if r.where = "this CPU"; r.p.Devices == nil {
+		return nil
+	}
+	if r.where, err = r.p.Devices.Open(r.res.Ranks); err != nil {
+		return &ExitError{ExitCannot, err}
+	}
+	return nil
+}
+
 // steps is how many it takes to read that many samples.
 func (r *run) steps(samples int64) int {
 	size := int64(r.p.Batch.GlobalBatch)
@@ -228,7 +249,7 @@ func (r *run) announce() {
 	if r.res.Ranks > 1 {
 		ranks = fmt.Sprintf("%d ranks", r.res.Ranks)
 	}
-	r.report.say(fmt.Sprintf("%s: %s · %s on this CPU", p.Name, p.Plan.Text, ranks),
+	r.report.say(fmt.Sprintf("%s: %s · %s on %s", p.Name, p.Plan.Text, ranks, r.where),
 		"plan", "name", p.Name, "plan", p.Plan.Text, "ranks", r.res.Ranks)
 	r.report.say(fmt.Sprintf("program %s · %s parameters · predicted %s a step, %s tokens/s, %s a rank", shortHash(p.Hash),
 		short(float64(p.Model.Params)), seconds(p.Predict.StepSeconds), short(p.Predict.TokensPerSecond), size(p.Predict.MemoryBytes)),
@@ -265,6 +286,9 @@ func (r *run) oneStep(ctx context.Context) error {
 		return err
 	}
 	if r.o.onTensors != nil {
+		if err := r.crew.pull(func(a *Arena) Region { return a.Grads }); err != nil {
+			return err
+		}
 		if err := r.o.onTensors(s.Step, &Tensors{r.crew}); err != nil {
 			return err
 		}

@@ -115,13 +115,13 @@ func newChunk(r *Rank, c *Chunk) (*chunk, error) {
 		kind     string
 		from, to int // chunks
 	}{
-		{&out.from, "activations", c.Index - 1, c.Index}, {&out.to, "activations", c.Index, c.Index + 1},
-		{&out.gradFrom, "gradients", c.Index + 1, c.Index}, {&out.gradTo, "gradients", c.Index, c.Index - 1},
+		{&out.from, activations, c.Index - 1, c.Index}, {&out.to, activations, c.Index, c.Index + 1},
+		{&out.gradFrom, gradients, c.Index + 1, c.Index}, {&out.gradTo, gradients, c.Index, c.Index - 1},
 	} {
 		if min(join.from, join.to) < 0 || max(join.from, join.to) >= len(stages) {
 			continue
 		}
-		name := fmt.Sprintf("%s of chunk %d for chunk %d", join.kind, join.from, join.to)
+		name := pipeName(join.kind, join.from, join.to)
 		*join.pipe = r.world.Pipe(name, r.peer(stages[join.from]), r.peer(stages[join.to]), r.Program.Batch.MicroBatches)
 	}
 	return out, nil
@@ -170,6 +170,17 @@ func (r *Rank) step() {
 
 func step[F Float](r *Rank) {
 	CountTokens[F](r, r.Program.Tokens)
+	if r.Device == nil {
+		work[F](r)
+		return
+	}
+	r.exec.sends, r.exec.sent = 0, [2]*comm.Pipe{} // a step ends when all that it sent has left
+	r.Device.Step(func() { work[F](r) })
+	r.reduced = true
+}
+
+// work does a step but for counting tokens.
+func work[F Float](r *Rank) {
 	e := r.exec
 	r.clearGradients()
 	for _, c := range e.chunks {

@@ -56,7 +56,7 @@ func readInt(path string) (int64, bool) {
 // fits refuses a run whose arenas this machine cannot hold.
 func (r *run) fits() error {
 	need, free := r.res.ArenaBytes*int64(r.res.Ranks), freeMemory()
-	if need <= free {
+	if need <= free || r.p.Devices != nil {
 		return nil
 	}
 	return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, %s free: %s short; compile for fewer ranks, a smaller micro_batch or with recompute",

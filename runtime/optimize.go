@@ -12,6 +12,10 @@ func Optimize[F Float](r *Rank, bucket int) {
 	if r.Skip {
 		return
 	}
+	if r.Device != nil {
+		r.Device.Optimize(bucket)
+		return
+	}
 	b, spec := &r.buckets[bucket], &r.Stage.Buckets[bucket]
 	u := updater[F]{r: r, types: r.Program.types()}
 	whole := native[F](u.types.Params) && native[F](u.types.Grads) && native[F](u.types.Moments)

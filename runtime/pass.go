@@ -1,11 +1,25 @@
 package runtime
 
 // runEval adds the loss of micro-batch 0 to LossSum, on the ranks that have the last chunk.
-func (r *Rank) runEval() { r.infer(false) }
+func (r *Rank) runEval() {
+	if r.Device != nil {
+		r.Device.Infer(func() { r.infer(false) })
+		return
+	}
+	r.infer(false)
+}
 
 // runLogits leaves the logits of position Pos of every row of micro-batch 0 in the arena, on the ranks that have the last
 // chunk.
-func (r *Rank) runLogits() { r.infer(true) }
+func (r *Rank) runLogits() {
+	if r.Device != nil {
+		r.Device.Infer(func() { r.infer(true) })
+		logits := r.Stage.Arena.Logits
+		r.Device.Pull(logits.Offset, logits.Size)
+		return
+	}
+	r.infer(true)
+}
 
 func (r *Rank) infer(logits bool) {
 	r.exec.fetch.forget()
@@ -26,7 +40,7 @@ func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 	r.experts.counts = r.Training
 	if c.from != nil {
 		at := r.input(c, r.buffer(c, micro), 0, 0)
-		check(c.from.Receive(r.Arena[at : at+r.Program.Stream]))
+		r.receive(c.from, at)
 	}
 	for i, l := range c.layers {
 		enter[F](r, c, l, after(c.layers, i, next))
@@ -38,7 +52,7 @@ func forward[F Float](r *Rank, c *chunk, micro int, logits bool, next *layer) {
 	}
 	r.experts.counts = false
 	if c.to != nil {
-		check(c.to.Send(r.Arena[b.Out : b.Out+r.Program.Stream]))
+		r.send(c.to, b.Out)
 	}
 }
 
@@ -80,7 +94,7 @@ func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 	b.Micro = micro
 	b.DY = r.gradientOf(c, c.layers[len(c.layers)-1], e.dy)
 	if c.gradFrom != nil {
-		check(c.gradFrom.Receive(r.Arena[b.DY : b.DY+r.Program.Stream]))
+		r.receive(c.gradFrom, b.DY)
 	}
 	for i, l := range c.reverse {
 		enter[F](r, c, l.layer, afterVisit(c.reverse, i, next))
@@ -109,7 +123,7 @@ func backward[F Float](r *Rank, c *chunk, micro int, next *layer) {
 		r.taint(r.buffer(c, micro), c.Size)
 	}
 	if c.gradTo != nil {
-		check(c.gradTo.Send(r.Arena[b.DY : b.DY+r.Program.Stream]))
+		r.send(c.gradTo, b.DY)
 		e.sent[e.sends%2] = c.gradTo
 		e.sends++
 	}
@@ -177,7 +191,7 @@ func done[F Float](r *Rank, l *layer) {
 func (r *Rank) sendBuffer() int {
 	e := r.exec
 	if p := e.sent[e.sends%2]; p != nil {
-		check(p.Taken())
+		r.taken(p)
 	}
 	return r.Stage.Arena.Comm.Offset + e.sends%2*r.Program.Stream
 }

@@ -30,6 +30,9 @@ func (p *Program) types() Types {
 	return p.Types
 }
 
+// Kept says in which types the program keeps its tensors.
+func (p *Program) Kept() Types { return p.types() }
+
 // hasMaster tells whether the optimizer has a copy of the parameters.
 func (p *Program) hasMaster() bool { t := p.types(); return t.Master != t.Params }
 

@@ -46,6 +46,7 @@ type Program struct {
 	Dropout  bool // the model drops anything in training
 	Experts  Experts
 	Weights  Weights
+	Devices  Devices // what it is compiled for; nil: this CPU
 }
 
 // Axis is an atom of the mesh: Size consecutive steps of a rank's coordinate.

@@ -14,8 +14,9 @@ type Rank struct {
 	ID      int
 	Coord   map[string]int // of each atom of the mesh
 
-	Stage *Stage // of Program.Stages
-	Arena []byte // Stage.Arena.Size bytes
+	Stage  *Stage // of Program.Stages
+	Arena  []byte // Stage.Arena.Size bytes
+	Device Device // that has the arena's twin and does the work; nil: this CPU
 
 	Training bool   // dropout is on
 	StepID   int    // 1 in the first optimizer step; keys dropout

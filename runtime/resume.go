@@ -29,6 +29,9 @@ func (r *run) save() error {
 		m.Extra["loss_scale"] = s
 	}
 	m.Extra["precision"] = r.p.types().String()
+	if err := r.crew.pull(); err != nil {
+		return err
+	}
 	path, err := ckpt.Save(r.ckptDir, m, r.contents())
 	if err != nil {
 		return err

@@ -71,6 +71,9 @@ func (r *Rank) show(tokens []int32) {
 	}
 	clear(View[int32](r, in.Labels, n))
 	clear(r.Arena[in.Mask : in.Mask+n*r.Program.Elem.Size()])
+	if r.Device != nil {
+		r.Device.Load()
+	}
 }
 
 // logits are those of row 0 for the first vocab tokens.

@@ -78,6 +78,9 @@ func (r *Rank) load(b *batch, micro int) {
 	} else {
 		place[float32](r, b, micro)
 	}
+	if r.Device != nil {
+		r.Device.Load()
+	}
 }
 
 func (r *Rank) clearLoss() { r.LossSum, r.reduced = 0, false }
@@ -144,6 +147,9 @@ func (r *run) mfu(step float64) float64 {
 // memory is what one rank takes: the peak resident memory of the process shared among its ranks, or the
 // arena where the system does not say.
 func (r *run) memory() int64 {
+	if d := r.crew.ranks[0].Device; d != nil {
+		return d.Memory()
+	}
 	if now := time.Now(); now.After(r.peakUntil) {
 		r.peak, r.peakUntil = peakResident(), now.Add(time.Second)
 	}

@@ -202,7 +202,7 @@ func beginScatter[F Float](r *Rank, l *layer) {
 	}
 	t.release(r, t.turn, scattering)
 	at := t.buffer(t.turn)
-	clear(r.Arena[at : at+t.size])
+	r.zero(at, t.size)
 	b := &r.exec.block
 	for i := range l.refs {
 		if r.Stage.Buckets[l.refs[i].bucket].Each {

@@ -40,6 +40,6 @@ func (r *Rank) clearGradients() {
 	g := r.Stage.Arena.Grads
 	r.taint(g.Offset, g.Size)
 	for _, p := range r.exec.cleared {
-		clear(r.Arena[p.lo:p.hi])
+		r.zero(p.lo, p.hi-p.lo)
 	}
 }

@@ -22,6 +22,8 @@ template <class T> using Acc = typename Computed<T>::type;
 // EACH_TYPE(K) declares a kernel for each type: K(type, suffix of its name).
 #define EACH_TYPE(K) K(float, f32) K(double, f64) K(bf16, bf16) K(f16, f16)
 #define KERNEL extern "C" __global__ void
+// KERNEL_128 is one whose blocks have 128 threads, so that each has the registers that it wants.
+#define KERNEL_128 extern "C" __global__ void __launch_bounds__(128)
 
 #ifndef EMULATED
 // SHARED declares n elements of shared memory. They are whatever the block before left.

@@ -10,6 +10,5 @@
 // atomically. Accesses are of 16 bytes where rows and addresses allow it.
 //
 // Tests hold each kernel against the loop of runtime/cpu, in f64 and in each type, by way of package emulate, which needs
-// a C++ compiler and no GPU. Matrix products, attention and kernels of fused groups are not here: libraries, a flash
-// kernel and codegen make those.
+// a C++ compiler and no GPU. Matrix products and kernels of fused groups are not here: libraries and codegen make those.
 package kernels

@@ -270,6 +270,8 @@ func mismatch(k Kernel, args []any) string {
 			ok = kind == "u"
 		case float64:
 			ok = kind == "d"
+		case []byte:
+			ok = kind == "s"
 		}
 		if !ok {
 			return fmt.Sprintf("argument %d is a %T, the table says %s", i, args[i], p)

@@ -48,6 +48,11 @@ func routewise(rows, cols int) Launch {
 	return Launch{Grid: [3]int{blocks(rows, 2), 1, 1}, Block: [3]int{32, 2, 1}}
 }
 
+// attentionwise has a block of four warps for each of rows tiles, and blocks across for cols columns, in chunks of 128.
+func attentionwise(rows, cols int) Launch {
+	return Launch{Grid: [3]int{blocks(rows, 1), min(max(ceil(cols, 128), 1), 1024), 1}, Block: [3]int{32, 4, 1}}
+}
+
 // columnwise has a block for the columns of 32 threads, 8 rows at a time, and parts of the rows across: as many as give each some work, and
 // the device enough blocks. A thread has at least one column, so that a grid for one each has enough in every type.
 func columnwise(rows, cols int) Launch {

@@ -53,6 +53,60 @@ template <class T> __device__ void part(T* y, const T* x, int rows, int cols, in
 	FOR_ROWS(i, rows) copyRow(y + i * cols, x + i * n + at, cols);
 }
 
+// pieces calls f(own, at, width) with the pieces of columns [lo, hi) of parts laid behind each other that are consecutive in the dim's own order: where each is
+// there, and among the parts. zigzag is 0, or the n of comm.AllGatherZigzag.
+template <class F> __device__ void pieces(int lo, int hi, int total, int zigzag, F f) {
+	const int chunk = zigzag > 0 ? total / (2 * zigzag) : total;
+	while (lo < hi) {
+		const int k = lo / chunk, end = min(hi, (k + 1) * chunk);
+		f((k % 2 == 0 ? k / 2 : 2 * zigzag - 1 - k / 2) * chunk + lo - k * chunk, lo, end - lo);
+		lo = end;
+	}
+}
+
+// for i, o := range [members, outer] { for j := range inner { if i*inner+j < total { y[o, own(i*inner+j)] = x[i,o,j] } } }
+// with own(c) = c or, in the zigzag order of n = zigzag parts, where its column c is in the dim's own order.
+template <class T> __device__ void gather(T* y, const T* x, int outer, int members, int inner, int total, int zigzag) {
+	FOR_ROWS(i, (i64)members * outer) {
+		const int lo = i / outer * inner;
+		T* to = y + i % outer * total;
+		const T* from = x + i * inner;
+		pieces(lo, min(lo + inner, total), total, zigzag, [&](int own, int at, int width) { copyRow(to + own, from + at - lo, width); });
+	}
+}
+
+// for i, o := range [count, outer] { for j := range inner { y[i,o,j] = x[o, own((first+i)*inner+j)] } }
+// of x [outer, total], with own as gather has it: parts from number first on.
+template <class T> __device__ void scatter(T* y, const T* x, int outer, int first, int count, int inner, int total, int zigzag) {
+	FOR_ROWS(i, (i64)count * outer) {
+		const int lo = (first + i / outer) * inner;
+		T* to = y + i * inner;
+		const T* from = x + i % outer * total;
+		pieces(lo, lo + inner, total, zigzag, [&](int own, int at, int width) { copyRow(to + at - lo, from + own, width); });
+	}
+}
+
+// for i := range y { y[i] = value }
+template <class T> __device__ void fill(T* y, double value, i64 n) {
+	flat<packed<T>>(n, aligned<T>(packed<T>, y), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		Acc<T> v[N];
+		for (int k = 0; k < N; k++) v[k] = (Acc<T>)value;
+		write<N>(y + i, v);
+	});
+}
+
+// for i := range x { x[i] = x[i] as R holds it }
+template <class R> __device__ void roundAs(float* x, i64 n) {
+	flat<4>(n, aligned<float>(4, x), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		float v[N];
+		read<N>(v, x + i);
+		for (int k = 0; k < N; k++) v[k] = rounded<R>(v[k]);
+		write<N>(x + i, v);
+	});
+}
+
 // joinAt is the members' element j, joined in the members' order.
 template <class T, class F> __device__ Acc<T> joinAt(const T* const* members, int count, i64 j, F op) {
 	Acc<T> v = wide(members[0][j]);
@@ -143,6 +197,26 @@ template <class T> __device__ void dropout(T* y, const T* x, const int* view, u6
 		dropout<T>(y, x, view, key, least, scale, rows, cols);                                                                             \
 	}
 EACH_TYPE(MOVE)
+
+// Geometry: members*outer rows of inner elements; fill and round_as flat. Numbers are moved as they are, ids too.
+#define PARTS(T, t)                                                                                                                \
+	KERNEL gather_##t(T* y, const T* x, int outer, int members, int inner, int total, int zigzag) {                                \
+		gather<T>(y, x, outer, members, inner, total, zigzag);                                                                     \
+	}                                                                                                                              \
+	KERNEL scatter_##t(T* y, const T* x, int outer, int first, int count, int inner, int total, int zigzag) {                      \
+		scatter<T>(y, x, outer, first, count, inner, total, zigzag);                                                               \
+	}
+EACH_TYPE(PARTS)
+PARTS(int, i32)
+
+#define FILL(T, t) \
+	KERNEL fill_##t(T* y, double value, i64 n) { fill<T>(y, value, n); }
+EACH_TYPE(FILL)
+
+#define ROUND_AS(R, t, r) \
+	KERNEL round_as_##t##_##r(float* x, i64 n) { roundAs<R>(x, n); }
+ROUND_AS(bf16, f32, bf16)
+ROUND_AS(f16, f32, f16)
 
 #define LSE(T, t) \
 	KERNEL all_reduce_lse_##t(T* const* members, int count, i64 lo, i64 hi) { allReduceLSE<T>(members, count, lo, hi); }

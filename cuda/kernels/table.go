@@ -13,7 +13,7 @@ type Kernel struct {
 	File string
 	// Params are the parameters in order, "name:kind" each. Kinds: T is a pointer to stored numbers, in the order of the suffix where that names several types, A one to numbers as they are computed with, f32 or
 	// f64; P, I, D, W and S are pointers to unsigned or signed integers of 32 bits, doubles, integers of 64 bits, and addresses; i, l, u and d are values:
-	// int, long long, unsigned long long, double. A ? behind a kind says that the pointer may be null.
+	// int, long long, unsigned long long, double; s is the struct that AttentionShape writes, by value. A ? behind a kind says that the pointer may be null.
 	Params string
 	Types  []string
 	// Loop is the loop of runtime/cpu, or of another package of runtime, that it equals.
@@ -33,6 +33,7 @@ var (
 	one     = []string{"f64"}
 	pairs   = []string{"f32_f64", "f32_bf16", "f32_f16", "f64_f32", "f64_bf16", "f64_f16", "bf16_f32", "bf16_f64", "bf16_f16", "f16_f32", "f16_f64", "f16_bf16"}
 	ids     = []string{"i32"}
+	moved   = []string{"f32", "f64", "bf16", "f16", "i32"}
 	tables  = []string{"f32_f32", "f64_f64", "bf16_bf16", "f16_f16", "bf16_f32", "f16_f32"}
 	sums    = []string{"f32_f32", "f64_f64", "f32_bf16", "f32_f16", "bf16_bf16", "f16_f16"}
 	updates = []string{"f32_f32_f32", "f64_f64_f64", "bf16_f32_f32", "bf16_bf16_f32", "bf16_bf16_bf16", "f16_f32_f32", "f16_f16_f32"}
@@ -51,6 +52,7 @@ var Table = []Kernel{
 
 	// sums
 	{Name: "sum_rows", File: "reduce.cu", Params: "part:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumRows", Launch: columnwise},
+	{Name: "sum_rows_each", File: "reduce.cu", Params: "out:A x:T n:i rows:i cols:i acc:i", Types: all, Loop: "cpu.SumRowsEach", Launch: rowwise},
 	{Name: "sum_cols", File: "reduce.cu", Params: "out:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumCols", Launch: rowwise},
 	{Name: "sum_squares", File: "reduce.cu", Params: "part:D x:T n:l", Types: all, Loop: "cpu.SumSquares", Launch: flat},
 	{Name: "sum_parts", File: "reduce.cu", Params: "out:D part:D n:i", Types: one, Loop: "cpu.SumSquares", Launch: single},
@@ -67,7 +69,17 @@ var Table = []Kernel{
 	{Name: "all_reduce_max", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all, Loop: "comm.AllReduce", Launch: flat},
 	{Name: "all_reduce_lse", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all[:2], Loop: "comm.AllReduce", Launch: flat},
 	{Name: "reduce_scatter_sum", File: "move.cu", Params: "y:T members:S count:i rows:i cols:i total:i at:i", Types: all, Loop: "comm.ReduceScatter", Launch: rowwise},
+	{Name: "gather", File: "move.cu", Params: "y:T x:T outer:i members:i inner:i total:i zigzag:i", Types: moved, Loop: "comm.AllGatherZigzag", Launch: rowwise},
+	{Name: "scatter", File: "move.cu", Params: "y:T x:T outer:i first:i count:i inner:i total:i zigzag:i", Types: moved, Loop: "comm.SliceZigzag", Launch: rowwise},
+	{Name: "fill", File: "move.cu", Params: "y:T value:d n:l", Types: all, Loop: "runtime.Zero", Launch: flat},
+	{Name: "round_as", File: "move.cu", Params: "x:T n:l", Types: []string{"f32_bf16", "f32_f16"}, Loop: "num.RoundBF16", Launch: flat},
 	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:u least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
+
+	// numbers of a step
+	{Name: "iota", File: "step.cu", Params: "ids:I at:i half:i then:i offset:i most:i n:l", Types: ids, Loop: "runtime.Iota", Launch: flat},
+	{Name: "inv_count", File: "step.cu", Params: "y:T scale:D over:D", Types: all, Loop: "runtime.AuxScale", Launch: single},
+	{Name: "add_scalar", File: "step.cu", Params: "sum:D x:T", Types: all, Loop: "runtime.AddAux", Launch: single},
+	{Name: "norm_pair", File: "step.cu", Params: "pair:D part:D loss:D n:i", Types: one, Loop: "runtime.ClipGradients", Launch: single},
 
 	// loss
 	{Name: "logsumexp", File: "loss.cu", Params: "l:A x:T rows:i cols:i valid:i", Types: all, Loop: "cpu.LogSumExp", Launch: rowwise},
@@ -79,6 +91,10 @@ var Table = []Kernel{
 
 	// positions and tables
 	{Name: "rope", File: "rope.cu", Params: "y:T x:T cos:A sin:A rows:i seq:i heads:i dim:i from:i turn:i pairs:i inverse:i", Types: all, Loop: "cpu.RoPEPart", Launch: rowwise},
+	{Name: "attention", File: "attention.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: all, Loop: "cpu.Attention", Launch: attentionwise},
+	{Name: "attention_dot", File: "attention.cu", Params: "dot:A dout:T o:T rows:l cols:i", Types: all, Loop: "cpu.AttentionGrad", Launch: rowwise},
+	{Name: "attention_grad_q", File: "attention.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention_grad_kv", File: "attention.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
 	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: tables, Loop: "cpu.Embed", Launch: rowwise},
 	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i", Types: sums, Loop: "cpu.EmbedGrad", Launch: blockwise},
 

@@ -47,6 +47,8 @@ type balancing struct {
 
 	ends []float64 // of unlike blocks: of the first so many, their times together
 	room [3][]float64
+
+	latest []int // of each stage: blocks that those before it can have done
 }
 
 // zeroed is a list of n zeros, in the room of another.

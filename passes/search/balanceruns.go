@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 )
@@ -27,13 +28,12 @@ func (s *searcher) blockTimes(costs []layerCost) []float64 {
 // of equal ones the earlier stages, which hold more micro-batches, have fewer blocks. What it returns holds until the next call.
 func (b *balancing) runs(ends []float64) []int {
 	stages, n := len(b.load), len(ends)
-	slowest := zeroed(b.room[0], (stages+1)*n)
-	squares := zeroed(b.room[1], (stages+1)*n)
-	took := zeroed(b.room[2], (stages+1)*n)
+	slowest, squares, took := sized(b.room[0], (stages+1)*n), sized(b.room[1], (stages+1)*n), sized(b.room[2], (stages+1)*n)
 	b.room = [3][]float64{slowest, squares, took}
-	b.fill(slowest, ends, func(time, rest float64) float64 { return max(time, rest) }, math.Inf(1), nil)
-	most := slowest[0] * (1 + tie)
-	b.fill(squares, ends, func(time, rest float64) float64 { return time*time + rest }, most, took)
+	if b.fill(slowest, ends, false, b.enough(ends), took); math.IsInf(slowest[0], 1) {
+		b.fill(slowest, ends, false, math.Inf(1), took)
+	}
+	b.fill(squares, ends, true, slowest[0]*(1+tie), took)
 	b.out = zeroed(b.out, stages)
 	at := 0
 	for st := range b.out {
@@ -43,30 +43,82 @@ func (b *balancing) runs(ends []float64) []int {
 	return b.out
 }
 
-// fill sets, at [stage · len(ends) + block], what the stages from one on make of the blocks from one on: the least that join has of
-// a stage's time and of what the stages after it make of the rest. No stage takes longer than most. took notes how many
-// blocks the stage takes for it, the fewest.
-func (b *balancing) fill(table, ends []float64, join func(time, rest float64) float64, most float64, took []float64) {
-	n, stages := len(ends), len(b.load)
-	for at := range n - 1 {
-		table[stages*n+at] = math.Inf(1)
+// sized is n numbers, whatever they are, in the room of others.
+func sized(room []float64, n int) []float64 {
+	if cap(room) < n {
+		return make([]float64, n)
 	}
-	for st := stages - 1; st >= 0; st-- {
-		for at := range n {
+	return room[:n]
+}
+
+// fill sets, at [stage · len(ends) + block], the least that the stages from one on make of the blocks from one on: the sum of
+// the squares of their times, or the time of the slowest. No stage takes longer than most. took notes how many blocks the stage
+// takes for it, the fewest. Only blocks are looked at that the stages before can have done, and of those set, from and to.
+func (b *balancing) fill(table, ends []float64, squares bool, most float64, took []float64) {
+	n, latest := len(ends), b.reach(ends, most)
+	from, to := n-1, n-1
+	table[len(b.load)*n+n-1] = 0
+	for st := len(b.load) - 1; st >= 0; st-- {
+		rest, first, last := table[(st+1)*n:(st+2)*n], n, -1
+		for at := range latest[st] + 1 {
 			best, count := math.Inf(1), 0
-			for k := b.least[st]; at+k < n; k++ {
-				time := b.load[st] + ends[at+k] - ends[at]
+			for end := max(at+b.least[st], from); end <= to; end++ {
+				time := b.load[st] + ends[end] - ends[at]
+				v := max(time, rest[end])
+				if squares {
+					v = time*time + rest[end]
+				} else if time >= best*(1-tie) { // more blocks take longer
+					break
+				}
 				if time > most {
 					break
 				}
-				if v := join(time, table[(st+1)*n+at+k]); v < best*(1-tie) || math.IsInf(best, 1) && v < best {
-					best, count = v, k
+				if v < best*(1-tie) || math.IsInf(best, 1) && v < best {
+					best, count = v, end-at
 				}
 			}
-			table[st*n+at] = best
-			if took != nil {
-				took[st*n+at] = float64(count)
+			if table[st*n+at], took[st*n+at] = best, float64(count); !math.IsInf(best, 1) {
+				first, last = min(first, at), at
 			}
 		}
+		from, to = first, last
 	}
+}
+
+// reach is how many blocks all stages before one can have done at most, none of which takes longer than most.
+func (b *balancing) reach(ends []float64, most float64) []int {
+	b.latest = zeroed(b.latest, len(b.load))
+	at := 0
+	for st := range len(b.load) - 1 {
+		end := at
+		for end+1 < len(ends) && b.load[st]+ends[end+1]-ends[at] <= most {
+			end++
+		}
+		at, b.latest[st+1] = end, end
+	}
+	return b.latest
+}
+
+// enough is a time not much above the least in which all stages can be done, by how far they come; where some have blocks that
+// they must have it may be too little.
+func (b *balancing) enough(ends []float64) float64 {
+	const steps = 5 // each halves what it may be too much by, from a block
+	last, low, block := len(b.load)-1, ends[len(ends)-1], 0.0
+	for _, x := range b.load {
+		low += x
+	}
+	low /= float64(len(b.load))
+	for i, x := range ends[1:] {
+		block = max(block, x-ends[i])
+	}
+	high := max(low, slices.Max(b.load)) + block
+	for range steps {
+		middle := (low + high) / 2
+		if at := b.reach(ends, middle)[last]; b.load[last]+ends[len(ends)-1]-ends[at] <= middle {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
 }

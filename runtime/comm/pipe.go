@@ -68,6 +68,9 @@ func (p *Pipe) Receive(dst []byte) error {
 	return nil
 }
 
+// Name is the pipe's.
+func (p *Pipe) Name() string { return p.name }
+
 // note tells who watches of a message between ranks.
 func (p *Pipe) note(rank int, op string, bytes int) {
 	if watch := p.world.Watch; watch != nil && p.from != p.to {

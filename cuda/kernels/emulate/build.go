@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,12 @@ var server []byte
 // sums, so that results are the same on every machine.
 var flags = []string{"-std=c++17", "-O1", "-DEMULATED", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Werror",
 	"-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-clobbered", "-Wno-unknown-warning-option", "-Wno-unused-function", "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"}
+
+// Header and Flags are what a C++ compiler makes kernels of CUDA C++ with: emulate.h before the source.
+func Header() []byte { return header }
+
+// Flags are described beside Header.
+func Flags() []string { return slices.Clone(flags) }
 
 // Compiler is the machine's C++ compiler, or "": also where it has no library or the system's fibers are others, so that it does not
 // compile the header.

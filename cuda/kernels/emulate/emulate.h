@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#ifndef __global__
 #define __global__
+#endif
 #define __device__
 #define __host__
 #define __forceinline__ inline
@@ -57,6 +59,7 @@ inline void stop(const char* what) {
 		fault = at;
 	}
 	self->state = done;
+	self->begun = false; // it is in the middle of something
 	longjmp(scheduler, 1);
 }
 
@@ -65,10 +68,12 @@ inline void wait(State s) {
 	if (!setjmp(self->here)) longjmp(scheduler, 1);
 }
 
+// enter is a fiber: it runs one thread after the other, of one block and launch after the other.
 inline void enter() {
-	body(arguments);
-	self->state = done;
-	longjmp(scheduler, 1);
+	for (;;) {
+		body(arguments);
+		wait(done);
+	}
 }
 
 inline void run(Fiber& f) {
@@ -128,7 +133,7 @@ inline void each(uint32_t order) {
 	};
 	shuffle(warps, 0, warps.size());
 	for (size_t w = 0; w < turn.size(); w += 32) shuffle(turn, w, min(w + 32, turn.size()));
-	for (Fiber& f : fibers) f.state = ready, f.begun = false;
+	for (Fiber& f : fibers) f.state = ready;
 	do
 		for (uint32_t w : warps) { // each runs ahead of the others as far as it can
 			size_t from = order == 1 ? turn.size() - min<size_t>(32 * w + 32, turn.size()) : 32 * w;
@@ -142,8 +147,9 @@ inline void each(uint32_t order) {
 
 inline std::string launch(void (*kernel)(void**), void** args, dim3 g, dim3 b, uint32_t order) {
 	grid = g, block = b, body = kernel, arguments = args;
+	for (Fiber& f : fibers) f.begun &= fault.empty(); // where something failed, others are in the middle of it
 	fault.clear();
-	fibers.resize(b.x * b.y * b.z);
+	if (fibers.size() != b.x * b.y * b.z) fibers = std::vector<Fiber>(b.x * b.y * b.z); // which have not begun: their stacks are new
 	for (unsigned i = 0; i < fibers.size(); i++) fibers[i].index = {i % b.x, i / b.x % b.y, i / b.x / b.y};
 	unsigned blocks = g.x * g.y * g.z;
 	for (unsigned n = 0; n < blocks && fault.empty(); n++) {

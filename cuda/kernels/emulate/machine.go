@@ -61,7 +61,7 @@ var ErrEndless = errors.New("the kernel has not ended in the time that it has")
 // patience is how long a kernel may run.
 var patience = time.Minute
 
-// Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table, and nil, a null pointer; an
+// Launch runs a kernel. Arguments are int, int32, uint32, int64, uint64, float32, float64, *Buffer, Table, []byte, a struct by value, and nil, a null pointer; an
 // int is a parameter of 32 bits. Other errors than ErrCrashed and ErrEndless are what the machine refuses.
 func (m *Machine) Launch(kernel string, l Launch, args ...any) error {
 	r := request{buffers: map[*Buffer]int{}}
@@ -142,6 +142,9 @@ func (r *request) argument(a any) {
 		for _, x := range a {
 			r.index(x)
 		}
+	case []byte: // a struct by value
+		r.head('v', len(a))
+		r.args.Write(a)
 	case nil:
 		r.value(uint64(0), 8)
 	case int:

@@ -1,0 +1,21 @@
+// Package emulated is an NVIDIA machine without a GPU, for tests of whole programs: shared libraries under the names of
+// the driver, cuBLASLt and NCCL that really execute, on host memory, and an nvcc that makes modules for them of the same
+// .cu files, with the machine's C++ compiler and the header of cuda/kernels/emulate.
+//
+// Begin with [Install]: it puts the libraries and nvcc into a folder, and [Machine.Env] is the environment in which planc
+// and a program find them. A program then runs as on a GPU, unchanged.
+//
+// What is put on a stream runs when the policy wants it (PLANC_EMULATED_ORDER, in libraries/schedule.cpp), and nothing but
+// streams, events, graphs and communicators orders it: where an event is missing, numbers are wrong under one policy or
+// the other. Ranks that differ in a collective, or wait for each other in different orders, end the process with a report
+// (status 86), as does a program in which nothing moves for PLANC_EMULATED_PATIENCE seconds. Memory is NaN before it is
+// written; its surroundings are guarded, and nobody may touch it once it is freed. PLANC_EMULATED_LOG names a file to
+// which all that runs is written, and, where a device is given back, what was left over on it.
+//
+// Threads of a block run as in package emulate, in one of three orders, drawn for each launch. A kernel's fault makes the
+// context fail as a GPU's does, with its reason on standard error.
+//
+// It says nothing of speed. Blocks of a grid, and kernels of two streams, never run at the same time, but one after the
+// other. NCCL's ranks are goroutines of one process, and each has a device of its own. cuBLASLt's products are exact to
+// the rounding of their sums, of which a GPU chooses another order.
+package emulated

@@ -1,0 +1,221 @@
+// cuBLASLt: products by columns, as the library counts, on the host. Sums are in f32, in eight parts, or in f64.
+#include <math.h>
+#include <string.h>
+#include "gpu.h"
+
+#define PROTOTYPE(needed, result, name, params, args) extern "C" result name params;
+PLANC_LT(PROTOTYPE)
+
+enum { NOT_INITIALIZED = 1, INVALID = 7, NOT_SUPPORTED = 15 };
+
+struct planc_lt_desc { int compute, scale, trans[2], epilogue; char *bias, *aux; int64_t auxLd, auxStride; int biasType; };
+struct planc_lt_layout { int type, batch; uint64_t rows, cols; int64_t ld, stride; };
+struct planc_lt_preference { size_t workspace; uint32_t align[4]; };
+struct cublasLtContext : Object {};
+
+static const size_t needed = 64 << 10; // bytes of workspace that a way of computing takes
+
+#define LT(name, params, ...)              \
+	extern "C" cublasStatus_t name params { \
+		Held held;                         \
+		int r = 0;                         \
+		__VA_ARGS__                        \
+		eager();                           \
+		return r;                          \
+	}
+
+size_t cublasLtGetVersion(void) { return 130100; }
+const char *cublasLtGetStatusName(cublasStatus_t s) { return s == NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : s == INVALID ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_NOT_INITIALIZED"; }
+const char *cublasLtGetStatusString(cublasStatus_t s) { return s == NOT_SUPPORTED ? "the functionality requested is not supported" : s == INVALID ? "an unsupported value or parameter was passed to the function" : "the library was not initialized"; }
+
+LT(cublasLtCreate, (cublasLtHandle_t *h), { if (!current) return NOT_INITIALIZED; *h = make<cublasLtContext>(PRODUCT); })
+LT(cublasLtDestroy, (cublasLtHandle_t h), { if (!is<cublasLtContext>(h, PRODUCT)) return NOT_INITIALIZED; h->live = false; })
+LT(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t *d, cublasComputeType_t c, cudaDataType_t s), { *d = new planc_lt_desc{c, s, {0, 0}, 1, NULL, NULL, 0, 0, -1}; })
+LT(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t d), { delete d; })
+LT(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t *l, cudaDataType t, uint64_t rows, uint64_t cols, int64_t ld), { *l = new planc_lt_layout{t, 1, rows, cols, ld, 0}; })
+LT(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t l), { delete l; })
+LT(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t *p), { *p = new planc_lt_preference{0, {256, 256, 256, 256}}; })
+LT(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t p), { delete p; })
+
+// take copies an attribute of the right size.
+template <class T> static int take(T *to, const void *value, size_t size) {
+	if (size != sizeof *to) return INVALID;
+	memcpy(to, value, size);
+	return 0;
+}
+LT(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *v, size_t n), {
+	switch (what) {
+	case planc_lt_trans_a: r = take(&d->trans[0], v, n); break;
+	case planc_lt_trans_b: r = take(&d->trans[1], v, n); break;
+	case planc_lt_epilogue: r = take(&d->epilogue, v, n); break;
+	case planc_lt_bias: r = take(&d->bias, v, n); break;
+	case planc_lt_bias_type: r = take(&d->biasType, v, n); break;
+	case planc_lt_aux: r = take(&d->aux, v, n); break;
+	case planc_lt_aux_ld: r = take(&d->auxLd, v, n); break;
+	case planc_lt_aux_stride: r = take(&d->auxStride, v, n); break;
+	default: r = INVALID;
+	}
+})
+LT(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t what, const void *v, size_t n), {
+	r = what == planc_lt_batch ? take(&l->batch, v, n) : what == planc_lt_stride ? take(&l->stride, v, n) : (int)INVALID;
+})
+LT(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what, const void *v, size_t n), {
+	r = what == planc_lt_workspace ? take(&p->workspace, v, n) : what >= planc_lt_align_a && what <= planc_lt_align_d ? take(&p->align[what - planc_lt_align_a], v, n) : (int)INVALID;
+})
+
+static size_t width(int type) { return type == 0 ? 4 : type == 1 ? 8 : type == 2 || type == 14 ? 2 : 0; }
+
+// fits reports whether op(A) op(B) is D.
+static bool fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
+	uint64_t m = x->trans[0] ? a->cols : a->rows, k = x->trans[0] ? a->rows : a->cols, k2 = x->trans[1] ? b->cols : b->rows, n = x->trans[1] ? b->rows : b->cols;
+	return m == d->rows && n == d->cols && k == k2 && a->batch == d->batch && b->batch == d->batch && a->ld >= (int64_t)a->rows && b->ld >= (int64_t)b->rows && d->ld >= (int64_t)d->rows;
+}
+
+// known reports whether the library has a product of these types: operands of one type, results in it or, of 16 bits, in f32.
+static bool known(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
+	static const std::set<int> epilogues = {1, 4, 160, 164, 192, 208, 256};
+	bool wide = a->type == 1;
+	if (!epilogues.count(x->epilogue)) return false;
+	if (a->type != b->type || !width(a->type)) return false;
+	if (wide) return d->type == 1 && x->compute == planc_lt_compute_64f && x->scale == 1 && x->epilogue == 1;
+	if (x->scale != 0 || (x->compute != planc_lt_compute_32f && x->compute != planc_lt_compute_tf32) || (x->compute == planc_lt_compute_tf32 && a->type)) return false;
+	return d->type == a->type || d->type == 0;
+}
+LT(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+	cublasLtMatmulPreference_t p, int, cublasLtMatmulHeuristicResult_t *results, int *got), {
+	if (!is<cublasLtContext>(h, PRODUCT)) return NOT_INITIALIZED;
+	if (!fits(x, a, b, d) || c->type != d->type) return INVALID;
+	if (!known(x, a, b, d)) return NOT_SUPPORTED;
+	memset((void *)results, 0, sizeof *results);
+	results->algo.data[0] = 42;
+	for (int i = 0; i < 4; i++) results->algo.data[1 + i] = p->align[i]; // as if it needed all that it may
+	results->workspaceSize = std::min(p->workspace, needed);
+	*got = 1;
+})
+
+static double get(const char *p, int type, uint64_t i) {
+	if (type == 1) return ((const double *)p)[i];
+	if (type == 0) return ((const float *)p)[i];
+	if (type == 2) return (double)((const _Float16 *)p)[i];
+	uint32_t w = (uint32_t)((const uint16_t *)p)[i] << 16;
+	float x;
+	memcpy(&x, &w, 4);
+	return x;
+}
+static void set(char *p, int type, uint64_t i, double v) {
+	if (type == 1) ((double *)p)[i] = v;
+	if (type == 0) ((float *)p)[i] = (float)v;
+	if (type == 2) ((_Float16 *)p)[i] = (_Float16)(float)v;
+	if (type != 14) return;
+	float x = (float)v;
+	uint32_t b;
+	memcpy(&b, &x, 4);
+	((uint16_t *)p)[i] = x != x ? b >> 16 | 0x40 : (b + 0x7fff + (b >> 16 & 1)) >> 16;
+}
+
+// A product that was put on a stream, with all that the call said.
+struct Matmul {
+	planc_lt_desc x;
+	planc_lt_layout a, b, c, d;
+	const char *pa, *pb, *pc;
+	char *pd, *workspace;
+	double alpha, beta;
+	size_t size, scratch; // of the workspace, and what of it is used
+	bool tf32;
+};
+
+// pack lays op(A)'s rows, or op(B)'s columns, one behind the other.
+template <class T> static std::vector<T> pack(const char *p, const planc_lt_layout &l, int batch, bool byRow, bool tf32) {
+	uint64_t n = byRow ? l.rows : l.cols, k = byRow ? l.cols : l.rows;
+	std::vector<T> v(n * k);
+	for (uint64_t i = 0; i < n; i++)
+		for (uint64_t j = 0; j < k; j++) {
+			double x = get(p, l.type, batch * l.stride + (byRow ? j * l.ld + i : i * l.ld + j));
+			if (tf32) {
+				float f = (float)x;
+				uint32_t b;
+				memcpy(&b, &f, 4);
+				b = (b + 0xfff + (b >> 13 & 1)) & ~0x1fffu;
+				memcpy(&f, &b, 4);
+				x = f;
+			}
+			v[i * k + j] = (T)x;
+		}
+	return v;
+}
+
+template <class T> static T dot(const T *a, const T *b, uint64_t k) {
+	T part[8] = {};
+	uint64_t i = 0;
+	for (; i + 8 <= k; i += 8)
+		for (int j = 0; j < 8; j++) part[j] += a[i + j] * b[i + j];
+	for (; i < k; i++) part[i % 8] += a[i] * b[i];
+	return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
+}
+
+static const double root = 0.7978845608028654; // of 2/pi
+static double gelu(double x) { return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x))); }
+static double geluGrad(double x) {
+	double t = tanh(root * (x + 0.044715 * x * x * x));
+	return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
+}
+
+enum { BIAS = 4, GELU = 32, AUX = 128, DGELU = 64, BGRAD_D = 16, BGRAD_A = 256 }; // bits of epilogues
+
+// whole does the product, and the epilogue as the bits of its number say.
+template <class T> static void whole(const Matmul &m) {
+	int e = m.x.epilogue == 1 ? 0 : m.x.epilogue;
+	uint64_t rows = m.d.rows, cols = m.d.cols, depth = m.x.trans[0] ? m.a.rows : m.a.cols;
+	std::vector<T> sums(rows);
+	for (int batch = 0; batch < m.d.batch; batch++) {
+		std::vector<T> a = pack<T>(m.pa, m.a, batch, !m.x.trans[0], m.tf32), b = pack<T>(m.pb, m.b, batch, m.x.trans[1], m.tf32);
+		if (e & BGRAD_A)
+			for (uint64_t i = 0; i < rows; i++)
+				for (uint64_t k = 0; k < depth; k++) sums[i] += a[i * depth + k];
+		for (uint64_t j = 0; j < cols; j++)
+			for (uint64_t i = 0; i < rows; i++) {
+				uint64_t at = batch * m.d.stride + j * m.d.ld + i, aux = batch * m.x.auxStride + j * m.x.auxLd + i;
+				T v = (T)m.alpha * dot(&a[i * depth], &b[j * depth], depth);
+				if (m.beta != 0) v += (T)m.beta * (T)get(m.pc, m.c.type, batch * m.c.stride + j * m.c.ld + i);
+				if (e & BIAS) v += (T)get(m.x.bias, m.x.biasType < 0 ? m.d.type : m.x.biasType, i);
+				if (e & GELU) {
+					if (e & AUX) set(m.x.aux, m.d.type, aux, v);
+					v = (T)gelu(v);
+				}
+				if (e & DGELU) v *= (T)geluGrad(get(m.x.aux, m.d.type, aux));
+				if (e & BGRAD_D) sums[i] += v;
+				set(m.pd, m.d.type, at, v);
+			}
+	}
+	if (e & (BGRAD_A | BGRAD_D))
+		for (uint64_t i = 0; i < rows; i++) set(m.x.bias, m.x.biasType < 0 ? m.d.type : m.x.biasType, i, sums[i]);
+}
+
+// extent is how many bytes a matrix and its batch span.
+static size_t extent(const planc_lt_layout &l) { return ((l.batch - 1) * l.stride + (l.cols - 1) * l.ld + l.rows) * width(l.type); }
+
+static std::string execute(Context *c, const Matmul &m) {
+	struct { const char *p; size_t n; const char *what; } all[] = {{m.pa, extent(m.a), "A"}, {m.pb, extent(m.b), "B"}, {m.pd, extent(m.d), "D"}, {m.workspace, m.size, "the workspace"},
+		{m.x.bias, m.x.bias ? m.d.rows * width(m.d.type) : 0, "the bias"}, {m.x.aux, m.x.aux ? ((m.d.batch - 1) * m.x.auxStride + (m.d.cols - 1) * m.x.auxLd + m.d.rows) * width(m.d.type) : 0, "what GELU is applied to"}};
+	for (auto &x : all) {
+		std::string why = x.n ? touches(c, (uint64_t)x.p, x.n, x.what) : "";
+		if (!why.empty()) return why;
+	}
+	memset(m.workspace, 0xff, m.scratch); // who else has something there sees it
+	if (m.a.type == 1) whole<double>(m);
+	else whole<float>(m);
+	return "";
+}
+
+LT(cublasLtMatmul, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, const void *alpha, const void *a, cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *beta,
+	const void *c, cublasLtMatrixLayout_t lc, void *d, cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t *algo, void *workspace, size_t size, cudaStream_t t), {
+	Stream *s = is<Stream>(t, STREAM);
+	if (!is<cublasLtContext>(h, PRODUCT) || !s || s->context != h->context) return NOT_INITIALIZED;
+	if (algo->data[0] != 42 || (uintptr_t)a % algo->data[1] || (uintptr_t)b % algo->data[2] || (uintptr_t)c % algo->data[3] || (uintptr_t)d % algo->data[4]) return INVALID;
+	if (!fits(x, la, lb, ld) || !known(x, la, lb, ld)) return INVALID;
+	Matmul m = {*x, *la, *lb, *lc, *ld, (const char *)a, (const char *)b, (const char *)c, (char *)d, (char *)workspace,
+		get((const char *)alpha, x->scale, 0), get((const char *)beta, x->scale, 0), size, std::min(size, needed), x->compute == planc_lt_compute_tf32};
+	Context *on = s->context;
+	std::string text = "stream " + std::to_string(s->id) + ": product " + std::to_string(ld->cols) + "x" + std::to_string(ld->rows) + "x" + std::to_string(x->trans[0] ? la->rows : la->cols);
+	r = put(s, text, [=] { return execute(on, m); });
+})

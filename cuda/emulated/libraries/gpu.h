@@ -1,0 +1,184 @@
+// What the emulated libraries share: objects behind handles, memory, and work that waits for other work. One mutex
+// guards all; a call of a library holds it from begin to end, also while work runs, so that one thing runs at a time.
+#pragma once
+#include <stdint.h>
+#include <pthread.h>
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+// The prototypes are C's.
+#define _Static_assert static_assert
+#define _Alignas alignas
+extern "C" {
+#include "driver.h"
+#include "blaslt.h"
+#include "nccl.h"
+}
+
+// Codes of the driver.
+enum {
+	INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
+	ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904,
+	CAPTURE_ISOLATION = 905, CAPTURED_EVENT = 907
+};
+
+enum Kind { CONTEXT, MODULE, FUNCTION, STREAM, EVENT, GRAPH, EXEC, MEMORY, PINNED, PRODUCT, COMM, KINDS };
+
+struct Op;
+struct Part;
+struct Graph;
+struct Context;
+typedef std::shared_ptr<Op> Work;
+
+// An object is never freed, so that a handle of something closed is told from one of nothing.
+struct Object {
+	Kind kind;
+	int id;
+	bool live = true;
+	Context *context;
+	virtual ~Object() {}
+};
+
+struct Context : Object {
+	int device = 0, users = 0, lost = 0; // lost: the code that each call answers since work has failed
+	std::set<Context *> reach;          // whose memory its kernels may use
+	std::vector<Work> work;             // not done
+};
+
+// What code of a module exports for each kernel; module.h has the same.
+struct Export {
+	const char *name;
+	void (*run)(void **);
+	const uint32_t *sizes; // of each parameter, 0 behind the last
+	const bool *pointer;
+};
+typedef const char *(*Launcher)(void (*)(void **), void **, const uint32_t *grid, const uint32_t *block, uint32_t shared, uint32_t order);
+
+struct Module : Object {
+	void *library;
+	const Export *kernels;
+	Launcher launch;
+};
+
+struct Function : Object {
+	Module *module;
+	const Export *kernel;
+	int shared = 48 << 10; // bytes that a launch may ask for
+};
+
+// A node is work of a graph: a template of an Op.
+struct Node {
+	std::string text;
+	std::function<std::string()> run; // what has gone wrong, or ""
+	std::vector<int> needs;           // nodes before it
+	std::vector<Part> parts;
+	Context *context;
+};
+
+struct Graph : Object {
+	std::vector<Node> nodes;
+	int invalid = 0; // the code by which the capture ended
+};
+
+struct Exec : Object {
+	Graph *graph;
+	Work last; // the end of its last launch
+};
+
+struct Stream : Object {
+	Work last;             // what was put last
+	Graph *graph = nullptr; // that it is captured into
+	std::set<int> at;       // the nodes that what comes next waits for
+	bool origin = false;
+};
+
+struct Event : Object {
+	Work mark;
+	bool recorded = false;
+	Graph *graph = nullptr; // of a captured record
+	std::set<int> at;
+};
+
+struct Allocation : Object {
+	uint64_t begin;
+	size_t bytes;
+	char *whole; // with guards
+	size_t size;
+};
+
+// A part is one rank's part in a collective, or in a send or receive.
+struct Part {
+	char kind; // r: all-reduce, s: reduce-scatter, g: all-gather, b: broadcast, S: send, R: receive
+	const char *from;
+	char *to;
+	size_t count;
+	int type, op, peer;
+	struct ncclComm *comm;
+	long turn = -1; // which of the communicator's, or of the pair's
+};
+
+// An op is work that was put on a stream.
+struct Op {
+	long id;
+	std::string text;
+	Context *context;
+	std::function<std::string()> run;
+	std::vector<Part> parts; // of NCCL's: done when all are
+	int waits = 0;           // for so many others
+	int open = 0;            // parts that have begun and are not done
+	bool begun = false, done = false;
+	std::vector<Work> next;        // who waits for it
+	std::vector<std::weak_ptr<Op>> needs; // whom it waits for
+};
+
+extern pthread_mutex_t mutex;
+extern thread_local Context *current;
+extern thread_local Graph *capturing;
+
+// objects
+template <class T> T *make(Kind kind);
+void keep(Object *o, Kind kind);
+Object *living(const void *handle, Kind kind);
+template <class T> T *make(Kind kind) {
+	T *o = new T();
+	keep(o, kind);
+	return o;
+}
+template <class T> T *is(const void *handle, Kind kind) { return static_cast<T *>(living(handle, kind)); }
+void leaks(Context *c);
+std::vector<Context *> &contexts();
+extern const char *const kinds[KINDS];
+
+// memory
+Allocation *holds(uint64_t p, size_t bytes); // the living memory in which a run of bytes lies, or NULL
+std::string touches(Context *c, uint64_t p, size_t bytes, const char *what); // why work of a context may not, or ""
+
+// work
+CUresult put(Stream *s, const std::string &text, std::function<std::string()> run, const std::vector<Part> &parts = {});
+Work append(Context *c, const std::string &text, std::function<std::string()> run, const std::vector<Part> &parts, const std::vector<Work> &after);
+void finish(const Work &w);           // marks work done, and what waits for it free
+void eager();                         // after each call: runs what the policy wants run
+void drive(const std::vector<Work> &targets); // a host's wait
+void progress(const Work &target);     // a host's look: one thing more runs
+void fault(Context *c, int code, const std::string &why); // work has failed
+
+// communication (nccl.cpp)
+void begin(const Work &w);                               // a collective's work has come first on its stream
+std::vector<Work> partners(const Work &w);               // whose work it waits for, as far as it is there
+std::string missing(const Work &w);                      // whom it waits for, for people
+std::vector<Work> issue(const Work &w);                  // gives the parts their turns; the work of the same communicators before it
+
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+[[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint32_t chance();
+
+// A lock of all, for the time of a call.
+struct Held {
+	Held() { pthread_mutex_lock(&mutex); }
+	~Held() { pthread_mutex_unlock(&mutex); }
+};

@@ -1,0 +1,352 @@
+// NCCL: the ranks are threads of one process. A collective runs when it has come first on the streams of all its ranks;
+// those of a communicator run in the order in which each rank has called them, whatever their streams.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "gpu.h"
+
+#define PROTOTYPE(needed, result, name, params, args) extern "C" result name params;
+PLANC_NCCL(PROTOTYPE)
+
+enum { UNHANDLED_CUDA = 1, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE = 6, IN_PROGRESS = 7 };
+
+// What the ranks of a communicator do together for the n-th time.
+struct Meeting {
+	std::vector<Work> issued;  // by rank, those that have called
+	std::vector<const Part *> part;
+	int begun = 0;
+};
+
+// The sends from one rank to another, or the receives: work and its part.
+typedef std::vector<std::pair<Work, const Part *>> Line;
+
+struct World {
+	std::string id;
+	int ranks, joined = 0, splits = 0;
+	std::vector<ncclComm *> comm;
+	std::map<long, Meeting> meetings;
+	std::map<std::pair<int, int>, std::pair<Line, Line>> lines; // from and to: sends and receives
+};
+
+struct ncclComm : Object {
+	World *world;
+	int rank, error = 0, color = 0, key = 0;
+	bool split = false;
+	ncclComm_t *part = nullptr;
+	long turns = 0;
+	Work last; // what was called last
+};
+
+static std::vector<World *> worlds;
+static thread_local int depth;
+static thread_local std::vector<std::pair<Stream *, Part>> group;
+
+#define NCCL(name, params, ...)          \
+	extern "C" ncclResult_t name params { \
+		Held held;                       \
+		int r = 0;                       \
+		__VA_ARGS__                      \
+		eager();                         \
+		return r;                        \
+	}
+#define NEEDS(h)                                            \
+	ncclComm *c = is<ncclComm>(h, COMM);                     \
+	if (!c) return INVALID_ARGUMENT;
+
+const char *ncclGetErrorString(ncclResult_t r) { return r == INVALID_ARGUMENT ? "invalid argument" : r == INVALID_USAGE ? "invalid usage" : r == REMOTE ? "remote process exited or there was a network error" : "unhandled cuda error"; }
+const char *ncclGetLastError(ncclComm_t) { return ""; }
+NCCL(ncclGetVersion, (int *v), { *v = 22705; })
+NCCL(ncclGetUniqueId, (ncclUniqueId *id), { static int n; memset(id, 0, sizeof *id); snprintf(id->internal, sizeof id->internal, "emulated %d", ++n); })
+
+static ncclComm *join(World *w, int rank) {
+	ncclComm *c = make<ncclComm>(COMM);
+	c->world = w;
+	c->rank = rank;
+	w->comm[rank] = c;
+	w->joined++;
+	return c;
+}
+static World *create(int ranks) {
+	World *w = new World();
+	w->ranks = ranks;
+	w->comm.resize(ranks);
+	return w;
+}
+NCCL(ncclCommInitRankConfig, (ncclComm_t *to, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config), {
+	auto *k = (planc_nccl_config *)config;
+	if (k->magic != 0xcafebeef || k->size != sizeof *k || k->blocking || !current) return INVALID_ARGUMENT;
+	World *w = NULL;
+	for (World *o : worlds) if (o->id == id.internal) w = o;
+	if (!w) {
+		worlds.push_back(w = create(ranks));
+		w->id = id.internal;
+	}
+	if (rank < 0 || rank >= ranks || w->ranks != ranks || w->comm[rank]) return INVALID_ARGUMENT;
+	for (ncclComm *c : w->comm) if (c && c->context == current) die("two ranks of a communicator on device %d", current->device);
+	*to = join(w, rank);
+	r = IN_PROGRESS;
+})
+
+// part makes the parts of a world when all its ranks have named a color: only now are the communicators written.
+static void part(World *w) {
+	std::map<int, std::vector<ncclComm *>> colors;
+	for (ncclComm *c : w->comm) colors[c->color].push_back(c);
+	Context *before = current;
+	for (auto &k : colors) {
+		auto &m = k.second;
+		if (k.first < 0) { // these want none
+			for (ncclComm *c : m) c->part = nullptr;
+			continue;
+		}
+		std::stable_sort(m.begin(), m.end(), [](ncclComm *a, ncclComm *b) { return a->key < b->key; });
+		World *p = create(m.size());
+		for (size_t i = 0; i < m.size(); i++) {
+			current = m[i]->context;
+			*m[i]->part = join(p, i);
+			m[i]->part = nullptr;
+		}
+	}
+	current = before;
+	w->splits = 0;
+}
+NCCL(ncclCommSplit, (ncclComm_t h, int color, int key, ncclComm_t *to, ncclConfig_t *), {
+	NEEDS(h)
+	if (c->part || c->world->joined < c->world->ranks) return INVALID_USAGE;
+	c->color = color;
+	c->key = key;
+	c->part = to;
+	r = IN_PROGRESS;
+	if (++c->world->splits == c->world->ranks) part(c->world);
+})
+NCCL(ncclCommGetAsyncError, (ncclComm_t h, ncclResult_t *e), {
+	NEEDS(h)
+	*e = c->error ? c->error : c->world->joined < c->world->ranks || c->part ? (int)IN_PROGRESS : 0;
+})
+NCCL(ncclCommCount, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->world->ranks; })
+NCCL(ncclCommUserRank, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->rank; })
+NCCL(ncclCommFinalize, (ncclComm_t h), { NEEDS(h) drive({c->last}); })
+NCCL(ncclCommDestroy, (ncclComm_t h), { NEEDS(h) c->live = false; })
+NCCL(ncclCommAbort, (ncclComm_t h), {
+	NEEDS(h)
+	for (ncclComm *o : c->world->comm) if (o) o->error = REMOTE;
+	c->live = false;
+	// What hangs on the communicator ends, as its kernels do on a GPU.
+	while (c->last && !c->last->done && c->last->begun) finish(Work(c->last));
+})
+
+static size_t width(int type) { return type == 2 || type == 7 ? 4 : type == 8 ? 8 : type == 6 || type == 9 ? 2 : 0; }
+
+static float bf16(uint16_t b) { uint32_t w = (uint32_t)b << 16; float x; memcpy(&x, &w, 4); return x; }
+static uint16_t tobf16(float x) {
+	uint32_t b;
+	memcpy(&b, &x, 4);
+	return x != x ? b >> 16 | 0x40 : (b + 0x7fff + (b >> 16 & 1)) >> 16;
+}
+struct Float { typedef float type; static float get(const void *p, size_t i) { return ((const float *)p)[i]; } static void set(void *p, size_t i, float v) { ((float *)p)[i] = v; } };
+struct Double { typedef double type; static double get(const void *p, size_t i) { return ((const double *)p)[i]; } static void set(void *p, size_t i, double v) { ((double *)p)[i] = v; } };
+struct Int { typedef int32_t type; static int32_t get(const void *p, size_t i) { return ((const int32_t *)p)[i]; } static void set(void *p, size_t i, int32_t v) { ((int32_t *)p)[i] = v; } };
+struct Half { typedef float type; static float get(const void *p, size_t i) { return ((const _Float16 *)p)[i]; } static void set(void *p, size_t i, float v) { ((_Float16 *)p)[i] = v; } };
+struct Brain { typedef float type; static float get(const void *p, size_t i) { return bf16(((const uint16_t *)p)[i]); } static void set(void *p, size_t i, float v) { ((uint16_t *)p)[i] = tobf16(v); } };
+
+// reduce joins the ranks' numbers as a ring does: rounded after each rank, each piece from another rank on.
+template <class T> static void reduce(const std::vector<const Part *> &p, size_t n, int op, char *out) {
+	size_t ranks = p.size();
+	for (size_t i = 0; i < n; i++) {
+		size_t first = i * ranks / n;
+		typename T::type v = T::get(p[first]->from, i);
+		for (size_t k = 1; k < ranks; k++) {
+			typename T::type x = T::get(p[(first + k) % ranks]->from, i);
+			v = op == 2 ? (x > v || x != x ? x : v) : v + x;
+			T::set(out, i, v);
+			v = T::get(out, i);
+		}
+		if (op == 4) v /= ranks;
+		T::set(out, i, v);
+	}
+}
+static void reduceAny(const std::vector<const Part *> &p, size_t n, char *out) {
+	int type = p[0]->type, op = p[0]->op;
+	if (type == 7) reduce<Float>(p, n, op, out);
+	if (type == 8) reduce<Double>(p, n, op, out);
+	if (type == 2) reduce<Int>(p, n, op, out);
+	if (type == 6) reduce<Half>(p, n, op, out);
+	if (type == 9) reduce<Brain>(p, n, op, out);
+}
+
+// compute does a collective that all ranks are in; its result is whole before it is written, since ranks may work in place.
+static void compute(const std::vector<const Part *> &p) {
+	const Part &c = *p[0];
+	size_t ranks = p.size(), one = c.count * width(c.type), whole = c.kind == 's' || c.kind == 'g' ? one * ranks : one;
+	std::vector<char> x(whole);
+	if (c.kind == 'g')
+		for (size_t i = 0; i < ranks; i++) memcpy(x.data() + i * one, p[i]->from, one);
+	else if (c.kind == 'b') memcpy(x.data(), p[c.peer]->from, one);
+	else reduceAny(p, whole / width(c.type), x.data());
+	for (size_t i = 0; i < ranks; i++) memcpy(p[i]->to, x.data() + (c.kind == 's' ? i * one : 0), c.kind == 's' ? one : whole);
+}
+
+static std::string text(const Part &p) {
+	static const std::map<char, const char *> names = {{'r', "AllReduce"}, {'s', "ReduceScatter"}, {'g', "AllGather"}, {'b', "Broadcast"}, {'S', "Send"}, {'R', "Receive"}};
+	std::string peer = p.kind == 'S' || p.kind == 'R' ? ", peer " + std::to_string(p.peer) : "";
+	return std::string(names.at(p.kind)) + " of " + std::to_string(p.count) + " of type " + std::to_string(p.type) + " as rank " + std::to_string(p.comm->rank) + " of " + std::to_string(p.comm->world->ranks) + peer;
+}
+
+static Line &mine(const Part &p) {
+	World *w = p.comm->world;
+	return p.kind == 'S' ? w->lines[{p.comm->rank, p.peer}].first : w->lines[{p.peer, p.comm->rank}].second;
+}
+static Line &theirs(const Part &p) {
+	World *w = p.comm->world;
+	return p.kind == 'S' ? w->lines[{p.comm->rank, p.peer}].second : w->lines[{p.peer, p.comm->rank}].first;
+}
+static bool pairwise(const Part &p) { return p.kind == 'S' || p.kind == 'R'; }
+
+static void agree(const Part &a, const Part &b) {
+	bool same = pairwise(a) ? a.kind != b.kind : a.kind == b.kind && a.op == b.op && a.peer == b.peer;
+	if (!same || a.count != b.count || a.type != b.type) die("ranks differ: %s, but %s", text(a).c_str(), text(b).c_str());
+}
+
+std::vector<Work> issue(const Work &w) {
+	std::vector<Work> before;
+	for (Part &p : w->parts) {
+		if (p.comm->last && p.comm->last != w) before.push_back(p.comm->last);
+		p.comm->last = w;
+		if (pairwise(p)) {
+			Line &line = mine(p), &other = theirs(p);
+			p.turn = line.size();
+			line.push_back({w, &p});
+			if (p.turn < (long)other.size() && other[p.turn].second) agree(p, *other[p.turn].second);
+			continue;
+		}
+		p.turn = p.comm->turns++;
+		Meeting &m = p.comm->world->meetings[p.turn];
+		m.issued.resize(p.comm->world->ranks);
+		m.part.resize(p.comm->world->ranks);
+		for (const Part *o : m.part) if (o) agree(p, *o);
+		m.issued[p.comm->rank] = w;
+		m.part[p.comm->rank] = &p;
+	}
+	return before;
+}
+
+// end is told that a part is done.
+static void end(const Work &w) {
+	if (!--w->open) {
+		say("device %d has run %s", w->context->device, w->text.c_str());
+		finish(w);
+	}
+}
+
+// inMemory reports where a part reads or writes what is not its device's.
+static bool inMemory(const Work &w, const Part &p) {
+	size_t one = p.count * width(p.type), all = one * p.comm->world->ranks;
+	std::string why;
+	if (p.from) why = touches(w->context, (uint64_t)p.from, p.kind == 's' ? all : one, "what is sent");
+	if (why.empty() && p.to) why = touches(w->context, (uint64_t)p.to, p.kind == 'g' ? all : one, "what is received");
+	if (!why.empty()) fault(w->context, ILLEGAL_ADDRESS, text(p) + ": " + why);
+	return why.empty();
+}
+
+static void beginPair(const Work &w, Part &p) {
+	Line &line = mine(p), &other = theirs(p);
+	if (p.turn >= (long)other.size() || !other[p.turn].first || !other[p.turn].first->begun) return;
+	Work peer = other[p.turn].first;
+	const Part *q = other[p.turn].second;
+	const Part *from = p.kind == 'S' ? &p : q, *to = p.kind == 'S' ? q : &p;
+	if (inMemory(w, p) && inMemory(peer, *q)) memcpy(to->to, from->from, p.count * width(p.type));
+	line[p.turn] = other[p.turn] = {};
+	end(w);
+	end(peer);
+}
+
+static void beginMeeting(const Part &p) {
+	Meeting &m = p.comm->world->meetings[p.turn];
+	if (++m.begun < p.comm->world->ranks) return;
+	bool good = true;
+	for (size_t i = 0; i < m.part.size(); i++) good &= inMemory(m.issued[i], *m.part[i]);
+	if (good) compute(m.part);
+	std::vector<Work> all = m.issued;
+	p.comm->world->meetings.erase(p.turn);
+	for (const Work &w : all) end(w);
+}
+
+void begin(const Work &w) {
+	w->open = w->parts.size() + 1; // one for this call, so that it is done only afterwards
+	for (Part &p : w->parts) {
+		if (pairwise(p)) beginPair(w, p);
+		else beginMeeting(Part(p));
+	}
+	end(w);
+}
+
+std::vector<Work> partners(const Work &w) {
+	std::vector<Work> all;
+	for (const Part &p : w->parts) {
+		if (p.turn < 0) continue;
+		if (pairwise(p)) {
+			if (p.turn < (long)theirs(p).size() && theirs(p)[p.turn].first) all.push_back(theirs(p)[p.turn].first);
+			continue;
+		}
+		auto m = p.comm->world->meetings.find(p.turn);
+		if (m != p.comm->world->meetings.end())
+			for (const Work &o : m->second.issued)
+				if (o && o != w) all.push_back(o);
+	}
+	return all;
+}
+
+std::string missing(const Work &w) {
+	std::string s;
+	for (const Part &p : w->parts) {
+		if (pairwise(p)) {
+			if (p.turn >= (long)theirs(p).size()) s += " rank " + std::to_string(p.peer) + ", which has not called its part;";
+			continue;
+		}
+		auto m = p.comm->world->meetings.find(p.turn);
+		if (m == p.comm->world->meetings.end()) continue;
+		for (size_t i = 0; i < m->second.issued.size(); i++)
+			if (!m->second.issued[i]) s += " rank " + std::to_string(i) + ", which has not called it;";
+	}
+	return s.empty() ? "others, which wait themselves" : s;
+}
+
+// enqueue puts parts on their streams: those of a group on one stream are one.
+static void enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
+	std::vector<Stream *> streams;
+	for (auto &c : calls)
+		if (std::find(streams.begin(), streams.end(), c.first) == streams.end()) streams.push_back(c.first);
+	for (Stream *s : streams) {
+		std::vector<Part> parts;
+		std::string name = "stream " + std::to_string(s->id) + ":";
+		for (auto &c : calls)
+			if (c.first == s) parts.push_back(c.second), name += " " + text(c.second);
+		put(s, name, nullptr, parts);
+	}
+}
+
+// call puts a call on its stream, or keeps it until the group ends.
+static int call(Part p, cudaStream_t h) {
+	Stream *s = is<Stream>(h, STREAM);
+	if (!is<ncclComm>(p.comm, COMM) || !s || !width(p.type) || (p.op != 0 && p.op != 2 && p.op != 4)) return INVALID_ARGUMENT;
+	if (s->context != p.comm->context) die("%s is put on a stream of device %d and is a communicator of device %d", text(p).c_str(), s->context->device, p.comm->context->device);
+	if (p.comm->error) return p.comm->error;
+	if (pairwise(p) && (p.peer < 0 || p.peer >= p.comm->world->ranks)) return INVALID_ARGUMENT;
+	if (depth) group.push_back({s, p});
+	else enqueue({{s, p}});
+	return 0;
+}
+NCCL(ncclGroupStart, (void), { depth++; })
+NCCL(ncclGroupEnd, (void), {
+	if (!depth) return INVALID_USAGE;
+	if (--depth == 0) {
+		enqueue(group);
+		group.clear();
+	}
+})
+#define PART(kind, from, to, op, peer) call(Part{kind, (const char *)(from), (char *)(to), n, t, op, peer, c}, s)
+NCCL(ncclAllReduce, (const void *from, void *to, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, cudaStream_t s), { r = PART('r', from, to, op, 0); })
+NCCL(ncclReduceScatter, (const void *from, void *to, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, cudaStream_t s), { r = PART('s', from, to, op, 0); })
+NCCL(ncclAllGather, (const void *from, void *to, size_t n, ncclDataType_t t, ncclComm_t c, cudaStream_t s), { r = PART('g', from, to, 0, 0); })
+NCCL(ncclBroadcast, (const void *from, void *to, size_t n, ncclDataType_t t, int root, ncclComm_t c, cudaStream_t s), { r = PART('b', from, to, 0, root); })
+NCCL(ncclSend, (const void *from, size_t n, ncclDataType_t t, int peer, ncclComm_t c, cudaStream_t s), { r = PART('S', from, NULL, 0, peer); })
+NCCL(ncclRecv, (void *to, size_t n, ncclDataType_t t, int peer, ncclComm_t c, cudaStream_t s), { r = PART('R', NULL, to, 0, peer); })

@@ -1,0 +1,255 @@
+//go:build cuda && linux
+
+package emulated
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
+)
+
+// kernelText is what the tests' kernels are.
+const kernelText = `
+extern "C" __global__ void add(float* y, const float* x, float v, int n) {
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n) y[i] = x[i] + v;
+}
+`
+
+// orders are the policies under which each test runs, in a process of its own.
+var orders = []string{"early", "late", "7"}
+
+const inside = "PLANC_EMULATED_INSIDE" // names the machine's folder to the processes in which the tests run
+
+// TestMain runs the tests in a process that finds the libraries, under each policy.
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) != "" || emulate.Skipped() != "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(outside())
+}
+
+func outside() int {
+	dir, err := os.MkdirTemp("", "planc-emulated-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	machine, err := Install(context.Background(), dir)
+	if err != nil {
+		panic(err)
+	}
+	source := filepath.Join(dir, "add.cu")
+	if err := os.WriteFile(source, []byte(kernelText), 0o666); err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(filepath.Join(machine.Bin(), "nvcc"), "-o", filepath.Join(dir, "add.fatbin"), source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("%v\n%s", err, out))
+	}
+	code, log := 0, filepath.Join(dir, "log")
+	for _, order := range orders {
+		cmd := exec.Command(os.Args[0], os.Args[1:]...)
+		cmd.Env = append(os.Environ(), machine.Env(inside+"="+dir, "PLANC_EMULATED_ORDER="+order, "PLANC_EMULATED_PATIENCE=10", "PLANC_EMULATED_LOG="+log)...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "order", order, "fails:", err)
+			code = 1
+		}
+	}
+	if text, err := os.ReadFile(log); err != nil || strings.Contains(string(text), "leak:") || !strings.Contains(string(text), "released: device 0") {
+		fmt.Fprintln(os.Stderr, "the log is not of runs that left nothing over:", err)
+		code = 1
+	}
+	return code
+}
+
+// gpu is one device, bound to the test's goroutine.
+type gpu struct {
+	t      testing.TB
+	add    *cuda.Kernel
+	pinned cuda.Pinned
+}
+
+func need[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func try(errs ...error) {
+	for _, err := range errs {
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+
+// machine binds device n.
+func machine(t testing.TB, n int) *gpu {
+	t.Helper()
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
+	}
+	context := need(need(need(cuda.Open()).Devices())[n].Open())
+	unbind := need(context.Bind())
+	module := need(cuda.Load(need(os.ReadFile(filepath.Join(os.Getenv(inside), "add.fatbin")))))
+	g := &gpu{t: t, add: need(module.Kernel("add")), pinned: need(cuda.AllocPinned(4096))}
+	t.Cleanup(func() {
+		try(g.pinned.Free(), module.Unload())
+		unbind()
+		try(context.Close())
+	})
+	return g
+}
+
+func (g *gpu) stream() *cuda.Stream {
+	s := need(cuda.NewStream(0))
+	g.t.Cleanup(func() { try(s.Close()) })
+	return s
+}
+
+func (g *gpu) event() *cuda.Event {
+	e := need(cuda.NewEvent(false))
+	g.t.Cleanup(func() { try(e.Close()) })
+	return e
+}
+
+func (g *gpu) memory(bytes int64) cuda.Memory {
+	m := need(cuda.Alloc(bytes))
+	g.t.Cleanup(func() { try(m.Free()) })
+	return m
+}
+
+// plus puts y = x + v on the stream, of 64 floats.
+func (g *gpu) plus(s *cuda.Stream, y, x cuda.Memory, v float32) error {
+	return s.Launch(g.add, cuda.Shape{Grid: [3]int{2}, Block: [3]int{32}}, new(cuda.Args).Pointer(y.Pointer).Pointer(x.Pointer).Float32(v).Int32(64))
+}
+
+// first is the first float of memory, once all is done that the stream waits for.
+func (g *gpu) first(s *cuda.Stream, m cuda.Memory) float32 {
+	try(s.Download(g.pinned.At(0, 4), m.At(0, 4)), s.Synchronize())
+	return float(g.pinned.Slice())
+}
+
+// One stream waits for another by an event; without it the numbers are another's under one policy at least.
+func TestEvents(t *testing.T) {
+	for _, joined := range []bool{true, false} {
+		g := machine(t, 0)
+		a, b, e := g.stream(), g.stream(), g.event()
+		x, y := g.memory(256), g.memory(256)
+		try(a.Fill(x, 0), a.Fill(y, 0), a.Synchronize())
+		try(g.plus(a, x, x, 1), g.plus(a, x, x, 1), a.Record(e))
+		if joined {
+			try(b.Wait(e))
+		}
+		try(g.plus(b, y, x, 3))
+		got := g.first(b, y)
+		if joined && got != 5 {
+			t.Errorf("joined streams give %v", got)
+		}
+		if !joined && os.Getenv("PLANC_EMULATED_ORDER") == "late" && got == 5 {
+			t.Errorf("the late policy does not see that an event is missing")
+		}
+		try(a.Synchronize())
+	}
+}
+
+// A graph of two streams runs as often as it is launched, and one whose streams are not joined again is refused.
+func TestGraphs(t *testing.T) {
+	g := machine(t, 0)
+	a, b, fork, join := g.stream(), g.stream(), g.event(), g.event()
+	x := g.memory(256)
+	try(a.Fill(x, 0), a.Synchronize())
+	body := func(joined bool) func() error {
+		return func() error {
+			try(g.plus(a, x, x, 1), a.Record(fork), b.Wait(fork), g.plus(b, x, x, 10), b.Record(join))
+			if joined {
+				try(a.Wait(join), g.plus(a, x, x, 100))
+			}
+			return nil
+		}
+	}
+	graph := need(a.Capture(body(true)))
+	for range 3 {
+		try(a.Replay(graph))
+	}
+	if got := g.first(a, x); got != 333 {
+		t.Errorf("three launches give %v", got)
+	}
+	try(graph.Close())
+	if _, err := a.Capture(body(false)); err == nil || !strings.Contains(err.Error(), "unjoined") {
+		t.Errorf("a stream that is not joined: %v", err)
+	}
+	_, err := a.Capture(func() error { _, err := cuda.Alloc(16); return err })
+	if err == nil || !strings.Contains(err.Error(), "not permitted when stream is capturing") {
+		t.Errorf("memory is taken in a capture: %v", err)
+	}
+}
+
+// ranks runs f for each of n ranks, on a device of its own.
+func ranks(t *testing.T, n int, f func(g *gpu, c *cuda.Comm)) {
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
+	}
+	nccl := need(cuda.OpenNCCL())
+	id := need(nccl.NewID())
+	var group sync.WaitGroup
+	for rank := range n {
+		group.Go(func() {
+			t.Run(fmt.Sprint("rank", rank), func(t *testing.T) {
+				g := machine(t, rank)
+				c := need(nccl.Join(context.Background(), id, rank, n))
+				f(g, c)
+				try(c.Close(context.Background()))
+			})
+		})
+	}
+	group.Wait()
+}
+
+// Collectives compute, in groups and in graphs too, on the parts of a communicator as on the whole.
+func TestCollectives(t *testing.T) {
+	ranks(t, 4, func(g *gpu, c *cuda.Comm) {
+		s := g.stream()
+		x, y := g.memory(256), g.memory(1024)
+		try(s.Fill(x, 0), g.plus(s, x, x, float32(c.Rank+1)))
+		try(c.AllGather(s, y.Pointer, x.Pointer, 64, cuda.Float32))
+		for i := range 4 {
+			if got := g.first(s, y.At(int64(256*i), 256)); got != float32(i+1) {
+				t.Errorf("gathered %v of rank %d", got, i)
+			}
+		}
+		half := need(c.Split(context.Background(), c.Rank%2, 0))
+		try(half.AllReduce(s, x.Pointer, x.Pointer, 64, cuda.Float32, cuda.Sum))
+		if got, want := g.first(s, x), float32(4+2*(c.Rank%2)); got != want {
+			t.Errorf("rank %d has the sum %v of its half, not %v", c.Rank, got, want)
+		}
+		try(half.ReduceScatter(s, x.Pointer, y.Pointer, 64, cuda.Float32, cuda.Max))
+		if got, want := g.first(s, x), float32(half.Rank+1); got != want {
+			t.Errorf("rank %d has the part %v, not %v", c.Rank, got, want)
+		}
+		ring := need(s.Capture(func() error {
+			return c.Group(func() error {
+				try(c.Send(s, x.Pointer, 64, cuda.Float32, (c.Rank+1)%4))
+				return c.Receive(s, y.Pointer, 64, cuda.Float32, (c.Rank+3)%4)
+			})
+		}))
+		for range 2 {
+			try(s.Replay(ring), s.Copy(x, y.At(0, 256)))
+		}
+		if got, want := g.first(s, x), float32((c.Rank+2)%4/2+1); got != want {
+			t.Errorf("rank %d has %v after two turns of the ring, not %v", c.Rank, got, want)
+		}
+		try(ring.Close(), half.Close(context.Background()))
+	})
+}

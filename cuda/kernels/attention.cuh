@@ -1,0 +1,89 @@
+// What the kernels of attention share: the shape, who sees whom, scores and their gradient, as runtime/cpu has them (AttentionShape there).
+#pragma once
+#include "element.cuh"
+
+// Attend is cpu.AttentionShape; AttentionShape in attention.go writes it. A weight is kept where the upper 53 bits of its number in key's stream are at least least.
+struct Attend {
+	u64 key, least;
+	double scale, softcap, keep;
+	int batch, seq, kseq, heads, group, dim, vdim;
+	int causal, window, more, alibi, drops;
+	int pos, half, then, kpos, khalf, kthen;
+	int batch0, head0, group0, headsAll, groupAll, seqAll, kseqAll, unused;
+};
+
+// where is the place in the whole of local index i of a part that begins at at and, from half on where that is not 0, at then.
+__device__ inline int whereOf(int at, int half, int then, int i) { return half > 0 && i >= half ? then + i - half : at + i; }
+// under is how many of n local indices are below p in the whole.
+__device__ inline int under(int at, int half, int then, int p, int n) {
+	if (half == 0) return max(0, min(p - at, n));
+	return max(0, min(p - at, half)) + max(0, min(p - then, n - half));
+}
+__device__ inline int queryAt(const Attend& s, int i) { return whereOf(s.pos, s.half, s.then, i); }
+__device__ inline int keyAt(const Attend& s, int j) { return whereOf(s.kpos, s.khalf, s.kthen, j); }
+
+// sees tells whether the query at place i sees the key at place j.
+__device__ inline bool sees(const Attend& s, int i, int j) { return (!s.causal || j <= i) && (s.window == 0 || j > i - s.window); }
+
+// firstKey and endKey bound the keys that any of the queries from first to last sees.
+__device__ inline int firstKey(const Attend& s, int first) {
+	return s.window > 0 ? under(s.kpos, s.khalf, s.kthen, queryAt(s, first) + 1 - s.window, s.kseq) : 0;
+}
+__device__ inline int endKey(const Attend& s, int last) {
+	return s.causal ? under(s.kpos, s.khalf, s.kthen, queryAt(s, last) + 1, s.kseq) : s.kseq;
+}
+// firstQuery and endQuery bound the queries that see any of the keys from first to last.
+__device__ inline int firstQuery(const Attend& s, int first) {
+	return s.causal ? under(s.pos, s.half, s.then, keyAt(s, first), s.seq) : 0;
+}
+__device__ inline int endQuery(const Attend& s, int last) {
+	return s.window > 0 ? under(s.pos, s.half, s.then, keyAt(s, last) + s.window, s.seq) : s.seq;
+}
+
+// A head of a sample: its number of b, h and g, where the weights of its row 0 begin, and ALiBi's slope.
+struct Head {
+	int b, h, g;
+	u64 weights;
+	double slope;
+};
+
+// headOf is query head h*group+g = hg of sample b.
+__device__ inline Head headOf(const Attend& s, int b, int hg) {
+	Head d = {b, hg / s.group, hg % s.group, 0, 0};
+	d.weights = (((u64)(s.batch0 + b) * s.headsAll + s.head0 + d.h) * s.groupAll + s.group0 + d.g) * s.seqAll;
+	if (s.alibi) {
+		const int all = s.headsAll * s.groupAll, i = (s.head0 + d.h) * s.groupAll + s.group0 + d.g;
+		int n = 1;
+		while (2 * n <= all) n *= 2;
+		d.slope = i < n ? exp2(-8.0 * (i + 1) / n) : exp2(-8.0 * (2 * (i - n) + 1) / (2 * n));
+	}
+	return d;
+}
+
+// score is what a product of the query at i and the key at j becomes.
+template <class A> __device__ inline A score(const Attend& s, const Head& d, A x, int i, int j) {
+	x *= (A)s.scale;
+	if (s.softcap > 0) x = softcap(x, (A)s.softcap);
+	return s.alibi ? x + (A)(d.slope * (j - i)) : x;
+}
+
+// kept is what dropout multiplies the weight of the query at i and the key at j with.
+template <class A> __device__ inline A kept(const Attend& s, const Head& d, int i, int j) {
+	if (!s.drops) return 1;
+	return randomBits(s.key, (d.weights + i) * s.kseqAll + j) >> 11 >= s.least ? (A)s.keep : 0;
+}
+
+// weigh turns a product x of the query at i and the key at j, and dp = do·v of them, into the weight times what dropout makes of it, and the gradient of x:
+// ds = p*(z*dp - dot)*scale*softcap', p = exp(score - lse).
+template <class A> __device__ inline void weigh(const Attend& s, const Head& d, A& x, A& dp, A lse, A dot, int i, int j) {
+	const A none = -(A)__uint_as_float(0x7f800000u);
+	if (lse == none || !sees(s, i, j)) {
+		x = dp = 0;
+		return;
+	}
+	const A p = expOf(score(s, d, x, i, j) - lse), z = kept<A>(s, d, i, j);
+	A ds = p * (z * dp - dot) * (A)s.scale;
+	if (s.softcap > 0) ds *= softcapGrad(x * (A)s.scale, (A)s.softcap);
+	x = p * z;
+	dp = ds;
+}

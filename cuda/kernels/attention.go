@@ -1,0 +1,70 @@
+package kernels
+
+import (
+	"encoding/binary"
+
+	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/rng"
+)
+
+// attend is attention.cuh's Attend.
+type attend struct {
+	Key, Least                                                                     uint64
+	Scale, Softcap, Keep                                                           float64
+	Batch, Seq, KSeq, Heads, Group, Dim, VDim                                      int32
+	Causal, Window, More, Alibi, Drops                                             int32
+	Pos, Half, Then, KPos, KHalf, KThen                                            int32
+	Batch0, Head0, Group0, HeadsAll, GroupAll, SeqAll, KSeqAll, ToAMultipleOfEight int32
+}
+
+// AttentionShape is a shape as kernels take it by value: 144 bytes, on 8.
+func AttentionShape(s *cpu.AttentionShape) []byte {
+	n := func(v int) int32 { return int32(v) }
+	is := func(v bool) int32 {
+		if v {
+			return 1
+		}
+		return 0
+	}
+	a := attend{Scale: s.Scale, Softcap: s.Softcap,
+		Batch: n(s.Batch), Seq: n(s.Seq), KSeq: n(s.KSeq), Heads: n(s.Heads), Group: n(s.Group), Dim: n(s.Dim), VDim: n(s.VDim),
+		Causal: is(s.Causal), Window: n(s.Window), More: is(s.More), Alibi: is(s.Alibi), Drops: is(s.Dropout > 0),
+		Pos: n(s.Pos0), Half: n(s.Half), Then: n(s.Pos1), KPos: n(s.KPos0), KHalf: n(s.KHalf), KThen: n(s.KPos1),
+		Batch0: n(s.Batch0), Head0: n(s.Head0), Group0: n(s.Group0), HeadsAll: n(s.HeadsAll), GroupAll: n(s.GroupAll), SeqAll: n(s.SeqAll), KSeqAll: n(s.KSeqAll)}
+	if s.Dropout > 0 {
+		a.Key, a.Least, a.Keep = s.Key, rng.Least(s.Dropout), 1/(1-s.Dropout)
+	}
+	b, err := binary.Append(nil, binary.LittleEndian, &a)
+	if err != nil {
+		panic(err) // a struct of fixed size
+	}
+	return b
+}
+
+// A Step is a launch of a call of attention: a kernel's name without the type's suffix, and its geometry.
+type Step struct {
+	Kernel string
+	Launch Launch
+}
+
+// attentionTile is how many queries or keys a block of the plain kernels has.
+const attentionTile = 32
+
+// Attention is the launch for a shape and numbers of a type, "bf16" say; its arguments are those of the table's attention.
+func Attention(s *cpu.AttentionShape, suffix string) Step {
+	return attentionStep("attention", s.Batch*s.Heads*s.Group*ceil(s.Seq, attentionTile), s.VDim)
+}
+
+// AttentionGrad are the three launches of the gradient, in order: do·o of each query into scratch of Batch·Seq·Heads·Group numbers, dq, dk and dv.
+// Arguments are those of the table's attention_dot, attention_grad_q and attention_grad_kv.
+func AttentionGrad(s *cpu.AttentionShape, suffix string) [3]Step {
+	return [3]Step{
+		{"attention_dot", rowwise(s.Batch*s.Seq*s.Heads*s.Group, s.VDim)},
+		attentionStep("attention_grad_q", s.Batch*s.Heads*s.Group*ceil(s.Seq, attentionTile), s.Dim),
+		attentionStep("attention_grad_kv", s.Batch*s.Heads*ceil(s.KSeq, attentionTile), (ceil(s.Dim, 128)+ceil(s.VDim, 128))*128),
+	}
+}
+
+func attentionStep(kernel string, tiles, cols int) Step {
+	return Step{kernel, attentionwise(tiles, cols)}
+}

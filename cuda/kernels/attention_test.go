@@ -1,0 +1,153 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+// attentionShapes has what the kernels distinguish: tiles that are full, odd and none, head dims of several chunks, everything that decides who sees whom.
+var attentionShapes = map[string]cpu.AttentionShape{
+	"one":       {Batch: 1, Seq: 1, KSeq: 1, Heads: 1, Group: 1, Dim: 1, VDim: 1, Scale: 1},
+	"no sample": {Batch: 0, Seq: 3, KSeq: 3, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1},
+	"no keys":   {Batch: 1, Seq: 3, KSeq: 0, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1},
+	"full":      {Batch: 2, Seq: 35, KSeq: 70, Heads: 2, Group: 1, Dim: 4, VDim: 6, Scale: 0.5},
+	"causal":    {Batch: 1, Seq: 67, KSeq: 67, Heads: 2, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true},
+	"grouped":   {Batch: 2, Seq: 33, KSeq: 33, Heads: 2, Group: 3, Dim: 16, VDim: 16, Scale: 0.25, Causal: true},
+	"wide":      {Batch: 1, Seq: 34, KSeq: 34, Heads: 1, Group: 2, Dim: 192, VDim: 130, Scale: 0.07, Causal: true},
+	"offset":    {Batch: 1, Seq: 20, KSeq: 60, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true, Pos0: 45, KPos0: 2},
+	"blind":     {Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5, Causal: true, KPos0: 35},
+	"window":    {Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4, Causal: true, Window: 37},
+	"past window": {Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
+		Window: 4, Pos0: 4},
+	"dropout": {Batch: 2, Seq: 34, KSeq: 35, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
+		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 50, KSeqAll: 51},
+	"capped": {Batch: 1, Seq: 39, KSeq: 39, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5, Causal: true, Window: 35},
+	"alibi": {Batch: 1, Seq: 37, KSeq: 39, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Causal: true, Alibi: true,
+		Pos0: 4, KPos0: 2, Head0: 1, HeadsAll: 3, GroupAll: 1},
+	"zigzag": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
+		Pos0: 24, Half: 24, Pos1: 144, KPos0: 0, KHalf: 24, KPos1: 168},
+	"zigzag keys of later": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 1, Dim: 4, VDim: 4, Scale: 0.5, Causal: true, Window: 30,
+		Pos0: 0, Half: 24, Pos1: 168, KPos0: 24, KHalf: 24, KPos1: 144},
+	"more": {Batch: 2, Seq: 35, KSeq: 33, Heads: 1, Group: 2, Dim: 6, VDim: 5, Scale: 0.5, Causal: true, More: true, Pos0: 20},
+	"more, wide": {Batch: 1, Seq: 33, KSeq: 40, Heads: 1, Group: 1, Dim: 200, VDim: 140, Scale: 0.1, Causal: true, More: true,
+		Pos0: 7, KPos0: 20},
+	"all at once": {Batch: 1, Seq: 35, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 80, Scale: 0.3, Causal: true, Softcap: 4, Alibi: true,
+		Pos0: 55, Window: 60, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90, More: true},
+}
+
+// attended is what attention works on, as the type stores it, and what the loops make of it in float64.
+type attended struct {
+	shape                     cpu.AttentionShape
+	q, k, v, do, o0, l0, dq0  []float64
+	o, lse, dq, dk, dv        []float64
+	oStored, lseStored, other []float64
+}
+
+// attend computes all of it.
+func (b bench) attend(s cpu.AttentionShape) attended {
+	rows, keys := s.Batch*s.Seq*s.Heads*s.Group, s.Batch*s.KSeq*s.Heads
+	a, k := b.computed(), cpu.Table[float64]()
+	x := attended{shape: s, q: b.draw(rows*s.Dim, "q"), k: b.draw(keys*s.Dim, "k"), v: b.draw(keys*s.VDim, "v"), do: b.draw(rows*s.VDim, "do"),
+		o0: b.draw(rows*s.VDim, "o"), l0: a.draw(rows, "lse"), dq0: b.draw(rows*s.Dim, "dq")}
+	for i := range x.l0 { // of other keys: some queries see none there
+		if i%5 == 0 {
+			x.l0[i] = math.Inf(-1)
+			clear(x.o0[i*s.VDim:][:s.VDim])
+		}
+	}
+	x.o, x.lse = slices.Clone(x.o0), slices.Clone(x.l0)
+	k.Attention(x.o, x.lse, x.q, x.k, x.v, s)
+	x.oStored, x.lseStored = b.values(b.buffer(x.o)), a.values(a.buffer(x.lse))
+	x.dq, x.dk, x.dv = slices.Clone(x.dq0), make([]float64, keys*s.Dim), make([]float64, keys*s.VDim)
+	k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.oStored, x.lseStored, s)
+	return x
+}
+
+// first is what a result is before: what other keys left, or nothing that may be read.
+func (x *attended) first(e elem, v []float64) *emulate.Buffer {
+	if x.shape.More {
+		return e.buffer(v)
+	}
+	return e.buffer(nans(len(v)))
+}
+
+// step runs one launch of attention.
+func (b bench) step(s Step, args ...any) {
+	b.Helper()
+	k := kernelOf(s.Kernel)
+	if why := mismatch(k, args); why != "" {
+		b.Fatalf("%s: %s", s.Kernel, why)
+	}
+	if err := machineOf(b.T, k.File).Launch(s.Kernel+"_"+b.name, emulate.Launch(s.Launch), args...); err != nil {
+		b.Fatalf("%s: %v", s.Kernel, err)
+	}
+}
+
+// size is how large the terms of results are.
+func size(v []float64) (top float64) {
+	for _, x := range v {
+		if !math.IsInf(x, 0) {
+			top = max(top, math.Abs(x))
+		}
+	}
+	return top
+}
+
+func TestAttention(t *testing.T) {
+	inEachType(t, "attention", func(b bench) {
+		for name, s := range attentionShapes {
+			x, a := b.attend(s), b.computed()
+			o, lse := x.first(b.elem, x.o0), x.first(a, x.l0)
+			b.step(Attention(&s, b.name), o, lse, b.buffer(x.q), b.buffer(x.k), b.buffer(x.v), AttentionShape(&s))
+			b.near(t, name+": o", b.values(o), x.o, 64, size(x.o))
+			a.near(t, name+": lse", a.values(lse), x.lse, 64, 1)
+		}
+	})
+}
+
+func TestAttentionGrad(t *testing.T) {
+	inEachType(t, "attention", func(b bench) {
+		for name, s := range attentionShapes {
+			b.testGrad(name, s, AttentionGrad(&s, b.name))
+		}
+	})
+}
+
+// testGrad runs the launches of a gradient.
+func (b bench) testGrad(name string, s cpu.AttentionShape, steps [3]Step) {
+	x, a := b.attend(s), b.computed()
+	shape, rows := AttentionShape(&s), s.Batch*s.Seq*s.Heads*s.Group
+	dq, dk, dv := x.first(b.elem, x.dq0), b.buffer(nans(len(x.dk))), b.buffer(nans(len(x.dv)))
+	dot, lse := a.buffer(nans(rows)), a.buffer(x.lseStored)
+	q, k, v, do := b.buffer(x.q), b.buffer(x.k), b.buffer(x.v), b.buffer(x.do)
+	b.step(steps[0], dot, do, b.buffer(x.oStored), int64(rows), s.VDim)
+	b.step(steps[1], dq, do, q, k, v, lse, dot, shape)
+	b.step(steps[2], dk, dv, do, q, k, v, lse, dot, shape)
+	b.near(b.T, name+": dq", b.values(dq), x.dq, 256, size(x.dq)+1)
+	b.near(b.T, name+": dk", b.values(dk), x.dk, 256, size(x.dk)+1)
+	b.near(b.T, name+": dv", b.values(dv), x.dv, 256, size(x.dv)+1)
+}
+
+// A NaN in a query reaches its own row and no other.
+func TestAttentionPassesNaN(t *testing.T) {
+	inEachType(t, "attention", func(b bench) {
+		s := cpu.AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 8, VDim: 8, Scale: 0.3, Causal: true}
+		q, k, v, a := b.draw(40*8, "q"), b.draw(40*8, "k"), b.draw(40*8, "v"), b.computed()
+		q[33*8+2] = math.NaN()
+		o, lse := b.buffer(nans(40*8)), a.buffer(nans(40))
+		b.step(Attention(&s, b.name), o, lse, b.buffer(q), b.buffer(k), b.buffer(v), AttentionShape(&s))
+		for i, x := range b.values(o) {
+			if (x != x) != (i/8 == 33) {
+				t.Fatalf("o[%d] is %v", i, x)
+			}
+		}
+		if l := a.values(lse); l[33] == l[33] || l[32] != l[32] {
+			t.Error(fmt.Sprint("lse ", l[32:34]))
+		}
+	})
+}

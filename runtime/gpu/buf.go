@@ -1,0 +1,56 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// Buf is N elements of the rank's arena from byte offset At on, in the device's memory.
+type Buf[T num.Stored | int32] struct{ At, N int }
+
+// View is n elements of the rank's arena from byte offset at on. It panics where that leaves the arena: the memory plan was
+// wrong.
+func View[T num.Stored | int32](r *rt.Rank, at, n int) Buf[T] {
+	b := Buf[T]{at, n}
+	if at < 0 || n < 0 || n > 0 && b.end() > r.Stage.Arena.Size {
+		panic(fmt.Sprintf("gpu: %d elements at %d leave the arena of %d bytes", n, at, r.Stage.Arena.Size))
+	}
+	return b
+}
+
+// From is the buffer without its first i elements.
+func (b Buf[T]) From(i int) Buf[T] {
+	if i > b.N {
+		panic(fmt.Sprintf("gpu: a buffer of %d elements has none at %d", b.N, i))
+	}
+	return Buf[T]{b.At + i*size[T](), b.N - i}
+}
+
+func (b Buf[T]) end() int { return b.At + b.N*size[T]() }
+
+// size is the number of bytes of an element.
+func size[T any]() int {
+	var z T
+	return int(unsafe.Sizeof(z))
+}
+
+// suffix is how names of kernels end that work on a type: f32, f64, bf16, f16, i32.
+func suffix[T num.Stored | int32]() string {
+	var z T
+	switch any(z).(type) {
+	case float32:
+		return "f32"
+	case float64:
+		return "f64"
+	case num.BF16:
+		return "bf16"
+	case num.F16:
+		return "f16"
+	}
+	return "i32"
+}

@@ -1,0 +1,109 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// SumLoss sums the loss over a group.
+func (d *device) SumLoss(group int) {
+	if c := d.group(group); c != nil {
+		at := d.step.result(lossSum)
+		rt.Check(c.AllReduce(d.compute.stream, at, at, 1, cuda.Float64, cuda.Sum))
+	}
+}
+
+// ClipGradients leaves the norm of the whole gradient, the factor by which it is clipped, and whether the step is skipped, on the
+// device, as [rt.ClipGradients] has them.
+func (d *device) ClipGradients(world int) {
+	d.squares()
+	if c := d.group(world); c != nil {
+		pair := d.step.result(squaresSum)
+		rt.Check(c.AllReduce(d.compute.stream, pair, pair, 2, cuda.Float64, cuda.Sum))
+	}
+	d.run("clip", "f64", 1, 1, d.args().Pointer(d.step.result(clipped)).Pointer(d.step.result(squaresSum)).
+		Pointer(d.step.value(lossScale)).Float64(d.rank.Hyper.ClipNorm))
+}
+
+// squares leaves the sum of squares of this rank's part of the gradients, and whether its loss is not finite.
+func (d *device) squares() {
+	var runs []rt.Extent
+	parts := 0
+	for i := range d.rank.Stage.Buckets {
+		if b := d.rank.BucketPart(i); b.Counts {
+			for _, x := range b.Squares {
+				if x.N > 0 {
+					runs = append(runs, x)
+					parts += kernels.Blocks(x.N)
+				}
+			}
+		}
+	}
+	e, part := d.rank.Program.Kept().Grads, d.scratch(parts*8)
+	at := part
+	for _, x := range runs {
+		d.run("sum_squares", suffixOf(e), 1, x.N, d.args().Pointer(at).Pointer(d.ptr(x.At)).Uint64(uint64(x.N)))
+		at += cuda.Pointer(kernels.Blocks(x.N) * 8)
+	}
+	d.run("norm_pair", "f64", 1, parts, d.args().Pointer(d.step.result(squaresSum)).Pointer(part).Pointer(d.step.result(lossSum)).Int32(int32(parts)))
+}
+
+// Optimize updates this rank's part of a bucket, unless the device finds that the step is skipped.
+func (d *device) Optimize(bucket int) {
+	for _, u := range d.rank.BucketPart(bucket).Updates {
+		d.update(&u)
+	}
+}
+
+// update updates a run of parameters.
+func (d *device) update(u *rt.Update) {
+	p := d.rank.Program
+	types := updateTypes(p.Kept())
+	a := d.args().Pointer(d.ptr(u.Param)).Pointer(d.maybe(u.Master)).Pointer(d.ptr(u.Grad))
+	if u.Load != nil {
+		b := &p.Batch
+		all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(u.Load.Choices)
+		d.run("level", types, 1, u.N, a.Pointer(d.step.result(clipped)).
+			Float64(d.rank.Hyper.BiasRate).Float64(float64(u.Load.Dims[0].Size)).Float64(all).Uint64(uint64(u.N)))
+		return
+	}
+	rates := d.step.value(plainRates)
+	if u.Decay {
+		rates = d.step.value(decayRates)
+	}
+	name := "sgd"
+	a.Pointer(d.maybe(u.Moment1))
+	if p.Optim != rt.SGD {
+		name = "adam"
+		a.Pointer(d.maybe(u.Moment2))
+	}
+	a.Pointer(d.step.result(clipped)).Pointer(rates).Pointer(0) // parameters are rounded to the nearest
+	d.run(name, types, 1, u.N, a.Uint64(uint64(u.First)).Uint64(uint64(u.N)))
+}
+
+// maybe is where a byte of the arena lies, null for none.
+func (d *device) maybe(at int) cuda.Pointer {
+	if at < 0 {
+		return 0
+	}
+	return d.ptr(at)
+}
+
+// updates refuses types for which there are no kernels.
+func updates(t rt.Types) error {
+	if !slices.Contains(family("adam").Types, updateTypes(t)) {
+		return fmt.Errorf("there is no update on a GPU of parameters in %v with gradients in %v and moments in %v", t.Params, t.Grads, t.Moments)
+	}
+	return nil
+}
+
+// updateTypes are how names of kernels end that update parameters.
+func updateTypes(t rt.Types) string {
+	return suffixOf(t.Params) + "_" + suffixOf(t.Grads) + "_" + suffixOf(t.Moments)
+}

@@ -1,0 +1,191 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// line is a stream with what its calls share.
+type line struct {
+	stream  *cuda.Stream
+	scratch cuda.Memory
+	mark    *cuda.Event // of the last thing that another line waits for
+	used    bool        // since lines were joined
+}
+
+// newLine makes a line of the device.
+func (d *device) newLine() (*line, error) {
+	s, err := cuda.NewStream(0)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{stream: s}
+	d.lines = append(d.lines, l)
+	l.mark, err = cuda.NewEvent(false)
+	return l, err
+}
+
+// after makes what is put on the line from now on wait for what is on another now.
+func (l *line) after(other *line) {
+	rt.Check(other.stream.Record(other.mark))
+	rt.Check(l.stream.Wait(other.mark))
+	l.used = true
+}
+
+// join makes what comes next on the compute stream wait for all other lines that are in use.
+func (d *device) join() {
+	for _, l := range d.lines {
+		if l.used && l != d.compute {
+			d.compute.after(l)
+		}
+		l.used = false
+	}
+}
+
+// pipe is a line from a stage to the one behind it or before it.
+type pipe struct {
+	*line
+	comm *cuda.Comm // nil where both stages are this rank's
+	peer int        // the other one, in comm
+
+	waiting []int          // offsets of messages to itself
+	left    [2]*cuda.Event // the last messages
+	sent    int            // in this step
+	asked   int            // how many of them Taken was asked about
+}
+
+// openLines makes the streams, and what joins this rank's with those of others.
+func (d *device) openLines(m *machine) (err error) {
+	if d.compute, err = d.newLine(); err != nil {
+		return err
+	}
+	d.on = d.compute
+	if d.side, err = d.newLine(); err != nil {
+		return err
+	}
+	d.jobs = make([][jobKinds]*cuda.Event, len(d.rank.Stage.Buckets))
+	d.byLine, d.pipes = map[string]*cuda.Comm{}, map[string]*pipe{}
+	ctx, stop := d.until()
+	defer stop()
+	if m.nccl != nil {
+		world, err := m.nccl.Join(ctx, m.id, d.rank.ID, m.ranks)
+		if err != nil {
+			return err
+		}
+		d.comms = append(d.comms, world)
+	}
+	for _, l := range d.rank.Lines() {
+		if err := d.openLine(ctx, l); err != nil {
+			return err
+		}
+	}
+	d.watched, d.unwatched = make(chan struct{}), make(chan struct{})
+	go d.watch()
+	return nil
+}
+
+// openLine makes the communicator of a line, which all ranks do, and the stream of one between stages.
+func (d *device) openLine(ctx context.Context, l rt.Line) (err error) {
+	var comm *cuda.Comm
+	if len(l.Ranks) != 1 && len(d.comms) > 0 {
+		color, key := cuda.NoColor, 0
+		if len(l.Ranks) > 0 {
+			color, key = slices.Min(l.Ranks), slices.Index(l.Ranks, d.rank.ID)
+		}
+		if comm, err = d.comms[0].Split(ctx, color, key); err != nil {
+			return err
+		}
+	}
+	if comm != nil {
+		d.comms = append(d.comms, comm)
+		d.byLine[l.Name] = comm
+	}
+	if !l.Pipe || len(l.Ranks) == 0 {
+		return nil
+	}
+	p := &pipe{comm: comm}
+	if comm != nil {
+		p.peer = 1 - comm.Rank
+	}
+	if p.line, err = d.newLine(); err != nil {
+		return err
+	}
+	d.pipes[l.Name] = p
+	for i := range p.left {
+		if p.left[i], err = cuda.NewEvent(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch aborts the communicators when the run fails, so that nobody waits for collectives that will not end.
+func (d *device) watch() {
+	defer close(d.unwatched)
+	select {
+	case <-d.watched:
+	case <-d.rank.Done():
+		d.abort()
+	}
+}
+
+func (d *device) abort() {
+	for _, c := range slices.Backward(d.comms) {
+		_ = c.Abort()
+	}
+}
+
+// patience is how long the end of a communicator may take.
+const patience = 10 * time.Second
+
+// closeComms ends the communicators.
+func (d *device) closeComms() {
+	switch {
+	case d.watched == nil: // they were not all made
+		d.abort()
+		return
+	case d.failed():
+		<-d.unwatched
+		return
+	}
+	close(d.watched)
+	<-d.unwatched
+	ctx, stop := context.WithTimeoutCause(context.Background(), patience, errors.New("its ranks do not end it"))
+	defer stop()
+	for _, c := range slices.Backward(d.comms) {
+		_ = c.Close(ctx)
+	}
+}
+
+// closeLines ends communicators, streams and events.
+func (d *device) closeLines() {
+	d.closeComms()
+	for _, l := range d.lines {
+		_ = l.stream.Synchronize()
+		_ = l.stream.Close()
+		if l.mark != nil {
+			_ = l.mark.Close()
+		}
+	}
+	for _, p := range d.pipes {
+		closeEvents(p.left[:])
+	}
+	for i := range d.jobs {
+		closeEvents(d.jobs[i][:])
+	}
+}
+
+func closeEvents(events []*cuda.Event) {
+	for _, e := range events {
+		if e != nil {
+			_ = e.Close()
+		}
+	}
+}

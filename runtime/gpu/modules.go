@@ -1,0 +1,95 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+)
+
+// modules are a program's compiled kernels on one device: a fatbin NAME.fatbin for each source NAME.cu. One is loaded when a
+// kernel of it is wanted.
+type modules struct {
+	images fs.FS
+	files  map[string]string // path of a fatbin by its source's name
+	loaded map[string]*cuda.Module
+}
+
+func newModules(images fs.FS) (*modules, error) {
+	m := &modules{images: images, files: map[string]string{}, loaded: map[string]*cuda.Module{}}
+	err := fs.WalkDir(images, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && path.Ext(name) == ".fatbin" {
+			m.files[strings.TrimSuffix(path.Base(name), ".fatbin")+".cu"] = name
+		}
+		return err
+	})
+	if err == nil && len(m.files) == 0 {
+		err = errors.New("gpu: the program has no compiled kernels")
+	}
+	return m, err
+}
+
+// find is the kernel of a name: of its family's source, or of those that are printed for the program.
+func (m *modules) find(name string) (*cuda.Kernel, error) {
+	for i := range kernels.Table {
+		if k := &kernels.Table[i]; name == k.Name || strings.HasPrefix(name, k.Name+"_") && slices.Contains(k.Types, name[len(k.Name)+1:]) {
+			return m.kernel(k.File, name)
+		}
+	}
+	for _, source := range m.printed() {
+		if k, err := m.kernel(source, name); err == nil || !missing(err) {
+			return k, err
+		}
+	}
+	return nil, fmt.Errorf("gpu: the program has no kernel %s", name)
+}
+
+// printed are the sources that are not of the table.
+func (m *modules) printed() (names []string) {
+	for source := range m.files {
+		if !slices.ContainsFunc(kernels.Table, func(k kernels.Kernel) bool { return k.File == source }) {
+			names = append(names, source)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// kernel is one of a source's module.
+func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
+	x := m.loaded[source]
+	if x == nil {
+		image, err := fs.ReadFile(m.images, m.files[source])
+		if err != nil {
+			return nil, fmt.Errorf("gpu: the kernels of %s: %w", source, err)
+		}
+		if x, err = cuda.Load(image); err != nil {
+			return nil, fmt.Errorf("gpu: the kernels of %s: %w", source, err)
+		}
+		m.loaded[source] = x
+	}
+	return x.Kernel(name)
+}
+
+// notFound is the driver's code for a function that a module lacks.
+const notFound = 500
+
+func missing(err error) bool {
+	e := (*cuda.Error)(nil)
+	return errors.As(err, &e) && e.Code == notFound
+}
+
+// close unloads what was loaded.
+func (m *modules) close() (err error) {
+	for _, x := range m.loaded {
+		err = errors.Join(err, x.Unload())
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// A message is of 16-bit numbers, whatever it is of.
+const (
+	messageType = cuda.Float16
+	messageSize = 2
+)
+
+// Send hands bytes of the arena to the other stage of a pipe, beside what follows.
+func (d *device) Send(name string, at, bytes int) {
+	p := d.pipes[name]
+	if p.comm == nil {
+		p.waiting = append(p.waiting, at)
+		return
+	}
+	p.after(d.compute)
+	rt.Check(p.comm.Send(p.stream, d.ptr(at), bytes/messageSize, messageType, p.peer))
+	rt.Check(p.stream.Record(p.left[p.sent%len(p.left)]))
+	p.sent++
+}
+
+// Receive makes what follows wait until the pipe's next message is in the arena.
+func (d *device) Receive(name string, at, bytes int) {
+	p := d.pipes[name]
+	if p.comm == nil {
+		from := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		rt.Check(d.compute.stream.Copy(d.memory(at, bytes), d.memory(from, bytes)))
+		return
+	}
+	p.after(d.compute)
+	rt.Check(p.comm.Receive(p.stream, d.ptr(at), bytes/messageSize, messageType, p.peer))
+	d.compute.after(p.line)
+}
+
+// Taken makes what follows wait for the first message that it was not asked about. Of those at most two are on their way,
+// since their buffers take turns.
+func (d *device) Taken(name string) {
+	p := d.pipes[name]
+	if p.comm == nil {
+		return
+	}
+	rt.Check(d.compute.stream.Wait(p.left[p.asked%len(p.left)]))
+	p.asked++
+}
+
+// forget begins a step, before which all messages have arrived.
+func (p *pipe) forget() { p.sent, p.asked, p.waiting = 0, 0, p.waiting[:0] }
+
+// memory is a part of the arena in the device's memory.
+func (d *device) memory(at, bytes int) cuda.Memory { return d.arena.At(int64(at), int64(bytes)) }
