@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -175,5 +176,108 @@ func TestEqualsCPU(t *testing.T) {
 			}
 			got.compare(t, &want, most)
 		})
+	}
+}
+
+// scaled is a program whose loss is scaled, at first so that gradients are not finite.
+func (k toy) scaled(gpu bool) *rt.Program {
+	p := k.program(gpu)
+	p.Settings.Train.Precision.LossScale = rt.LossScaleSettings{Kind: "dynamic", Init: math.MaxFloat32, Window: 3, Hysteresis: 1, Min: 1}
+	p.Settings.Train.Steps = 9
+	for i := range p.Params {
+		p.Params[i].Init.Std = 1.5
+	}
+	return p
+}
+
+// A step whose gradients are not finite is skipped on the device as on a CPU, and the loss scale finds its place.
+func TestSkips(t *testing.T) {
+	k := toy{pp: 2, zero: 1, half: true}
+	skipped := 0
+	count := rt.OnStep(func(s rt.Step) error {
+		if s.Skipped {
+			skipped++
+		}
+		return nil
+	})
+	want, err := train(t, k.scaled(false), count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := skipped
+	skipped = 0
+	got, err := train(t, on(k.scaled(true), images()), count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cpu == 0 || cpu == 9 || skipped != cpu {
+		t.Errorf("%d steps were skipped, on a CPU %d", skipped, cpu)
+	}
+	got.compare(t, &want, 1e-5)
+}
+
+// A checkpoint that a GPU saved goes on on a CPU, and the other way round.
+func TestResumes(t *testing.T) {
+	k := toy{pp: 2, zero: 1}
+	want, err := train(t, k.program(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range []bool{false, true} {
+		dir := t.TempDir()
+		program := func(gpu bool) *rt.Program {
+			if gpu {
+				return on(k.program(true), images())
+			}
+			return k.program(false)
+		}
+		_, err := train(t, program(first), rt.Dir(dir), rt.OnStep(func(s rt.Step) error {
+			if s.Step == 3 {
+				return rt.ErrStop
+			}
+			return nil
+		}))
+		if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitOnRequest {
+			t.Fatal(err)
+		}
+		got, err := train(t, program(!first), rt.Dir(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := want
+		rest.losses, rest.norms = want.losses[3:], want.norms[3:]
+		got.compare(t, &rest, 1e-12)
+	}
+}
+
+// When a rank fails, the others, which wait for it on their devices, end too, and the first error is the run's.
+func TestFailureEndsAll(t *testing.T) {
+	for _, step := range []int{1, 2, 3} { // call by call, captured, and before the graph
+		k := toy{pp: 2, zero: 3}
+		p := k.program(true)
+		forward := p.Segments[1].Forward
+		p.Segments[1].Forward = func(r *rt.Rank, b *rt.Block) {
+			if r.ID == 1 && r.StepID == step {
+				rt.Check(errors.New("a test's failure"))
+			}
+			forward(r, b)
+		}
+		if step == 3 { // a graph runs no functions of the host
+			p.Dropout = true
+		}
+		if _, err := train(t, on(p, images())); err == nil || !strings.Contains(err.Error(), "a test's failure") {
+			t.Errorf("step %d: %v", step, err)
+		}
+	}
+}
+
+// What the machine lacks is said before anything is done.
+func TestTooFewGPUs(t *testing.T) {
+	k := toy{pp: 2}
+	p := k.program(true)
+	p.Mesh[1].Size, p.Stages = 4, append(p.Stages, p.Stages...)
+	_, err := train(t, on(p, images()))
+	if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitCannot || !strings.Contains(err.Error(), "8 ranks") {
+		t.Error(err)
 	}
 }
