@@ -41,7 +41,7 @@ func nearestTarget(name string) string {
 // hasGPUs refuses to build for GPUs where the plan is for a CPU.
 func hasGPUs(j *loaded, on codegen.Target) error {
 	if on == codegen.GPU && j.cluster.IsCPU() {
-		return mistake(UnknownTarget, "cpu", "--target cuda is for jobs on GPUs, and this one is planned for %s; its cluster, or --cluster, names GPUs", clusterText(j.cluster))
+		return mistake(UnknownTarget, "", "--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
 	}
 	return nil
 }
