@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -80,6 +81,10 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 	defer stop()
 	return a.timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
+		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
+			a.notef("kernels  there is no nvcc here: the program compiles its kernels where it runs, at each start, and needs NVRTC there")
+			return "left to the program", nil
+		}
 		if err != nil {
 			return "", err
 		}
