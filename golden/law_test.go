@@ -296,7 +296,7 @@ func lawTable(module string, cases []lawCase) []byte {
 func runLaws(t *testing.T, module string, files map[string][]byte) []lawVerdict {
 	t.Helper()
 	var vs []lawVerdict
-	for _, line := range runModule(t, module, files) {
+	for _, line := range runModule(t, module, files, !long()) {
 		var v lawVerdict
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Fatalf("%v in %q", err, line)
@@ -306,10 +306,10 @@ func runLaws(t *testing.T, module string, files map[string][]byte) []lawVerdict 
 	return vs
 }
 
-// runModule builds planc.generated/NAME, runs it, and returns the lines that it prints.
-func runModule(t *testing.T, name string, files map[string][]byte) []string {
+// runModule builds planc.generated/NAME, plain as [build.Request] has it or not, runs it, and returns the lines that it prints.
+func runModule(t *testing.T, name string, files map[string][]byte, plain bool) []string {
 	t.Helper()
-	res, err := build.Build(context.Background(), build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name, Cache: t.TempDir()})
+	res, err := build.Build(context.Background(), build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name, Cache: t.TempDir(), Plain: plain})
 	if err != nil {
 		t.Fatal(err)
 	}
