@@ -134,7 +134,7 @@ func TestLawPlancEqualsPyTorch(t *testing.T) {
 		files[c.id+"/train.go"] = law2Source(t, c, fixtures[c.fixture])
 	}
 	files["programs.go"] = law2Table(cases, fixtures, out)
-	for i, line := range runModule(t, "law2", files, !long()) {
+	for i, line := range runModule(t, "law2", files) {
 		var got law2Trace
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatal(err)
