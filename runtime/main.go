@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	goruntime "runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 )
 
@@ -73,7 +74,7 @@ func (c *command) stopping(stderr io.Writer, p *Program) {
 		logger(stderr).Warn(text)
 		return
 	}
-	fmt.Fprintf(stderr, "\n%s: %s\n", p.Name, text)
+	fmt.Fprintln(stderr, "\n"+folded(p.Name+": "+text))
 }
 
 // fail reports the error that ends the process, and is its exit code. c is nil where the flags are wrong.
@@ -85,7 +86,11 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 	if c != nil && c.json {
 		logger(stderr).Error(err.Error(), "name", p.Name, "exit", code)
 	} else {
-		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		text, stack, panicked := strings.Cut(fmt.Sprintf("%s: %v", p.Name, err), "\ngoroutine ")
+		if text = folded(text); panicked { // a stack is laid out already
+			text += "\ngoroutine " + stack
+		}
+		fmt.Fprintln(stderr, text)
 	}
 	return code
 }

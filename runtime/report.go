@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/fold"
 )
 
 // How often progress is reported.
@@ -39,8 +41,11 @@ func (r *report) say(text, msg string, attrs ...any) {
 		return
 	}
 	r.clear()
-	fmt.Fprintln(r.w, text)
+	fmt.Fprintln(r.w, folded(text))
 }
+
+// folded is a message on a screen.
+func folded(text string) string { return fold.Lines(text, fold.Columns, fold.Indent) }
 
 // warn is say for what should not be overlooked.
 func (r *report) warn(text string, attrs ...any) {
@@ -49,7 +54,7 @@ func (r *report) warn(text string, attrs ...any) {
 		return
 	}
 	r.clear()
-	fmt.Fprintln(r.w, "warning: "+text)
+	fmt.Fprintln(r.w, folded("warning: "+text))
 }
 
 // clear removes the live line.
