@@ -185,7 +185,8 @@ func checkLaunch(lookup func(string) (string, bool)) error {
 
 // usage prints the flags.
 func usage(w io.Writer, p *Program) {
-	fmt.Fprintln(w, folded(fmt.Sprintf("%s: trains %s as planc compiled it: %s\n", filepath.Base(os.Args[0]), p.Name, p.Plan.Text)))
+	head := fmt.Sprintf("%s: trains %s as planc compiled it: %s\n", filepath.Base(os.Args[0]), p.Name, p.Plan.Text)
+	fmt.Fprintln(w, fold.Lines(head, fold.Columns, fold.Indent))
 	const at = 28 // where a flag's help begins
 	indent := strings.Repeat(" ", at)
 	for _, f := range flags {

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	goruntime "runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 )
 
@@ -74,7 +73,7 @@ func (c *command) stopping(stderr io.Writer, p *Program) {
 		logger(stderr).Warn(text)
 		return
 	}
-	fmt.Fprintln(stderr, "\n"+folded(p.Name+": "+text))
+	fmt.Fprintf(stderr, "\n%s: %s\n", p.Name, text)
 }
 
 // fail reports the error that ends the process, and is its exit code. c is nil where the flags are wrong.
@@ -86,11 +85,8 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 	if c != nil && c.json {
 		logger(stderr).Error(err.Error(), "name", p.Name, "exit", code)
 	} else {
-		text, stack, panicked := strings.Cut(fmt.Sprintf("%s: %v", p.Name, err), "\ngoroutine ")
-		if text = folded(text); panicked { // a stack is laid out already
-			text += "\ngoroutine " + stack
-		}
-		fmt.Fprintln(stderr, text)
+		file, ok := stderr.(*os.File)
+		fmt.Fprintln(stderr, message(fmt.Sprintf("%s: %v", p.Name, err), ok && isTerminal(file)))
 	}
 	return code
 }

@@ -49,7 +49,7 @@ func unexpected(p *Predict, r *Result) string {
 	if r.StepSeconds >= least && r.StepSeconds <= most {
 		return ""
 	}
-	return fmt.Sprintf("outside the predicted %s to %s: planc calibrate -o here.yaml\n        measures this machine for the job's cluster",
+	return fmt.Sprintf("outside the predicted %s to %s:\n        planc calibrate -o here.yaml measures this machine for the job's cluster",
 		seconds(least), seconds(most))
 }
 

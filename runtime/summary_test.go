@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ func TestUnexpectedSteps(t *testing.T) {
 		{0.1, 0.5, 0.06, false}, {0.1, 0.5, 0.149, false}, {0.1, 0.5, 0.04, true}, {0.1, 0.5, 0.2, true}, {0.1, 0, 0.2, false}, {0, 0.5, 0.2, false},
 	} {
 		off := unexpected(&Predict{StepSeconds: c.predicted, StepError: c.part}, &Result{StepSeconds: c.measured})
-		if got := strings.HasPrefix(off, "outside the predicted 50.0 ms to 150.0 ms: planc calibrate"); got != c.says {
+		if got := strings.HasPrefix(off, "outside the predicted 50.0 ms to 150.0 ms:\n        planc calibrate"); got != c.says {
 			t.Errorf("%v ± %v, measured %v: %q", c.predicted, c.part, c.measured, off)
 		}
 	}
@@ -33,12 +32,19 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 	var out bytes.Buffer
 	usage(&out, p)
 	summary(&out, p, r)
-	fail(&out, p, nil, errors.New(strings.Repeat("a long reason, ", 20)))
-	newReport(&options{text: &out}).warn(strings.Repeat("a long warning, ", 20))
+	newReport(&options{text: &out, terminal: true}).warn(strings.Repeat("a long warning, ", 20))
+	out.WriteString(message(strings.Repeat("a long reason, ", 20), true))
 	for line := range strings.Lines(out.String()) {
 		if line = strings.TrimSuffix(line, "\n"); fold.Width(line) > fold.Columns && strings.Contains(strings.TrimPrefix(line, "binary  "), " ") {
 			t.Errorf("%d columns: %s", fold.Width(line), line)
 		}
+	}
+	stack := "\ngoroutine 1 [running]:\n" + strings.Repeat("f(0x1, 0x2) ", 20)
+	if got := message("it broke"+stack, true); got != "it broke"+stack {
+		t.Errorf("a stack is folded: %s", got)
+	}
+	if long := strings.Repeat("a long reason, ", 20); message(long, false) != long {
+		t.Error("a log's line is folded")
 	}
 	for _, want := range []string{"\n  --help                    print this\n", "\n  --resume auto|never|STEP|DIR\n                            where to begin"} {
 		if !strings.Contains(out.String(), want) {
