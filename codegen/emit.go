@@ -57,7 +57,12 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpRMSNormDGain: emitNormDGain("RMSNormDGain"),
 
 	ir.OpIota: func(e *emitter, n *ir.Node) {
-		e.own("Iota", n.Outs[0], e.where(n.Outs[0].Type.Dims[0]), n.Attr.Offset)
+		args := []any{n.Outs[0], e.where(n.Outs[0].Type.Dims[0]), n.Attr.Offset}
+		if e.gpu() {
+			e.own("Iota", append(args, n.Attr.Most)...)
+			return
+		}
+		e.own("Iota", args...)
 		if n.Attr.Most != 0 {
 			e.own("AtMost", n.Outs[0], n.Attr.Most)
 		}

@@ -18,13 +18,11 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 	if err := failure(C.planc_cuStreamBeginCapture_v2(s.s, C.planc_capture_thread_local), "cuStreamBeginCapture_v2", ""); err != nil {
 		return nil, err
 	}
-	ferr := f()
-	var template C.CUgraph
-	err := failure(C.planc_cuStreamEndCapture(s.s, &template), "cuStreamEndCapture", "") // whatever f says: else the stream stays unusable
+	template, err := s.recorded(f)
 	if template != nil {
 		defer C.planc_cuGraphDestroy(template)
 	}
-	if err := errors.Join(ferr, err); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	g := &Graph{}
@@ -32,6 +30,22 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 		return nil, err
 	}
 	return g, nil
+}
+
+// recorded calls f and ends the capture, also where f panics: else the stream, and the thread, stayed unusable.
+func (s *Stream) recorded(f func() error) (template C.CUgraph, err error) {
+	done := false
+	defer func() {
+		r := C.planc_cuStreamEndCapture(s.s, &template)
+		if done {
+			err = errors.Join(err, failure(r, "cuStreamEndCapture", ""))
+		} else if template != nil {
+			C.planc_cuGraphDestroy(template)
+		}
+	}()
+	err = f()
+	done = true
+	return template, err
 }
 
 // Replay puts a recorded graph on the stream.

@@ -137,6 +137,27 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// A rank that names no color gets no communicator, and the others do.
+func TestSplitWithout(t *testing.T) {
+	together(t, 3, func(c *Comm, s *Stream) error {
+		color := 0
+		if c.Rank == 1 {
+			color = NoColor
+		}
+		part, err := c.Split(t.Context(), color, 0)
+		if err != nil || c.Rank == 1 {
+			if part != nil {
+				t.Errorf("rank 1 has a communicator")
+			}
+			return err
+		}
+		if part.Ranks != 2 || part.Rank != c.Rank/2 {
+			t.Errorf("rank %d is %d of %d", c.Rank, part.Rank, part.Ranks)
+		}
+		return part.Close(t.Context())
+	})
+}
+
 // Who waits for ranks that do not come gives up when it was told to; what NCCL refuses is said in its words; an abort
 // reaches the others.
 func TestNCCLFails(t *testing.T) {

@@ -37,7 +37,9 @@ func memory(p *ir.Program) error {
 		n.Logits = l.Outputs[0].Type.LocalBytes(p.Mesh)
 	}
 	for i := range p.Stages {
-		LayoutStage(p, &p.Stages[i], n)
+		if p.Stages[i].Schedule != nil { // else only layers are asked for
+			LayoutStage(p, &p.Stages[i], n)
+		}
 	}
 	return nil
 }

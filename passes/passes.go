@@ -13,6 +13,7 @@ type Pass struct {
 	Name  string
 	Doc   string   // what holds afterwards
 	After []string // passes that must come before; a test checks the table
+	Whole bool     // makes something of whole stages alone, nothing of layers
 	Run   func(*ir.Program) error
 }
 
@@ -33,9 +34,9 @@ var All = []Pass{
 		Doc: "under a zero-bubble schedule, gradients of parameters are a function of their own"},
 	{Name: "fuse", After: []string{"split"}, Run: fuse,
 		Doc: "element-wise chains are one op"},
-	{Name: "bucket", After: []string{"zero"}, Run: bucket,
+	{Name: "bucket", After: []string{"zero"}, Run: bucket, Whole: true,
 		Doc: "parameters, gradients and moments are flat; the step's end works on buckets"},
-	{Name: "schedule", After: []string{"bucket"}, Run: schedule,
+	{Name: "schedule", After: []string{"bucket"}, Run: schedule, Whole: true,
 		Doc: "the order of forwards, backwards, reductions and the update is fixed"},
 	{Name: "memory", After: []string{"schedule", "fuse"}, Run: memory,
 		Doc: "every value has a place in the arena"},
@@ -53,10 +54,11 @@ func Names() []string {
 // Options of Compile. The zero value checks nothing, which is what the search wants; Check is what everybody
 // else does.
 type Options struct {
-	Check bool
-	Until string                      // the last pass to run; "" is all
-	Dump  func(pass, text string)     // after each pass: the program, or "(unchanged)"
-	Time  func(string, time.Duration) // of each pass
+	Check  bool
+	Layers bool                        // only what layers are: stages stay without buckets, schedules and arenas
+	Until  string                      // the last pass to run; "" is all
+	Dump   func(pass, text string)     // after each pass: the program, or "(unchanged)"
+	Time   func(string, time.Duration) // of each pass
 }
 
 // Start is the program before the first pass: the model on the plan's mesh, its batch dim one micro-batch of
@@ -121,6 +123,9 @@ func Compile(m *ir.Model, plan ir.Plan, recipe ir.Recipe, o Options) (*ir.Progra
 	var done []string
 	before := ""
 	for _, pass := range All {
+		if o.Layers && pass.Whole {
+			continue
+		}
 		start := time.Now()
 		if err := blame(pass, p); err != nil {
 			return nil, fmt.Errorf("pass %s: %w", pass.Name, err)

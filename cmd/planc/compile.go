@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/ir/spec/strict"
 	"github.com/planc-dev/planc/runtime"
 )
 
@@ -34,11 +37,13 @@ func (a *app) compileCommand() *cobra.Command {
 		Short: "one binary that trains the job",
 		Long: "compile obeys the lock beside the job, or searches the plan and writes the lock; it generates Go for all\n" +
 			"ranks, and builds one binary with the go command, which must be 1.26 or newer. It needs no network. The same\n" +
-			"job gives the same bytes from any folder.",
+			"job gives the same bytes from any folder. With --target cuda the binary trains on the NVIDIA GPUs that the job\n" +
+			"names; building it needs nvcc and a C compiler, and no GPU.",
 		Example: "planc compile planc.yaml -o train && ./train --steps 100",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkTarget(target); err != nil {
+			on, err := targetNamed(target)
+			if err != nil {
 				return err
 			}
 			if out == "" {
@@ -48,13 +53,13 @@ func (a *app) compileCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(checkOut(out), checkEmit(emit)); err != nil {
+			if err := errors.Join(checkOut(out), checkEmit(emit), hasGPUs(job, on)); err != nil {
 				return err
 			}
-			if _, err = a.compile(job, build.Request{Out: out}, emit, locks); err == nil {
+			if _, err = a.compile(job, build.Request{Out: out}, emit, locks, on); err == nil {
 				a.notef("binary   %s", slashed(out))
 				if !job.cluster.IsCPU() && !c.Flags().Changed("target") {
-					a.notef("target   cpu: all %d ranks run on one CPU, in place of %s; --target cuda is not there yet",
+					a.notef("target   cpu: all %d ranks run on one CPU, in place of %s; --target cuda builds for GPUs",
 						job.cluster.Devices(), clusterText(job.cluster))
 				}
 			}
@@ -63,21 +68,10 @@ func (a *app) compileCommand() *cobra.Command {
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "where the binary goes: `BIN`")
 	flags.register(c)
-	c.Flags().StringVar(&target, "target", "cpu", "`PLATFORM` that the binary is for")
+	c.Flags().StringVar(&target, "target", "cpu", "`PLATFORM` that the binary is for: cpu, cuda")
 	c.Flags().StringVar(&emit, "emit", "", "also write the generated sources to `DIR`")
 	locks.register(c)
 	return c
-}
-
-// checkTarget holds --target against the platforms that there are.
-func checkTarget(target string) error {
-	switch target {
-	case "cpu":
-		return nil
-	case "cuda":
-		return mistake(strict.NotYet, "", "--target cuda is not there yet; today: cpu")
-	}
-	return mistake(UnknownTarget, "cpu", "no target %s", target)
 }
 
 // checkOut finds before the work whether the binary can be written where it shall go.
@@ -114,13 +108,16 @@ func checkEmit(dir string) error {
 
 // compile makes the job's binary where the request says, tells how it went, and writes the lock. A request for this machine
 // alone, which is planc run's, leaves the lock as it is.
-func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags) (build.Result, error) {
-	g, err := a.generate(job, f)
+func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags, on codegen.Target) (build.Result, error) {
+	g, err := a.generate(job, f, on)
 	if err != nil {
 		return build.Result{}, err
 	}
 	if err := writeFiles(emit, g.files); err != nil {
 		return build.Result{}, err
+	}
+	if on == codegen.GPU {
+		r.CUDA = cuda.Sources
 	}
 	built, err := a.build(r, g.files)
 	switch {
@@ -175,17 +172,19 @@ func writeFiles(dir string, files map[string][]byte) error {
 	if dir == "" {
 		return nil
 	}
+	files = maps.Clone(files)
+	maps.DeleteFunc(files, func(name string, _ []byte) bool { return path.Ext(name) == compiledKernels })
 	for name := range files {
 		if err := generatedOrNew(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 			return err
 		}
 	}
 	for name, data := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		to := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return fmt.Errorf("write the generated sources: %w", err)
 		}
-		if err := os.WriteFile(path, data, 0o666); err != nil {
+		if err := os.WriteFile(to, data, 0o666); err != nil {
 			return fmt.Errorf("write the generated sources: %w", err)
 		}
 	}

@@ -38,14 +38,14 @@ const driverLibrary = "NVIDIA driver" // its row of cuda.Libraries, which doctor
 
 // gpuFinding is the GPUs and their driver: the module of the system, and the library that programs call.
 func gpuFinding(s shelf, m machine) finding {
-	const notYet = "planc cannot train on GPUs yet"
+	const untried = "programs for GPUs have been tried on emulated ones alone"
 	l := cuda.LibraryNamed(driverLibrary)
 	file := s.find(l, s.searched)
 	switch {
 	case len(m.GPUs) == 0 && m.Driver == "" && file == "":
-		return finding{"NVIDIA", stateMissing, "no GPU and no driver", notYet}
+		return finding{"NVIDIA", stateMissing, "no GPU and no driver", "programs for GPUs are built here, and do not run here"}
 	case len(m.GPUs) == 0:
-		return finding{"NVIDIA", stateMissing, "a driver, and no GPU that this process may use", "in a container, start it with the GPUs; " + notYet}
+		return finding{"NVIDIA", stateMissing, "a driver, and no GPU that this process may use", "in a container, start it with the GPUs; without them programs for GPUs do not run here"}
 	}
 	gpus := fmt.Sprintf("%d %s", len(m.GPUs), plural(len(m.GPUs), "GPU"))
 	if m.Driver != "" {
@@ -58,7 +58,7 @@ func gpuFinding(s shelf, m machine) finding {
 	case library != "" && m.Driver != "" && m.Driver != "unknown" && library != m.Driver:
 		return finding{"NVIDIA", stateMissing, fmt.Sprintf("%s, and its library %s is of version %s", gpus, file, library), "programs cannot reach the GPUs: restart the machine after the driver's upgrade"}
 	}
-	return ok("NVIDIA", gpus+"; "+notYet)
+	return ok("NVIDIA", gpus+"; "+untried)
 }
 
 // shelf is where the libraries of a machine may be.

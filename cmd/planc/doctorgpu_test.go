@@ -22,9 +22,9 @@ func TestGPUFinding(t *testing.T) {
 		root fstest.MapFS
 		want string
 	}{
-		{"nothing", machine{}, fstest.MapFS{}, "missing no GPU and no driver: planc cannot train on GPUs yet"},
+		{"nothing", machine{}, fstest.MapFS{}, "missing no GPU and no driver: programs for GPUs are built here, and do not run here"},
 		{"all", machine{GPUs: gpus, Driver: "580.65.06"}, fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
-			"ok 2 GPUs, driver 580.65.06; planc cannot train on GPUs yet: "},
+			"ok 2 GPUs, driver 580.65.06; programs for GPUs have been tried on emulated ones alone: "},
 		{"no library", machine{GPUs: gpus[:1], Driver: "580.65.06"}, fstest.MapFS{}, "missing 1 GPU, driver 580.65.06, and no libcuda.so.1: programs cannot reach the GPUs: install the NVIDIA driver; "},
 		{"half upgraded", machine{GPUs: gpus, Driver: "575.1.2"}, fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
 			"missing 2 GPUs, driver 575.1.2, and its library /" + dir + "libcuda.so.1 is of version 580.65.06: programs cannot reach the GPUs: restart the machine"},

@@ -56,20 +56,26 @@ type form struct {
 	main bool   // with func main
 	from string // path of the job's file from the code's folder
 	dir  string // where relative paths of the job's data start; "" is the program's working directory
+	on   codegen.Target
 }
 
 // source is the generated Go of a decision.
 func (a *app) source(j *loaded, d *decision, p *ir.Program, f form) (src []byte, err error) {
 	err = a.timed("generate", func() (string, error) {
-		src, err = codegen.Go(codegen.Input{
-			Program: p, Package: f.pkg, Main: f.main, Job: j.Name, From: f.from, Hash: programHash(p),
-			Settings: settings(j, f.dir), Model: trained(j, d.Best.Predict), Plan: planTable(j, d.Best), Predict: runtime.Predict{
-				StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes, PeakFlops: float64(d.expect.PeakFlops)},
-			Weights: weights.Of(p.Model, j.Config),
-		})
+		src, err = codegen.Go(input(j, d, p, f))
 		return fmt.Sprintf("%d bytes of Go", len(src)), err
 	})
 	return src, err
+}
+
+// input is what generated code is made of.
+func input(j *loaded, d *decision, p *ir.Program, f form) codegen.Input {
+	return codegen.Input{
+		Program: p, Package: f.pkg, Main: f.main, Target: f.on, Job: j.Name, From: f.from, Hash: programHash(p),
+		Settings: settings(j, f.dir), Model: trained(j, d.Best.Predict), Plan: planTable(j, d.Best), Predict: runtime.Predict{
+			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes, PeakFlops: float64(d.expect.PeakFlops)},
+		Weights: weights.Of(p.Model, j.Config),
+	}
 }
 
 // generated is what compiling makes before Go does.
@@ -79,8 +85,8 @@ type generated struct {
 	files   map[string][]byte
 }
 
-// generate makes the sources of the job's binary.
-func (a *app) generate(j *loaded, f lockFlags) (*generated, error) {
+// generate makes the sources of the job's binary, and what of its kernels is compiled before Go is.
+func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, error) {
 	if err := spec.CheckCompile(j.Job); err != nil {
 		return nil, err
 	}
@@ -96,8 +102,12 @@ func (a *app) generate(j *loaded, f lockFlags) (*generated, error) {
 	if err := a.holds(d.lock, g.program, f); err != nil {
 		return nil, err
 	}
-	src, err := a.source(j, d, p, form{pkg: "main", main: true, dir: dataFolder(j)})
+	shape := form{pkg: "main", main: true, dir: dataFolder(j), on: on}
+	src, err := a.source(j, d, p, shape)
 	g.files = map[string][]byte{"main.go": src}
+	if err == nil && on == codegen.GPU {
+		err = a.addKernels(j, g.files, input(j, d, p, shape))
+	}
 	return g, err
 }
 

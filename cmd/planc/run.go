@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -24,8 +25,8 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "compile (cached) and launch here",
 		Long: "run compiles the job, or finds that it has been compiled before, and becomes the binary: its output, its\n" +
 			"signals and its exit status are those of the binary alone. What follows -- is for it. A job for a cluster\n" +
-			"that this machine is not is refused, unless --target cpu says that all ranks shall run on this CPU. The lock\n" +
-			"beside the job is obeyed, and never written.",
+			"that this machine is not is refused, unless --target cpu says that all ranks shall run on this CPU, or\n" +
+			"--target cuda that they run on this machine's GPUs. The lock beside the job is obeyed, and never written.",
 		Example: "planc run planc.yaml -- --steps 100",
 		Args: func(c *cobra.Command, args []string) error {
 			job, _ := splitDash(c, args)
@@ -33,14 +34,15 @@ func (a *app) runCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			job, rest := splitDash(c, args)
-			if err := checkTarget(target); err != nil {
+			on, err := targetNamed(target)
+			if err != nil {
 				return err
 			}
-			return a.run(job, rest, flags, locks, c.Flags().Changed("target"))
+			return a.run(job, rest, flags, locks, on, c.Flags().Changed("target"))
 		},
 	}
 	flags.register(c)
-	c.Flags().StringVar(&target, "target", "cpu", "`PLATFORM` to run on instead of the job's cluster: cpu")
+	c.Flags().StringVar(&target, "target", "cpu", "`PLATFORM` to run on: cpu, instead of the job's cluster, or cuda, this machine's GPUs")
 	c.Flags().Lookup("target").DefValue = "" // without the flag it is the job's own cluster that is wanted
 	locks.register(c)
 	return c
@@ -55,7 +57,7 @@ func splitDash(c *cobra.Command, args []string) (job, rest []string) {
 }
 
 // run compiles and launches. Whoever did not say --target cpu wants the job's own cluster, which must be here.
-func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, anyTarget bool) error {
+func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codegen.Target, anyTarget bool) error {
 	job, err := a.load(args, flags)
 	if err != nil {
 		return err
@@ -67,10 +69,10 @@ func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, anyTarge
 	if err := spec.CheckCompile(job.Job); err != nil {
 		return err
 	}
-	if err := checkData(job, rest); err != nil {
+	if err := errors.Join(hasGPUs(job, on), checkData(job, rest)); err != nil {
 		return err
 	}
-	built, err := a.compile(job, build.Request{Host: true}, "", locks)
+	built, err := a.compile(job, build.Request{Host: true}, "", locks, on)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,6 +21,10 @@ type Request struct {
 	Files map[string][]byte
 	// Runtime is the folder runtime of planc's module: runtime.Sources.
 	Runtime fs.FS
+
+	// CUDA are the packages cuda and cuda/kernels, for a binary that trains on GPUs: cuda.Sources. It is built with the tag cuda,
+	// for linux, with the C compiler that the go command names; nil builds one for CPUs, which needs none.
+	CUDA fs.FS
 
 	Module  string // path of the private module; "" is planc.generated/train. Its last element names the binary
 	Out     string // where the binary goes, relative to Dir; "" leaves it in the cache
@@ -92,6 +97,11 @@ func open(ctx context.Context, r Request) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
+	if r.CUDA != nil {
+		if err := tool.forGPUs(ctx); err != nil {
+			return entry{}, err
+		}
+	}
 	mod, err := newModule(r)
 	if err != nil {
 		return entry{}, err
@@ -123,7 +133,7 @@ func (e entry) compile(ctx context.Context) error {
 		return fmt.Errorf("write the generated module: %w", err)
 	}
 	src, partial := filepath.Join(e.dir(), "src"), e.binary()+".partial"
-	cmd := e.tool.command(ctx, src, append(append([]string{"build"}, flags...), "-o", partial, ".")...)
+	cmd := e.tool.command(ctx, src, slices.Concat([]string{"build"}, flags, e.tool.tags(), []string{"-o", partial, "."})...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return blame(ctx, err, src, string(out))

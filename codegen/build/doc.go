@@ -12,7 +12,8 @@
 // wrong, which is planc's fault; anything else is the machine's.
 //
 // Kernels in CUDA C++ are compiled likewise: [FindNVCC] finds the compiler (nvcc.go), its CompileKernels makes fatbins of them,
-// cached by what they are made of (kernels.go). No command calls them yet.
+// cached by what they are made of (kernels.go). A binary for GPUs is built with a C compiler (gpu.go), since it calls the
+// driver through cgo.
 //
 // It is the one part of codegen that touches files and runs commands. It knows nothing of models or plans.
 package build

@@ -30,6 +30,7 @@ var flags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 type toolchain struct {
 	path string
 	host bool // builds for this machine
+	gpus bool // builds for GPUs (gpu.go)
 	env  map[string]string
 }
 
@@ -39,6 +40,11 @@ var facts = []string{"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXP
 func (t toolchain) facts() (values []string) {
 	for _, name := range facts {
 		values = append(values, t.env[name])
+	}
+	if t.gpus {
+		for _, name := range cFacts {
+			values = append(values, t.env[name])
+		}
 	}
 	return values
 }
@@ -89,6 +95,9 @@ func (t toolchain) command(ctx context.Context, dir string, args ...string) *exe
 	cmd.WaitDelay = 2 * time.Second
 	cmd.Env = append(os.Environ(), "PWD="+dir,
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0")
+	if t.gpus {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	if t.host {
 		cmd.Env = append(cmd.Env, "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	}

@@ -39,27 +39,32 @@ func newModule(r Request) (module, error) {
 		}
 		m.files["src/"+name] = data
 	}
-	return m, m.addRuntime(r.Runtime)
+	err := m.add("runtime", r.Runtime)
+	if err == nil && r.CUDA != nil {
+		err = m.add("cuda", r.CUDA)
+	}
+	return m, err
 }
 
-func (m module) addRuntime(sources fs.FS) error {
+// add lays out a folder of planc's module.
+func (m module) add(folder string, sources fs.FS) error {
 	return fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !compiled(name) {
 			return err
 		}
 		data, err := fs.ReadFile(sources, name)
-		m.files["planc/runtime/"+name] = data
+		m.files["planc/"+folder+"/"+name] = data
 		return err
 	})
 }
 
-// compiled reports whether a file of the runtime is needed for a training binary. embed.go is not: it carries
+// compiled reports whether a file of planc's is needed for a training binary. embed.go is not: it carries
 // the other files in planc.
 func compiled(name string) bool {
 	switch path.Ext(name) {
 	case ".go":
 		return !strings.HasSuffix(name, "_test.go") && name != "embed.go"
-	case ".s", ".h":
+	case ".s", ".h", ".c", ".cu", ".cuh":
 		return true
 	}
 	return false
@@ -78,7 +83,7 @@ func pin(version string) string {
 // hash names the module compiled by t: equal hashes, equal binaries.
 func (m module) hash(t toolchain) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "1 %s %q %q\n", m.name, flags, t.facts())
+	fmt.Fprintf(h, "1 %s %q %q\n", m.name, slices.Concat(flags, t.tags()), t.facts())
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {
 		fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(m.files[name]))
 	}

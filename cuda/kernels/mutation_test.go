@@ -23,6 +23,7 @@ var mutations = []mutation{
 	{"base.cuh", "return cols % packed<T> == 0 && ((... | (u64)p) & 15) == 0;", "return true;", "TestNorms$"},
 	{"base.cuh", "return bf16{narrowBF16(x)};", "return bf16{(unsigned short)(__float_as_uint(x) >> 16)};", "TestNorms$"},
 	{"reduce.cu", "min(from + per, rows)", "from + per", "TestSums"},
+	{"reduce.cu", "x + i * rows * cols + j", "x + i * cols + j", "TestSumRowsEach"},
 	{"reduce.cu", "if (v[k] - v[k] != 0)", "if (v[k] != v[k])", "TestNotFinite"},
 	{"reduce.cu", "part[blockIdx.x] = sum;", "part[0] = sum;", "TestSumOfSquares"},
 	{"reduce.cu", "norm - norm != 0 ||", "", "TestClip"},

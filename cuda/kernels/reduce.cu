@@ -35,6 +35,17 @@ template <class T> __device__ void sumRows(Acc<T>* part, const T* x, int rows, i
 		sumRowsCols<1>(part, x, rows, cols, acc);
 }
 
+// for i, j := range [n, cols] { out[i,j] = sum_k x[i,k,j] (+ out[i,j] if acc) }, k over rows
+template <class T> __device__ void sumRowsEach(Acc<T>* out, const T* x, int n, int rows, int cols, int acc) {
+	FOR_ROWS(i, n)
+		FOR_COLS(j, cols, 1) {
+			const T* at = x + i * rows * cols + j;
+			Acc<T> sum = 0;
+			for (int k = 0; k < rows; k++) sum += wide(at[(i64)k * cols]);
+			out[i * cols + j] = acc ? out[i * cols + j] + sum : sum;
+		}
+}
+
 template <int N, class T> __device__ Acc<T> rowSum(const T* x, int cols) {
 	Acc<T> v[N], sum = 0;
 	FOR_COLS(j, cols, N) {
@@ -113,9 +124,10 @@ KERNEL scaler_f64(double* state, const double* clip, int window, int hysteresis,
 	if (grows && 2 * state[0] <= 3.40282346638528859812e38) state[0] *= 2;
 }
 
-// Geometry: sum_rows columnwise, sum_cols rowwise, the others flat or one block (launch.go).
+// Geometry: sum_rows columnwise, sum_rows_each and sum_cols rowwise, the others flat or one block (launch.go).
 #define REDUCE(T, t)                                                                                                          \
 	KERNEL sum_rows_##t(Acc<T>* part, const T* x, int rows, int cols, int acc) { sumRows<T>(part, x, rows, cols, acc); } \
+	KERNEL sum_rows_each_##t(Acc<T>* out, const T* x, int n, int rows, int cols, int acc) { sumRowsEach<T>(out, x, n, rows, cols, acc); } \
 	KERNEL sum_cols_##t(Acc<T>* out, const T* x, int rows, int cols, int acc) { sumCols<T>(out, x, rows, cols, acc); }   \
 	KERNEL sum_squares_##t(double* part, const T* x, i64 n) { sumSquares<T>(part, x, n); }                               \
 	KERNEL not_finite_##t(int* flag, const T* x, i64 n) { notFinite<T>(flag, x, n); }

@@ -43,6 +43,23 @@ func TestSums(t *testing.T) {
 	})
 }
 
+func TestSumRowsEach(t *testing.T) {
+	inEachType(t, "sum_rows_each", func(b bench) {
+		a := b.computed()
+		k := cpu.Table[float64]()
+		for _, s := range [][3]int{{1, 1, 1}, {5, 3, 33}, {2, 7, 1100}, {9, 1, 4}} {
+			n, rows, cols := s[0], s[1], s[2]
+			x, old := b.draw(n*rows*cols, "x"), a.draw(n*cols, "old")
+			for acc, first := range [][]float64{nans(n * cols), old} {
+				want, out := slices.Clone(old), a.buffer(first)
+				k.SumRowsEach(want, x, n, rows, cols, acc > 0)
+				b.run("sum_rows_each", n, cols, out, b.buffer(x), n, rows, cols, acc)
+				a.near(b.T, fmt.Sprint("sum_rows_each", s, acc), a.values(out), want, 4, float64(rows))
+			}
+		}
+	})
+}
+
 func TestSumOfSquares(t *testing.T) {
 	inEachType(t, "sum_squares", func(b bench) {
 		double := elems[1]

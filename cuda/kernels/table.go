@@ -53,6 +53,7 @@ var Table = []Kernel{
 
 	// sums
 	{Name: "sum_rows", File: "reduce.cu", Params: "part:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumRows", Launch: columnwise},
+	{Name: "sum_rows_each", File: "reduce.cu", Params: "out:A x:T n:i rows:i cols:i acc:i", Types: all, Loop: "cpu.SumRowsEach", Launch: rowwise},
 	{Name: "sum_cols", File: "reduce.cu", Params: "out:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumCols", Launch: rowwise},
 	{Name: "sum_squares", File: "reduce.cu", Params: "part:D x:T n:l", Types: all, Loop: "cpu.SumSquares", Launch: flat},
 	{Name: "sum_parts", File: "reduce.cu", Params: "out:D part:D n:i", Types: one, Loop: "cpu.SumSquares", Launch: single},

@@ -65,7 +65,7 @@ func TestLoops(t *testing.T) {
 }
 
 // otherLoops are loops that are no kernels of package cpu; the kernels' tests call them.
-var otherLoops = []string{"num.Convert", "runtime.Accumulate", "runtime.ClipGradients", "runtime.LossScaleSettings", "runtime.Optimize", "runtime.Join", "runtime.PartOf", "comm.AllReduce", "comm.ReduceScatter", "cpu.Rounds", "cpu.LimitChoices",
+var otherLoops = []string{"num.Convert", "runtime.Accumulate", "runtime.ClipGradients", "runtime.LossScaleSettings", "runtime.Optimize", "runtime.Join", "runtime.PartOf", "comm.AllReduce", "comm.ReduceScatter", "cpu.SumRowsEach", "cpu.Rounds", "cpu.LimitChoices",
 	"comm.AllGatherZigzag", "comm.SliceZigzag", "runtime.Zero", "num.RoundBF16", "runtime.Iota", "runtime.AuxScale", "runtime.AddAux"}
 
 // Nothing is added atomically, so that sums have one order; and no header is needed, so that NVRTC compiles it all.

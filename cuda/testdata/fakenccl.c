@@ -75,6 +75,7 @@ CALL(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int ran
 // part makes the parts of a world when all its ranks have named a color: only now are the communicators written.
 static void part(struct world *w) {
 	for (int i = 0; i < w->ranks; i++) {
+		if (w->comm[i]->color < 0) continue; // it wants none
 		struct world *p = calloc(1, sizeof *p);
 		int at = 0;
 		for (int j = 0; j < w->ranks; j++)

@@ -134,11 +134,22 @@ func (e *enumeration) list(plan *ir.Plan) {
 	}
 }
 
-// basesOf are the bases that an enumeration asks for, in its order.
+// basesOf are the bases that an enumeration asks for, in its order, and then those that bounds ask for of families whose
+// backward is two passes.
 func (s *searcher) basesOf(p *Problem, set *setting) []wanted {
 	e := &enumeration{s: s, p: p, set: set, met: map[profileKey]bool{}}
 	e.degrees()
-	return e.keys
+	var each, apart []wanted
+	for _, w := range e.keys {
+		if !w.key.apart {
+			continue
+		}
+		apart = append(apart, w)
+		if w.key.each = w.key.replicas || w.key.cp > 1; w.key.each {
+			each = append(each, w)
+		}
+	}
+	return slices.Concat(e.keys, each, p.again(slices.Concat(apart, each), nil))
 }
 
 // again are bases with what a search may do again.

@@ -134,7 +134,7 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	if k.again != "none" {
 		plan.Recompute, plan.RecomputeLayers, plan.RecomputeSplit = k.again, 1, k.split
 	}
-	prog, err := passes.Compile(s.problem.Model, plan, s.problem.Recipe, passes.Options{})
+	prog, err := passes.Compile(s.problem.Model, plan, s.problem.Recipe, passes.Options{Layers: true})
 	if err != nil {
 		panic(fmt.Sprintf("search: a legal plan does not compile: %v: %v", plan, err))
 	}

@@ -26,6 +26,21 @@ var (
 
 const keptTables = 16
 
+// RopeTable is what RoPE turns seq positions by, for devices that keep it in their own memory: cosines and sines, times the scaling's factor, in rows
+// of turn/2.
+func RopeTable(seq, turn int, at Where, theta float64, scale RopeScale) (cos, sin []float64) {
+	t, half := scale.turns(theta, turn), turn/2
+	freq := make([]float64, half)
+	for j := range freq {
+		freq[j] = t.of(j)
+	}
+	cos, sin = make([]float64, seq*half), make([]float64, seq*half)
+	for s := range seq {
+		angles(cos[s*half:][:half], sin[s*half:][:half], &t, freq, at.Of(s), false)
+	}
+	return cos, sin
+}
+
 // is tells whether the table is that of these frequencies and positions.
 func (r *ropeTable) is(t *turns, half int, at Where, seq int) bool {
 	if len(r.freq) != half || r.at != at || r.seq != seq || r.attention != t.attention {

@@ -39,6 +39,10 @@ type device struct {
 	watched   chan struct{}         // closed when nobody needs to abort the communicators any more
 	unwatched chan struct{}         // closed when nobody will
 
+	constants map[any]cuda.Pointer // what device memory holds, by what it stands for
+	iotas     map[int]iota32       // what numbers lie at an offset of the arena
+	products  map[cuda.Product]*cuda.Multiplier
+
 	step   step
 	feeds  []*feed
 	ending []func() error // what generated code's functions have made
@@ -144,6 +148,7 @@ func (d *device) open(m *machine) (err error) {
 		return err
 	}
 	d.kernels = map[string]*cuda.Kernel{}
+	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.Product]*cuda.Multiplier{}
 	if err = d.openLines(m); err != nil {
 		return err
 	}

@@ -94,6 +94,10 @@ static void part(World *w) {
 	Context *before = current;
 	for (auto &k : colors) {
 		auto &m = k.second;
+		if (k.first < 0) { // these want none
+			for (ncclComm *c : m) c->part = nullptr;
+			continue;
+		}
 		std::stable_sort(m.begin(), m.end(), [](ncclComm *a, ncclComm *b) { return a->key < b->key; });
 		World *p = create(m.size());
 		for (size_t i = 0; i < m.size(); i++) {
@@ -122,12 +126,18 @@ NCCL(ncclCommCount, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->world->rank
 NCCL(ncclCommUserRank, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->rank; })
 NCCL(ncclCommFinalize, (ncclComm_t h), { NEEDS(h) drive({c->last}); })
 NCCL(ncclCommDestroy, (ncclComm_t h), { NEEDS(h) c->live = false; })
+static bool hangs(const Work &w, const ncclComm *c) {
+	for (const Part &p : w->parts)
+		if (p.comm == c) return true;
+	return false;
+}
 NCCL(ncclCommAbort, (ncclComm_t h), {
 	NEEDS(h)
 	for (ncclComm *o : c->world->comm) if (o) o->error = REMOTE;
 	c->live = false;
-	// What hangs on the communicator ends, as its kernels do on a GPU.
-	while (c->last && !c->last->done && c->last->begun) finish(Work(c->last));
+	// What hangs on the communicator ends, as its kernels do on a GPU; what comes to it later ends at once.
+	for (const Work &w : std::vector<Work>(c->context->work.begin(), c->context->work.end()))
+		if (w->begun && !w->done && hangs(w, c)) finish(w);
 })
 
 static size_t width(int type) { return type == 2 || type == 7 ? 4 : type == 8 ? 8 : type == 6 || type == 9 ? 2 : 0; }
@@ -227,7 +237,7 @@ std::vector<Work> issue(const Work &w) {
 
 // end is told that a part is done.
 static void end(const Work &w) {
-	if (!--w->open) {
+	if (!--w->open && !w->done) {
 		say("device %d has run %s", w->context->device, w->text.c_str());
 		finish(w);
 	}
@@ -267,6 +277,8 @@ static void beginMeeting(const Part &p) {
 }
 
 void begin(const Work &w) {
+	for (const Part &p : w->parts)
+		if (!p.comm->live) return finish(w); // it was aborted
 	w->open = w->parts.size() + 1; // one for this call, so that it is done only afterwards
 	for (Part &p : w->parts) {
 		if (pairwise(p)) beginPair(w, p);

@@ -24,7 +24,7 @@ trap 'rm -rf "$dir"' EXIT
 	sed 's/.*/EXPORT(&),/' "$dir/names"
 	echo '{nullptr, nullptr, nullptr, nullptr}};'
 } >"$dir/module.cpp"
-"@CXX@" @FLAGS@ -I"$here" -I. -shared -fPIC -o "$dir/module.so" "$dir/module.cpp"
+"@CXX@" @FLAGS@ -I"$here" -I. -shared -fPIC -fvisibility=hidden -o "$dir/module.so" "$dir/module.cpp"
 size=$(wc -c <"$dir/module.so")
 {
 	printf 'planc emulated module\n\n\000'

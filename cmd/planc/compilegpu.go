@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/planc-dev/planc/codegen"
+	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/cuda/kernels"
+)
+
+// targets are the platforms that binaries are for.
+var targets = map[string]codegen.Target{"cpu": codegen.CPU, "cuda": codegen.GPU}
+
+// targetNamed is the platform that --target names.
+func targetNamed(name string) (codegen.Target, error) {
+	on, ok := targets[name]
+	if !ok {
+		return on, mistake(UnknownTarget, nearestTarget(name), "no target %s", name)
+	}
+	return on, nil
+}
+
+// nearestTarget is what someone who writes another name of a platform wants.
+func nearestTarget(name string) string {
+	for _, gpu := range []string{"gpu", "nvidia", "cu", "nv"} {
+		if strings.HasPrefix(strings.ToLower(name), gpu) {
+			return "cuda"
+		}
+	}
+	return "cpu"
+}
+
+// hasGPUs refuses to build for GPUs where the plan is for a CPU.
+func hasGPUs(j *loaded, on codegen.Target) error {
+	if on == codegen.GPU && j.cluster.IsCPU() {
+		return mistake(UnknownTarget, "cpu", "--target cuda is for jobs on GPUs, and this one is planned for %s; its cluster, or --cluster, names GPUs", clusterText(j.cluster))
+	}
+	return nil
+}
+
+// Where a GPU's program has its kernels, and how those that are compiled end.
+const (
+	kernelFolder    = "kernels"
+	compiledKernels = ".fatbin"
+	printedKernels  = "chains.cu"
+)
+
+// addKernels compiles a program's kernels, its own and those of the runtime, for the GPUs of the job.
+func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) error {
+	r := build.KernelRequest{Files: map[string][]byte{}, Archs: []string{strings.TrimPrefix(j.cluster.GPU.Arch, "sm_")}}
+	var chains bytes.Buffer
+	if err := codegen.CUDA(&chains, in); err != nil {
+		return err
+	}
+	r.Files[printedKernels] = chains.Bytes()
+	files[path.Join(kernelFolder, printedKernels)] = chains.Bytes()
+	err := fs.WalkDir(kernels.Sources, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			r.Files[name], err = fs.ReadFile(kernels.Sources, name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.compileKernels(r, files)
+}
+
+// compileKernels runs nvcc and adds what it makes.
+func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return a.timed("kernels", func() (string, error) {
+		nvcc, err := build.FindNVCC(ctx)
+		if err != nil {
+			return "", err
+		}
+		k, err := nvcc.CompileKernels(ctx, r)
+		if err != nil && ctx.Err() != nil {
+			return "", fmt.Errorf("stopped while building")
+		}
+		for name, fatbin := range k.Fatbins {
+			files[path.Join(kernelFolder, strings.TrimSuffix(name, ".cu")+compiledKernels)] = fatbin
+		}
+		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version, strings.Join(r.Archs, ", sm_")), err
+	})
+}

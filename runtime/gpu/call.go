@@ -1,0 +1,171 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// call puts a kernel of the table on the current stream. Arguments are as the table's parameters say: addresses, int, int64, uint64,
+// float64; flags are of kind i.
+func (d *device) call(name, types string, rows, cols int, args ...any) {
+	d.run(name, types, rows, cols, arguments(d.args(), name, args))
+}
+
+// arguments adds those of a kernel of the table, each as its parameter's kind says.
+func arguments(a *cuda.Args, name string, args []any) *cuda.Args {
+	kinds := kindsOf(name)
+	if len(args) != len(kinds) {
+		panic(fmt.Sprintf("gpu: %s takes %d arguments, not %d", name, len(kinds), len(args)))
+	}
+	for i, x := range args {
+		if got := add(a, x); !strings.Contains(got, kinds[i]) {
+			panic(fmt.Sprintf("gpu: argument %d of %s is of kind %s, not of %s", i, name, got, kinds[i]))
+		}
+	}
+	return a
+}
+
+// add adds an argument and says of which kinds it can be.
+func add(a *cuda.Args, x any) (kinds string) {
+	switch x := x.(type) {
+	case cuda.Pointer:
+		a.Pointer(x)
+		return pointers
+	case int:
+		a.Int32(int32(x))
+		return "i"
+	case bool:
+		a.Int32(flag(x))
+		return "i"
+	case int64:
+		a.Uint64(uint64(x))
+		return "l"
+	case uint64:
+		a.Uint64(x)
+		return "u"
+	case float64:
+		a.Float64(x)
+		return "d"
+	case []byte: // a struct of numbers, by value
+		a.Bytes(x, 8)
+		return "s"
+	}
+	panic(fmt.Sprintf("gpu: an argument of type %T", x))
+}
+
+// pointers are the kinds of parameters that are addresses.
+const pointers = "TAPIDWS"
+
+func flag(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// kinds are those of each kernel's parameters, by its name.
+var kinds sync.Map
+
+func kindsOf(name string) []string {
+	if k, ok := kinds.Load(name); ok {
+		return k.([]string)
+	}
+	var out []string
+	for _, p := range strings.Fields(family(name).Params) {
+		_, kind, _ := strings.Cut(p, ":")
+		out = append(out, strings.TrimSuffix(kind, "?"))
+	}
+	kinds.Store(name, out)
+	return out
+}
+
+// at is where a buffer lies in the device's memory, nil if it has no elements: an operand that is not there.
+func at[T num.Stored | int32](d *device, b Buf[T]) cuda.Pointer {
+	if b.N == 0 {
+		return 0
+	}
+	return d.ptr(b.At)
+}
+
+// bytesOf is the buffer as the copies of package cuda want it.
+func bytesOf[T num.Stored | int32](d *device, b Buf[T]) cuda.Memory {
+	return d.memory(b.At, b.N*size[T]())
+}
+
+// rooms are parts of the scratch, of so many bytes each, for one call.
+func (d *device) rooms(bytes ...int) []cuda.Pointer {
+	out, sum := make([]cuda.Pointer, len(bytes)), 0
+	for i, n := range bytes {
+		out[i] = cuda.Pointer(sum)
+		sum += (n + roomAlign - 1) &^ (roomAlign - 1)
+	}
+	base := d.scratch(sum)
+	for i := range out {
+		out[i] += base
+	}
+	return out
+}
+
+const roomAlign = 256
+
+// computed is how many bytes the numbers have that kernels on T compute with, and the suffix of their type.
+func computed[T num.Stored]() (bytes int, types string) {
+	if size[T]() == 8 {
+		return 8, "f64"
+	}
+	return 4, "f32"
+}
+
+// roomOf is the scratch that summed takes for n numbers of G.
+func roomOf[G, T num.Stored](n int) int {
+	bytes, _ := computed[T]()
+	if suffix[G]() == suffixComputed[T]() {
+		return 0
+	}
+	return n * bytes
+}
+
+func suffixComputed[T num.Stored]() string {
+	_, types := computed[T]()
+	return types
+}
+
+// summed runs f with where numbers as T is computed with go that end up in out: out itself or, if that is narrower, the scratch room,
+// widened from out before if f adds to what is there, and rounded into it after.
+func summed[G, T num.Stored](d *device, out Buf[G], room cuda.Pointer, adds bool, f func(to cuda.Pointer)) {
+	g, a := suffix[G](), suffixComputed[T]()
+	if g == a {
+		f(at(d, out))
+		return
+	}
+	if adds {
+		d.call("cast", a+"_"+g, 1, out.N, room, at(d, out), int64(out.N))
+	}
+	f(room)
+	d.call("cast", g+"_"+a, 1, out.N, at(d, out), room, int64(out.N))
+}
+
+// constant is memory that has the bytes which make says, for the key, which stands for them. They are brought there when they are first wanted,
+// by a step that is not captured.
+func (d *device) constant(key any, make func() []byte) cuda.Pointer {
+	if p, ok := d.constants[key]; ok {
+		return p
+	}
+	bytes := make()
+	to := d.alloc(max(len(bytes), 1))
+	host, err := cuda.AllocPinned(int64(len(bytes)))
+	rt.Check(err)
+	copy(host.Slice(), bytes)
+	rt.Check(d.stream().Upload(to.At(0, int64(len(bytes))), host))
+	rt.Check(d.stream().Synchronize())
+	rt.Check(host.Free())
+	d.constants[key] = to.Pointer
+	return to.Pointer
+}

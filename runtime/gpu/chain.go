@@ -1,0 +1,55 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// Fused is a fused group: a kernel that was printed for the program.
+type Fused struct {
+	Kernel  string
+	Rowwise bool // it sums over rows
+}
+
+// Operand is what a group works on: a Buf, or of what is no number IDs or Limit.
+type Operand interface {
+	pack(d *device, a *cuda.Args)
+}
+
+func (b Buf[T]) pack(d *device, a *cuda.Args) { a.Pointer(d.ptr(b.At)) }
+
+type idsOperand struct {
+	ids   Buf[int32]
+	lo, n int
+}
+
+// IDs are each row's index, of which the columns are n from lo on.
+func IDs(ids Buf[int32], lo, n int) Operand { return idsOperand{ids, lo, n} }
+
+func (o idsOperand) pack(d *device, a *cuda.Args) {
+	a.Pointer(d.ptr(o.ids.At)).Int32(int32(o.lo)).Int32(int32(o.n))
+}
+
+type limit int
+
+// Limit is how many columns of a row are there.
+func Limit(n int) Operand { return limit(n) }
+
+func (o limit) pack(_ *device, a *cuda.Args) { a.Int32(int32(o)) }
+
+// Chain runs a fused group over rows × cols elements.
+func Chain(r *rt.Rank, f Fused, rows, cols int, operands ...Operand) {
+	d := of(r)
+	a := d.args()
+	for _, o := range operands {
+		o.pack(d, a)
+	}
+	shape := kernels.Wide
+	if f.Rowwise {
+		shape = kernels.Rowwise
+	}
+	d.launch(f.Kernel, shape(rows, cols), a.Int32(int32(rows)).Int32(int32(cols)))
+}

@@ -1,0 +1,283 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/cuda/emulated"
+	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// orders are the policies under which an emulated GPU runs what it may.
+var orders = []string{"early", "late", "7"}
+
+const inside = "PLANC_GPU_INSIDE" // names the folder of modules to the processes in which the tests run
+
+// TestMain runs the tests in a process that finds emulated libraries, under each policy.
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) != "" || emulate.Skipped() != "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(outside())
+}
+
+func outside() int {
+	dir, err := os.MkdirTemp("", "planc-gpu-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	machine, err := emulated.Install(context.Background(), dir)
+	if err != nil {
+		panic(err)
+	}
+	modules := filepath.Join(dir, "modules")
+	if err := compile(machine, modules); err != nil {
+		panic(err)
+	}
+	code, log := 0, filepath.Join(dir, "log")
+	for _, order := range orders {
+		cmd := exec.Command(os.Args[0], os.Args[1:]...)
+		cmd.Env = append(os.Environ(), machine.Env(inside+"="+modules, "PLANC_EMULATED_ORDER="+order, "PLANC_EMULATED_PATIENCE=20",
+			"PLANC_EMULATED_LOG="+log, fmt.Sprintf("PLANC_EMULATED_GPUS=%d", 4))...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "order", order, "fails:", err)
+			code = 1
+		}
+	}
+	if text, err := os.ReadFile(log); err == nil && strings.Contains(string(text), "leak:") {
+		at := strings.Index(string(text), "leak:")
+		fmt.Fprintln(os.Stderr, "left over:", string(text[at:min(len(text), at+2000)]))
+		code = 1
+	}
+	return code
+}
+
+// compile makes the modules that the tests' programs have.
+func compile(m emulated.Machine, dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if err := os.CopyFS(dir, kernels.Sources); err != nil {
+		return err
+	}
+	toy, err := os.ReadFile("testdata/toy.cu")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "toy.cu"), toy, 0o666); err != nil {
+		return err
+	}
+	for _, name := range []string{"move", "reduce", "step", "optimizer", "toy"} {
+		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o", name+".fatbin", name+".cu")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
+// images are the modules of this process.
+func images() fs.FS { return os.DirFS(os.Getenv(inside)) }
+
+// history is what a run gives.
+type history struct {
+	losses, norms []float64
+	valid         float64
+	params        map[string][]float64
+}
+
+// train runs a program. How many steps it takes off its end are those of a run that continues it.
+func train(t *testing.T, p *rt.Program, opts ...rt.Option) (h history, err error) {
+	t.Helper()
+	if p.Devices != nil && emulate.Skipped() != "" {
+		t.Skip(emulate.Skipped())
+	}
+	h.params = map[string][]float64{}
+	opts = append([]rt.Option{rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)), rt.OnStep(func(s rt.Step) error {
+		h.losses, h.norms = append(h.losses, s.Loss), append(h.norms, s.GradNorm)
+		return nil
+	}), rt.OnTensors(func(step int, x *rt.Tensors) error {
+		x.Params(func(name string, _ []int64, x []float64) { h.params[name] = x })
+		x.Grads(func(name string, _ []int64, x []float64) { h.params["gradient of "+name] = x })
+		x.Copies(func(name string, apart float64) {
+			if apart != 0 {
+				t.Errorf("step %d: copies of %s are %g apart", step, name, apart)
+			}
+		})
+		return nil
+	})}, opts...)
+	res, err := rt.Run(t.Context(), p, opts...)
+	h.valid = res.ValidLoss
+	return h, err
+}
+
+// near tells whether two numbers are equal but for rounding.
+func near(a, b, most float64) bool {
+	return a == b || math.Abs(a-b) <= most*max(math.Abs(a), math.Abs(b), 1e-3)
+}
+
+func (h *history) compare(t *testing.T, want *history, most float64) {
+	t.Helper()
+	for i := range want.losses {
+		if !near(h.losses[i], want.losses[i], most) || !near(h.norms[i], want.norms[i], most) {
+			t.Errorf("step %d: loss %.17g, norm %.17g; on a CPU %.17g and %.17g", i+1, h.losses[i], h.norms[i], want.losses[i], want.norms[i])
+		}
+	}
+	if len(h.losses) != len(want.losses) || !near(h.valid, want.valid, most) {
+		t.Errorf("%d steps, validation %.17g; on a CPU %d and %.17g", len(h.losses), h.valid, len(want.losses), want.valid)
+	}
+	for name, x := range want.params {
+		for i := range x {
+			if !near(h.params[name][i], x[i], most) {
+				t.Errorf("%s[%d] is %.17g; on a CPU %.17g", name, i, h.params[name][i], x[i])
+			}
+		}
+	}
+}
+
+// A program trains on GPUs as it does on a CPU, on every way of sharding and with stages, whatever runs first of what may.
+func TestEqualsCPU(t *testing.T) {
+	var all []toy
+	for zero := range 4 {
+		for pp := 1; pp <= 2; pp++ {
+			all = append(all, toy{pp: pp, zero: zero}, toy{pp: pp, zero: zero, half: true})
+		}
+	}
+	all = append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1, optim: rt.SGD}, toy{pp: 1, optim: rt.Adam})
+	for _, k := range all {
+		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
+			want, err := train(t, k.program(false))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := train(t, on(k.program(true), images()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			most := 1e-12
+			if k.half {
+				most = 1e-5
+			}
+			got.compare(t, &want, most)
+		})
+	}
+}
+
+// scaled is a program whose loss is scaled, at first so that gradients are not finite.
+func (k toy) scaled(gpu bool) *rt.Program {
+	p := k.program(gpu)
+	p.Settings.Train.Precision.LossScale = rt.LossScaleSettings{Kind: "dynamic", Init: math.MaxFloat32, Window: 3, Hysteresis: 1, Min: 1}
+	p.Settings.Train.Steps = 9
+	for i := range p.Params {
+		p.Params[i].Init.Std = 1.5
+	}
+	return p
+}
+
+// A step whose gradients are not finite is skipped on the device as on a CPU, and the loss scale finds its place.
+func TestSkips(t *testing.T) {
+	k := toy{pp: 2, zero: 1, half: true}
+	skipped := 0
+	count := rt.OnStep(func(s rt.Step) error {
+		if s.Skipped {
+			skipped++
+		}
+		return nil
+	})
+	want, err := train(t, k.scaled(false), count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := skipped
+	skipped = 0
+	got, err := train(t, on(k.scaled(true), images()), count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cpu == 0 || cpu == 9 || skipped != cpu {
+		t.Errorf("%d steps were skipped, on a CPU %d", skipped, cpu)
+	}
+	got.compare(t, &want, 1e-5)
+}
+
+// A checkpoint that a GPU saved goes on on a CPU, and the other way round.
+func TestResumes(t *testing.T) {
+	k := toy{pp: 2, zero: 1}
+	want, err := train(t, k.program(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range []bool{false, true} {
+		dir := t.TempDir()
+		program := func(gpu bool) *rt.Program {
+			if gpu {
+				return on(k.program(true), images())
+			}
+			return k.program(false)
+		}
+		_, err := train(t, program(first), rt.Dir(dir), rt.OnStep(func(s rt.Step) error {
+			if s.Step == 3 {
+				return rt.ErrStop
+			}
+			return nil
+		}))
+		if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitOnRequest {
+			t.Fatal(err)
+		}
+		got, err := train(t, program(!first), rt.Dir(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := want
+		rest.losses, rest.norms = want.losses[3:], want.norms[3:]
+		got.compare(t, &rest, 1e-12)
+	}
+}
+
+// When a rank fails, the others, which wait for it on their devices, end too, and the first error is the run's.
+func TestFailureEndsAll(t *testing.T) {
+	for _, step := range []int{1, 2, 3} { // call by call, captured, and before the graph
+		k := toy{pp: 2, zero: 3}
+		p := k.program(true)
+		forward := p.Segments[1].Forward
+		p.Segments[1].Forward = func(r *rt.Rank, b *rt.Block) {
+			if r.ID == 1 && r.StepID == step {
+				rt.Check(errors.New("a test's failure"))
+			}
+			forward(r, b)
+		}
+		if step == 3 { // a graph runs no functions of the host
+			p.Dropout = true
+		}
+		if _, err := train(t, on(p, images())); err == nil || !strings.Contains(err.Error(), "a test's failure") {
+			t.Errorf("step %d: %v", step, err)
+		}
+	}
+}
+
+// What the machine lacks is said before anything is done.
+func TestTooFewGPUs(t *testing.T) {
+	k := toy{pp: 2}
+	p := k.program(true)
+	p.Mesh[1].Size, p.Stages = 4, append(p.Stages, p.Stages...)
+	_, err := train(t, on(p, images()))
+	if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitCannot || !strings.Contains(err.Error(), "8 ranks") {
+		t.Error(err)
+	}
+}

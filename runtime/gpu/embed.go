@@ -1,0 +1,95 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"unsafe"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// Embed takes rows of a table.
+func Embed[Y, T num.Stored](r *rt.Rank, y Buf[Y], table Buf[T], ids Buf[int32], cols, lo, n int) {
+	d := of(r)
+	d.call("embed", suffix[Y]()+"_"+suffix[T](), ids.N, cols, at(d, y), at(d, table), at(d, ids), ids.N, cols, lo, n)
+}
+
+// Iota numbers the elements of a rank's part of a dim, with an offset, none above most unless that is 0.
+func Iota(r *rt.Rank, ids Buf[int32], where cpu.Where, offset, most int) {
+	d := of(r)
+	d.iotas[ids.At] = iota32{where, offset, most}
+	d.call("iota", "i32", 1, ids.N, at(d, ids), where.At, where.Half, where.Then, offset, most, int64(ids.N))
+}
+
+// iota32 is what Iota numbers with.
+type iota32 struct {
+	where        cpu.Where
+	offset, most int
+}
+
+// fill is Iota on the host.
+func (x iota32) fill(ids []int32) {
+	rt.Iota(ids, x.where, x.offset)
+	if x.most != 0 {
+		rt.AtMost(ids, x.most)
+	}
+}
+
+// EmbedGrad adds rows to those of a table's gradient. It adds only: acc is true.
+func EmbedGrad[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32], cols, lo, n int, acc bool) {
+	d := of(r)
+	if !acc {
+		d.Clear(dtable.At, dtable.N*size[G]())
+	}
+	s := d.sorted(ids, lo, n)
+	most := min(ids.N, n)
+	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, at(d, dtable), at(d, dy), s, s+4, s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
+}
+
+// sortedIDs says which ids of which part of a table are sorted: those of the batch at an offset of the arena, or what an Iota left.
+type sortedIDs struct {
+	at, count, lo, n int
+	iota             iota32
+}
+
+// sorted is where the device has kernels.Buckets of ids: how many, then their rows, where they start, the order. The host makes them, with
+// each batch if the ids are of that.
+func (d *device) sorted(ids Buf[int32], lo, n int) cuda.Pointer {
+	key := sortedIDs{at: ids.At, count: ids.N, lo: lo, n: n}
+	batch := d.rank.Stage.Arena.Batch
+	if ids.At >= batch.Offset && ids.end() <= batch.Offset+batch.Size {
+		if p, ok := d.constants[key]; ok {
+			return p
+		}
+		p := d.feed(4*(2+2*min(ids.N, n)+ids.N), func(to []byte) { sortInto(to, rt.View[int32](d.rank, ids.At, ids.N), lo, n) })
+		d.constants[key] = p
+		return p
+	}
+	made, ok := d.iotas[ids.At]
+	if !ok {
+		panic("gpu: the gradient of a table whose rows were taken by ids of another making than the batch's and Iota's")
+	}
+	key.at, key.iota = -1, made
+	return d.constant(key, func() []byte {
+		host := make([]int32, ids.N)
+		made.fill(host)
+		to := make([]byte, 4*(2+2*min(ids.N, n)+ids.N))
+		sortInto(to, host, lo, n)
+		return to
+	})
+}
+
+// sortInto leaves the buckets of ids in to.
+func sortInto(to []byte, ids []int32, lo, n int) {
+	all := unsafe.Slice((*int32)(unsafe.Pointer(&to[0])), len(to)/4)
+	most := min(len(ids), n)
+	rows, starts, order := kernels.Buckets(ids, lo, n)
+	all[0] = int32(len(rows))
+	copy(all[1:], rows)
+	copy(all[1+most:], starts)
+	copy(all[2+2*most:], order)
+}

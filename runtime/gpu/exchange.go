@@ -1,0 +1,64 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// AllToAll is the runtime's: members' parts of one dim are exchanged for those of another.
+func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
+	d := of(r)
+	c := d.group(group)
+	if c == nil {
+		Copy(r, y, x)
+		return
+	}
+	// As rows of the dim that becomes split, and of the one that becomes whole.
+	from, to := [2]int{t.Outer * t.First * t.Middle, t.Second * t.Inner}, [2]int{t.Outer, t.First * t.Middle * t.Second * t.Inner}
+	if t.Back {
+		from, to = to, from
+	}
+	n := c.Ranks
+	room := d.rooms(x.N*size[T](), x.N*size[T]())
+	d.pack(suffix[T](), room[0], at(d, x), from[0], 0, n, from[1], n*from[1], 0)
+	d.exchange(c, room[1], room[0], x.N/n, size[T](), wireType[T]())
+	d.unpack(suffix[T](), at(d, y), room[1], to[0], n, to[1], n*to[1], 0)
+}
+
+// exchange sends each member its n elements of from, and takes what it sends.
+func (d *device) exchange(c *cuda.Comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
+	rt.Check(c.Group(func() error {
+		for i := range c.Ranks {
+			part := pointer(i * n * size)
+			if err := c.Send(d.stream(), from+part, n, t, i); err != nil {
+				return err
+			}
+			if err := c.Receive(d.stream(), to+part, n, t, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// Shift is the runtime's: y is x of the member so many before.
+func Shift[T num.Stored](r *rt.Rank, group int, y, x Buf[T], by int) {
+	d := of(r)
+	c := d.group(group)
+	if c == nil || by%c.Ranks == 0 {
+		Copy(r, y, x)
+		return
+	}
+	by = (by%c.Ranks + c.Ranks) % c.Ranks
+	rt.Check(c.Group(func() error {
+		if err := c.Send(d.stream(), at(d, x), x.N, wireType[T](), (c.Rank+by)%c.Ranks); err != nil {
+			return err
+		}
+		return c.Receive(d.stream(), at(d, y), y.N, wireType[T](), (c.Rank-by+c.Ranks)%c.Ranks)
+	}))
+}
+
+func pointer(bytes int) cuda.Pointer { return cuda.Pointer(bytes) }

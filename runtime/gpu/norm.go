@@ -1,0 +1,71 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// RMSNorm is the loop of that name of package cpu, as are those that follow.
+func RMSNorm[T num.Stored](r *rt.Rank, y, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
+	d := of(r)
+	d.call("rms_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), rows, cols, eps, unit)
+}
+
+// LayerNorm normalizes rows; bias may be empty.
+func LayerNorm[T num.Stored](r *rt.Rank, y, x, gain, bias Buf[T], rows, cols int, eps float64) {
+	d := of(r)
+	d.call("layer_norm", suffix[T](), rows, cols, at(d, y), none, at(d, x), none, at(d, gain), at(d, bias), rows, cols, eps)
+}
+
+// RMSNormDX is the gradient of what RMSNorm normalizes.
+func RMSNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64, unit bool) {
+	d := of(r)
+	d.call("rms_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows, cols, eps, unit)
+}
+
+// LayerNormDX is the gradient of what LayerNorm normalizes.
+func LayerNormDX[T num.Stored](r *rt.Rank, dx, dy, x, gain Buf[T], rows, cols int, eps float64) {
+	d := of(r)
+	d.call("layer_norm_dx", suffix[T](), rows, cols, at(d, dx), at(d, dy), none, at(d, x), at(d, gain), rows, cols, eps)
+}
+
+// RMSNormDGain is the gradient of RMSNorm's gain.
+func RMSNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
+	normDGain(of(r), "rms_norm_stats", dgain, dy, x, rows, cols, eps, acc)
+}
+
+// LayerNormDGain is the gradient of LayerNorm's gain.
+func LayerNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
+	normDGain(of(r), "layer_norm_stats", dgain, dy, x, rows, cols, eps, acc)
+}
+
+// none is the address of an operand that is not there.
+const none = cuda.Pointer(0)
+
+// normDGain sums over rows with each row's mean and deviation: parts of the rows first.
+func normDGain[G, T num.Stored](d *device, stats string, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
+	bytes, _ := computed[T]()
+	parts := kernels.Parts(rows)
+	room := d.rooms(2*rows*bytes, parts*cols*bytes, roomOf[G, T](cols))
+	d.call(stats, suffix[T](), rows, cols, room[0], at(d, x), rows, cols, eps)
+	summed[G, T](d, dgain, room[2], acc, func(to cuda.Pointer) {
+		inParts[T](d, to, room[1], parts, cols, acc, func(to cuda.Pointer, acc bool) {
+			d.call("norm_dgain", suffix[T](), rows, cols, to, at(d, dy), at(d, x), room[0], rows, cols, acc)
+		})
+	})
+}
+
+// inParts runs f, which sums over rows in so many parts: with where they go, to itself if there is one, and whether it adds to what
+// is there. More of them are summed after it.
+func inParts[T num.Stored](d *device, to, room cuda.Pointer, parts, cols int, acc bool, f func(to cuda.Pointer, acc bool)) {
+	if parts == 1 {
+		f(to, acc)
+		return
+	}
+	f(room, false)
+	d.call("sum_rows", suffixComputed[T](), parts, cols, to, room, parts, cols, acc)
+}

@@ -1,0 +1,66 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// workspace is what a way of multiplying may take, in bytes: as much as cuBLASLt's documentation wants for devices of 2022 and later.
+const workspace = 32 << 20
+
+// MatMul is the loop of that name of package cpu: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. Sums are in f32, or f64.
+func MatMul[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], m, n, k int, ta, tb, acc bool) {
+	multiply(of(r), c, a, b, cuda.Product{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
+}
+
+// MatMulEach is MatMul of each of groups matrices, one behind the other.
+func MatMulEach[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], groups, m, n, k int, ta, tb, acc bool) {
+	multiply(of(r), c, a, b, cuda.Product{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb}, acc)
+}
+
+// MatMulOn is MatMul that adds to from, of m rows or one for all, which does not overlap c.
+func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, tb bool) {
+	if d := of(r); from.N == n && m > 1 {
+		d.part(suffix[T](), c.At, from.At, m, n, 0, 0)
+	} else {
+		Copy(r, c, from)
+	}
+	MatMul(r, c, a, b, m, n, k, ta, tb, true)
+}
+
+// multiply makes a product in whatever type c is stored: cuBLASLt's results are of the operands' type or f32.
+func multiply[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.Product, acc bool) {
+	p.In, p.Out = value(suffix[T]()), value(suffix[C]())
+	if p.In == p.Out || p.Out == cuda.ValueFloat32 {
+		d.multiply(p, at(d, c), at(d, a), at(d, b), acc)
+		return
+	}
+	p.Out = value(suffixComputed[T]())
+	summed[C, T](d, c, d.wide(roomOf[C, T](c.N)), acc, func(to cuda.Pointer) {
+		d.multiply(p, to, at(d, a), at(d, b), acc)
+	})
+}
+
+// wide is memory for a product's result in f32, beside the workspace.
+func (d *device) wide(bytes int) cuda.Pointer { return d.rooms(workspace, bytes)[1] }
+
+// multiply puts a product on the current stream.
+func (d *device) multiply(p cuda.Product, c, a, b cuda.Pointer, acc bool) {
+	m := d.products[p]
+	if m == nil {
+		var err error
+		m, err = d.blas.Prepare(p, workspace)
+		rt.Check(err)
+		d.products[p] = m
+		d.atClose(m.Close)
+	}
+	rt.Check(d.stream().Multiply(m, 1, float64(flag(acc)), c, a, b, d.scratchMemory(workspace)))
+}
+
+// value is a type of matrices by its suffix.
+func value(types string) cuda.Value {
+	return map[string]cuda.Value{"f32": cuda.ValueFloat32, "f64": cuda.ValueFloat64, "bf16": cuda.ValueBFloat16, "f16": cuda.ValueFloat16}[types]
+}
