@@ -51,7 +51,6 @@ var mutations = []mutation{
 	{"attention.cu", "sum[r] = top[r] == none ? 0 : 1;", "sum[r] = 0;", "TestAttention$"},
 	{"attention.cu", "for (int g = 0; g < s.group; g++)", "for (int g = 0; g < 1; g++)", "TestAttentionGrad$"},
 	{"attention.cu", "sum[r] = s.more && i < rows && c < s.dim ?", "sum[r] = false ?", "TestAttentionGrad$"},
-	{"mma.cuh", "r < n ? 16 : 0", "16", "TestAttentionOnTensorCores"},
 	{"mma.cuh", "lane / 16 * 8 + lane % 8) * pitch<D> + k", "lane / 8 % 2 * 8 + lane % 8) * pitch<D> + k", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "		__syncthreads(); // this step's tiles have been read\n", "", "TestAttentionOnTensorCores"},
 	{"attention_mma.cu", "		__syncthreads(); // this step's tiles are there\n", "", "TestAttentionOnTensorCores"},
