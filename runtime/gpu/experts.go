@@ -1,0 +1,67 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// Rounds is the runtime's. The host has to know how many rounds there are: it waits for the choices, and counts.
+func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
+	of(r).Pull(index.At, index.N*size[int32]())
+	return rt.Rounds(r, group, rt.View[int32](r, index.At, index.N), experts, places)
+}
+
+// LimitChoices is the loop of that name of package cpu, as are those that follow.
+func LimitChoices(r *rt.Rank, kept, index Buf[int32], sequences, choices, experts, most int) {
+	d := of(r)
+	d.call("limit", "i32", sequences*experts, choices, at(d, kept), at(d, index), sequences, choices, experts, most)
+}
+
+// Tally counts choices.
+func Tally[A num.Stored](r *rt.Rank, n Buf[A], index Buf[int32], groups, choices, experts int) {
+	d := of(r)
+	d.call("tally", suffix[A](), groups*experts, choices, at(d, n), at(d, index), groups, choices, experts)
+}
+
+// placed has the kernel find where choices lie in the experts' places and, the other way round, what lies there.
+func (d *device) placed(index Buf[int32], s *cpu.PlaceShape) (place, from cuda.Pointer) {
+	n, places := s.Tokens*s.Choices, s.Experts*s.Places
+	room := d.rooms(4*n, 4*places, 4*s.Experts)
+	d.call("places", "i32", s.Experts, n, room[0], room[1], room[2], at(d, index), n, s.Experts, s.Places, s.Round)
+	return room[0], room[1]
+}
+
+// Dispatch brings tokens to their experts' places.
+func Dispatch[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.PlaceShape) {
+	d := of(r)
+	_, from := d.placed(index, &s)
+	places := s.Experts * s.Places
+	d.call("dispatch", suffix[T](), places, s.Width, at(d, y), at(d, x), from, places, s.Width, s.Choices)
+}
+
+// Combine adds what lies at the places of a token's experts.
+func Combine[T num.Stored](r *rt.Rank, y, x Buf[T], index Buf[int32], s cpu.PlaceShape) {
+	d := of(r)
+	place, _ := d.placed(index, &s)
+	d.call("combine", suffix[T](), s.Tokens, s.Width, at(d, y), at(d, x), place, s.Tokens, s.Width, s.Choices, s.Round > 0)
+}
+
+// Deal brings a number of each choice to its place.
+func Deal[T num.Stored](r *rt.Rank, y, w Buf[T], index Buf[int32], s cpu.PlaceShape) {
+	d := of(r)
+	_, from := d.placed(index, &s)
+	places := s.Experts * s.Places
+	d.call("deal", suffix[T](), 1, places, at(d, y), at(d, w), from, int64(places))
+}
+
+// Collect brings it back.
+func Collect[T num.Stored](r *rt.Rank, w, y Buf[T], index Buf[int32], s cpu.PlaceShape) {
+	d := of(r)
+	place, _ := d.placed(index, &s)
+	n := s.Tokens * s.Choices
+	d.call("collect", suffix[T](), 1, n, at(d, w), at(d, y), place, int64(n), s.Round > 0)
+}
