@@ -130,6 +130,7 @@ func (d *device) Step(work func()) {
 	x := s.hear(d)
 	r := d.rank
 	r.LossSum, r.Norm, r.Clip, r.Skip = x[lossSum], x[clipped], x[clipped+1], x[clipped+2] != 0
+	r.SetAux(x[auxSum])
 }
 
 // Infer does forward passes.
