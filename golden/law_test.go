@@ -80,6 +80,7 @@ type lawCase struct {
 	split     int                     // in how many parts its products sum
 	as        string                  // id of the case whose program this one runs; "" for its own
 	spoil     func(src []byte) []byte // a fault put into the generated code
+	on        codegen.Target          // what it runs on
 	before    string                  // id of the program whose checkpoint after step 2 this one continues; "" for a whole run
 }
 
@@ -130,9 +131,7 @@ func (c *lawCase) program(t *testing.T) *ir.Program {
 func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 	t.Helper()
 	prog := c.program(t)
-	src, err := codegen.Go(codegen.Input{Program: prog, Package: c.id, Job: c.group, Hash: c.id, Settings: lawSettings(c.optimizer, c.plan.Precision),
-		Model: rt.Model{Name: c.group, Vocab: c.model.Vocab, SeqLen: lawSeq, Layers: c.model.Layers},
-		Plan:  rt.Plan{DP: c.plan.DP, TP: c.plan.TP, Text: c.plan.String()}, Predict: rt.Predict{}})
+	src, err := codegen.Go(c.input(prog))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +139,13 @@ func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 		src = c.spoil(src)
 	}
 	return src, prog.ArenaBytes() + prog.Scratch()
+}
+
+// input is what the case's code is made of.
+func (c *lawCase) input(prog *ir.Program) codegen.Input {
+	return codegen.Input{Program: prog, Package: c.id, Target: c.on, Job: c.group, Hash: c.id, Settings: lawSettings(c.optimizer, c.plan.Precision),
+		Model: rt.Model{Name: c.group, Vocab: c.model.Vocab, SeqLen: lawSeq, Layers: c.model.Layers},
+		Plan:  rt.Plan{DP: c.plan.DP, TP: c.plan.TP, Text: c.plan.String()}, Predict: rt.Predict{}}
 }
 
 func lawSettings(optimizer string, p ir.Precision) rt.Settings {
@@ -205,7 +211,12 @@ func runLawCases(t *testing.T, module string, cases []lawCase) (failed []lawCase
 // lawVerdicts builds the cases as one module and runs them, the last one twice more.
 func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 	t.Helper()
-	files := lawFiles()
+	return lawVerdictsOf(t, module, cases, lawFiles(), runModule)
+}
+
+// lawVerdictsOf adds the cases to a module's files, and has it built and run.
+func lawVerdictsOf(t *testing.T, module string, cases []lawCase, files map[string][]byte, run func(*testing.T, string, map[string][]byte) []string) []lawVerdict {
+	t.Helper()
 	arenas := map[string]int{}
 	for i := range cases {
 		if cases[i].as != "" {
@@ -217,7 +228,7 @@ func lawVerdicts(t *testing.T, module string, cases []lawCase) []lawVerdict {
 		arenas[cases[i].id] = arena
 	}
 	files["programs.go"] = lawTable(module, cases)
-	verdicts := runLaws(t, module, files)
+	verdicts := parseVerdicts(t, run(t, module, files))
 	if len(verdicts) != len(cases)+2 {
 		t.Fatalf("%d programs ran, want %d", len(verdicts), len(cases)+2)
 	}
@@ -292,11 +303,10 @@ func lawTable(module string, cases []lawCase) []byte {
 	return b.Bytes()
 }
 
-// runLaws builds the module and reads what it prints.
-func runLaws(t *testing.T, module string, files map[string][]byte) []lawVerdict {
+// parseVerdicts reads what a module prints.
+func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
 	t.Helper()
-	var vs []lawVerdict
-	for _, line := range runModule(t, module, files) {
+	for _, line := range lines {
 		var v lawVerdict
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Fatalf("%v in %q", err, line)
@@ -309,11 +319,19 @@ func runLaws(t *testing.T, module string, files map[string][]byte) []lawVerdict 
 // runModule builds planc.generated/NAME, runs it, and returns the lines that it prints.
 func runModule(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
-	res, err := build.Build(context.Background(), build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name, Cache: t.TempDir()})
+	return runRequest(t, build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name})
+}
+
+// runRequest builds a module and runs it with more in its environment.
+func runRequest(t *testing.T, r build.Request, env ...string) []string {
+	t.Helper()
+	r.Cache = t.TempDir()
+	res, err := build.Build(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(res.Binary)
+	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -69,7 +69,7 @@ func TestRecomputedBits(t *testing.T) {
 		}
 	}
 	files["programs.go"] = lawTable("recomputed", cases)
-	for i, v := range runLaws(t, "recomputed", files)[:len(cases)] {
+	for i, v := range parseVerdicts(t, runModule(t, "recomputed", files))[:len(cases)] {
 		if v.Err != "" || v.Losses != 0 || v.Norms != 0 || v.Valid != 0 || v.Grad != 0 || v.Param != 0 || v.Steps != 3 {
 			t.Errorf("%s %s: %+v", cases[i].group, cases[i].plan.Text(), v)
 		}

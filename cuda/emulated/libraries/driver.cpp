@@ -200,28 +200,34 @@ CALL(cuMemFreeHost, (void *p), 1, {
 // A module's image is this magic, the length of a shared library as 8 bytes, and the library: what the emulated nvcc makes.
 static const char magic[] = "planc emulated module\n\n";
 
+// load opens a shared library that is in memory. One that was opened before is not opened again: it does not know its device.
+static void *load(const std::string &data) {
+	static std::map<std::string, void *> loaded;
+	void *&library = loaded[data];
+	if (library) return library;
+	int file = memfd_create("planc-module", MFD_CLOEXEC);
+	for (size_t at = 0; at < data.size();) {
+		ssize_t n = write(file, data.data() + at, data.size() - at);
+		if (n <= 0) die("a module cannot be written: %m");
+		at += n;
+	}
+	char path[64];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file); // it stays open: another would else be opened by the same name, and be taken for this one
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) die("a module does not load: %s", dlerror());
+	return library;
+}
+
 CALL(cuModuleLoadData, (CUmodule *to, const void *image), 1, {
 	if (capturing) return spoil();
 	if (memcmp(image, magic, sizeof magic)) return INVALID_IMAGE;
 	uint64_t size;
 	memcpy(&size, (const char *)image + sizeof magic, sizeof size);
-	int file = memfd_create("planc-module", MFD_CLOEXEC);
-	const char *data = (const char *)image + sizeof magic + sizeof size;
-	for (uint64_t at = 0; at < size;) {
-		ssize_t n = write(file, data + at, size - at);
-		if (n <= 0) die("a module cannot be written: %m");
-		at += n;
-	}
-	char path[64];
-	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) die("a module does not load: %s", dlerror());
 	Module *m = make<Module>(MODULE);
-	m->library = library;
-	m->kernels = (const Export *)dlsym(library, "planc_kernels");
-	m->launch = (Launcher)dlsym(library, "planc_launch");
+	m->library = load(std::string((const char *)image + sizeof magic + sizeof size, size));
+	m->kernels = (const Export *)dlsym(m->library, "planc_kernels");
+	m->launch = (Launcher)dlsym(m->library, "planc_launch");
 	*to = (CUmodule)(Object *)m;
-	// The file stays open: another module would else be loaded by the same name, and be taken for this one.
 })
 CALL(cuModuleUnload, (CUmodule h), 1, { NEED(Module, m, h, MODULE) m->live = false; })
 CALL(cuModuleGetFunction, (CUfunction *to, CUmodule h, const char *name), 1, {

@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,8 @@ using std::min;
 
 namespace emulate {
 
+const size_t stackBytes = 128 << 10; // of a fiber
+
 enum State { ready, atWarp, atBlock, done };
 
 struct Fiber {
@@ -37,7 +40,7 @@ struct Fiber {
 	ucontext_t start;
 	jmp_buf here;
 	bool begun;
-	std::vector<char> stack;
+	std::unique_ptr<char[]> stack;
 };
 
 inline dim3 grid, block, blockNow;
@@ -82,9 +85,9 @@ inline void run(Fiber& f) {
 	if (f.begun) longjmp(f.here, 1);
 	f.begun = true;
 	getcontext(&f.start);
-	f.stack.resize(128 << 10);
-	f.start.uc_stack.ss_sp = f.stack.data();
-	f.start.uc_stack.ss_size = f.stack.size();
+	if (!f.stack) f.stack.reset(new char[stackBytes]);
+	f.start.uc_stack.ss_sp = f.stack.get();
+	f.start.uc_stack.ss_size = stackBytes;
 	f.start.uc_link = nullptr;
 	makecontext(&f.start, enter, 0);
 	setcontext(&f.start);
