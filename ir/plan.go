@@ -115,14 +115,17 @@ func (p Plan) String() string {
 	}
 	parts = append(parts, fmt.Sprintf("micro_batch %d×%d", p.MicroBatch, p.MicroBatches))
 	if p.Recompute != "none" {
-		parts = append(parts, p.recomputeWords())
+		parts = append(parts, p.RecomputeWords())
 	}
 	return strings.Join(parts, " · ")
 }
 
-// recomputeWords are what the plan recomputes: "recompute full 4 blocks every 2 split".
-func (p Plan) recomputeWords() string {
+// RecomputeWords are what the plan recomputes: "recompute full 4 blocks every 2 split". All blocks go without saying.
+func (p Plan) RecomputeWords() string {
 	s := "recompute " + p.Recompute
+	if p.Recompute == "none" {
+		return s
+	}
 	if p.RecomputeLayers < p.LargestChunk() {
 		s += fmt.Sprintf(" %d block", p.RecomputeLayers)
 		if p.RecomputeLayers != 1 {

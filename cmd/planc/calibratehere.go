@@ -100,12 +100,15 @@ func (p *probed) screen(m machine, f costmodel.Measured) string {
 		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]), s.FlopsPerS)
 	}
 	row("f64 384 × 384 × 384", p.Double)
-	fmt.Fprintf(&b, "\nmemory      %v of a copy, on one core\n", round(p.Memory))
-	fmt.Fprintf(&b, "all-reduce  %v of 16 MiB between %d ranks, %s µs a hop\n", round(p.AllReduce), p.Ranks, digits(1e6*float64(p.Hop), 2))
+	fmt.Fprintf(&b, "\nmemory      %s of a copy, on one core\n", rateText(p.Memory))
+	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks, digits(1e6*float64(p.Hop), 2))
 	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", digits(1e9*float64(p.Call), 3))
 	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s of what the cost model says of such a core", digits(f.Matrix, 3), digits(f.Overhead, 3))))
 	return b.String()
 }
+
+// rateText is a bandwidth as screens say it; as cluster files write it, it has no space.
+func rateText(b costmodel.BytesPerSecond) string { return digits(float64(round(b))/1e9, 3) + " GB/s" }
 
 // round is a bandwidth in tenths of GB/s.
 func round(b costmodel.BytesPerSecond) costmodel.BytesPerSecond {

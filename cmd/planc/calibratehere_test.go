@@ -28,7 +28,28 @@ func TestMeasuredScreen(t *testing.T) {
 			t.Errorf("ends in column %d, not %d: %s", width(line), end, line)
 		}
 	}
+	if !strings.Contains(text, "\nmemory      38.0 GB/s of a copy, on one core\nall-reduce  33.7 GB/s of 16 MiB between 2 ranks, 0.28 µs a hop\n") {
+		t.Errorf("no rates in\n%s", text)
+	}
 	if !strings.Contains(text, "\nfactors     matrix 1.14, overhead 1.07 of what the cost model says of such a\n            core\n") {
 		t.Errorf("no factors in\n%s", text)
 	}
+}
+
+// A panic of a rank that is measured ends at planc's boundary, as any other does.
+func TestPanicOfARankIsTheCallers(t *testing.T) {
+	if got := most(3, func(rank int) float64 { return float64(rank % 2) }); got != 1 {
+		t.Errorf("the largest is %v", got)
+	}
+	defer func() {
+		if text, ok := recover().(string); !ok || !strings.HasPrefix(text, "a promise was broken\n") || !strings.Contains(text, "calibratehere_test.go") {
+			t.Errorf("panic %q", text)
+		}
+	}()
+	most(2, func(rank int) float64 {
+		if rank == 1 {
+			panic("a promise was broken")
+		}
+		select {} // a rank that waits for the other
+	})
 }

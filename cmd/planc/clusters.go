@@ -40,8 +40,8 @@ type clusterRow struct {
 	Name      string             `json:"name"`
 	Aliases   []string           `json:"aliases"`
 	GPU       string             `json:"gpu"`
-	Devices   int                `json:"devices"` // of a node
-	MemoryGiB float64            `json:"memory_gib"`
+	Devices   int                `json:"devices"`    // of a node
+	MemoryGiB float64            `json:"memory_gib"` // of a device
 	Peak      map[string]float64 `json:"peak_tflops"`
 	Link      string             `json:"link"`
 	LinkBps   float64            `json:"link_bytes_per_s"` // one direction, a device
@@ -68,6 +68,9 @@ func clusterRowOf(name string) clusterRow {
 func rowOfCluster(name string, c *costmodel.Cluster) clusterRow {
 	r := clusterRow{Name: name, Aliases: []string{}, GPU: c.GPU.Name, Devices: c.Node.Devices, MemoryGiB: c.GPU.MemoryGiB, Peak: c.GPU.PeakTFLOPS,
 		Link: c.Node.Link.Kind, LinkBps: float64(c.Node.Link.Bandwidth), Source: c.Source}
+	if host := c.Node.Host.MemoryGiB; c.IsCPU() && host > 0 { // which its devices share
+		r.MemoryGiB = min(r.MemoryGiB, host/float64(c.Node.Devices))
+	}
 	if len(c.Network) > 0 {
 		r.NICs, r.NICBps = c.Network[0].NICs, float64(c.Network[0].Bandwidth)
 	}
@@ -119,6 +122,9 @@ func (r clusterRow) peakText() string {
 }
 
 func (r clusterRow) linkText() string {
+	if r.LinkBps == 0 { // a node of one device
+		return "–"
+	}
 	return strings.TrimSpace(fmt.Sprintf("%s %.0f", r.Link, r.LinkBps/1e9))
 }
 

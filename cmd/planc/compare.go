@@ -12,23 +12,27 @@ import (
 
 // derived are the keys of a plan that mostly follow from others, and are named only where nothing else differs; or
 // where they do not follow.
-var derived = map[string]bool{"zero_group": true, "micro_batches": true, "schedule": true, "recompute_layers": true,
-	"recompute_every": true, "stage_layers": true, "axis_order": true, "cp_kind": true, "etp": true}
+var derived = map[string]bool{"zero_group": true, "micro_batches": true, "schedule": true, "stage_layers": true,
+	"axis_order": true, "cp_kind": true, "etp": true}
 
-// planKeys are the keys that tell two plans apart, in the order in which they are named.
+// planKeys are the keys that tell two plans apart, in the order in which they are named. What recompute says has its blocks and
+// their groups in it.
 var planKeys = []string{"dp", "tp", "pp", "vpp", "cp", "cp_kind", "ep", "etp", "sp", "zero", "micro_batch", "recompute",
-	"recompute_split", "offload", "schedule", "zero_group", "micro_batches", "recompute_layers", "recompute_every",
-	"stage_layers", "axis_order", "moe_slack", "precision"}
+	"offload", "schedule", "zero_group", "micro_batches", "stage_layers", "axis_order", "moe_slack", "precision"}
 
 // differences are the words in which a plan differs from another: "zero 3", "no sp".
 func differences(p, from ir.Plan) string { return strings.Join(differenceWords(p, from, ""), " · ") }
 
-// differenceWords are those, without one key's.
+// differenceWords are those, without one key's; without one, there is room for how much is recomputed.
 func differenceWords(p, from ir.Plan, but string) []string {
 	a, b := p.JSON(), from.JSON()
 	var words, minor []string
 	for _, key := range planKeys {
 		switch {
+		case key == "recompute" && but == "":
+			if text := p.RecomputeWords(); text != from.RecomputeWords() {
+				words = append(words, text)
+			}
 		case key == but, fmt.Sprint(a[key]) == fmt.Sprint(b[key]):
 			continue
 		case key == "sp" && p.TP == 1, key == "zero" && p.DP*p.CP == 1:

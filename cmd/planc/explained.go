@@ -126,7 +126,7 @@ func (d *document) choiceMessage(c *search.Choice) string {
 		return s
 	}
 	kept := d.alternative(*c.Kept)
-	s := kept.mainly(d)
+	s := someBlocks(c) + kept.mainly(d)
 	if kept.NoFit == nil && c.Kept.SlowerBy < 0 {
 		s = "faster, and not the plan that is given"
 	}
@@ -135,6 +135,15 @@ func (d *document) choiceMessage(c *search.Choice) string {
 		s += fmt.Sprintf("; %s with %s", signed(c.Free.SlowerBy), rest)
 	}
 	return s
+}
+
+// someBlocks says how many blocks the plan that differs only in recompute recomputes, "" where it is all of them.
+func someBlocks(c *search.Choice) string {
+	text, some := strings.CutPrefix(c.Kept.Plan.RecomputeWords(), "recompute "+c.RunnerUp+" ")
+	if c.Name != "recompute" || !some {
+		return ""
+	}
+	return text + ", "
 }
 
 // besideRunnerUp is what else the best plan without the value that was taken has, in two words: the choice's own value first,
@@ -196,14 +205,20 @@ const memoryBinds = "memory"
 // nothing is what a lever gains that does not move the plan, as a fraction.
 const nothing = 0.0005
 
-// binding is what keeps the plan from being faster: memory, or what the step spends most on.
+// binding is what keeps the plan from being faster: memory where the plan does not fit, or where more of it gains more than the
+// levers on what the step spends most on, which it is else.
 func binding(d *document) string {
+	t := d.Predict.Time
+	most := slices.MaxFunc(costmodel.TimeParts, func(a, b string) int { return cmp.Compare(t.Part(a), t.Part(b)) })
 	more, tried := d.lever(memoryBinds)
-	if !d.Fits || tried && more.Speedup >= nothing || !tried && fasterUnfit(d.Alternatives, d.Predict) >= 0 {
+	best, any := d.strongest(most)
+	switch {
+	case !d.Fits, !tried && !any && fasterUnfit(d.Alternatives, d.Predict) >= 0:
+		return memoryBinds
+	case tried && more.Speedup >= nothing && (!any || more.Speedup >= best.Speedup):
 		return memoryBinds
 	}
-	t := d.Predict.Time
-	return slices.MaxFunc(costmodel.TimeParts, func(a, b string) int { return cmp.Compare(t.Part(a), t.Part(b)) })
+	return most
 }
 
 // lever is a lever by its name.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -56,9 +57,12 @@ func params(n int64) string {
 	return grouped(n)
 }
 
-// seconds is a duration as people read it: 12.20 s, 41.3 ms.
+// seconds is a duration as people read it: 12.20 s, 41.3 ms, 7 h 46 min.
 func seconds(v float64) string {
 	switch a := math.Abs(v); {
+	case a >= secondsOfHour:
+		minutes := math.Round(a / 60)
+		return fmt.Sprintf("%s%s h %.0f min", sign(v), grouped(int64(minutes)/60), math.Mod(minutes, 60))
 	case a >= 0.9995 || a == 0:
 		return strconv.FormatFloat(v, 'f', 2, 64) + " s"
 	case a >= 0.09995:
@@ -68,6 +72,16 @@ func seconds(v float64) string {
 	default:
 		return digits(v*1e6, 3) + " µs"
 	}
+}
+
+// secondsOfHour is from where on hundredths of a second say nothing.
+const secondsOfHour = 60 * 60
+
+func sign(v float64) string {
+	if v < 0 {
+		return "-"
+	}
+	return ""
 }
 
 const gib = 1 << 30

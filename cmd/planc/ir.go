@@ -38,10 +38,14 @@ func (a *app) irCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if picture != "" && (all || after != "") {
+			drawn := flags.cmd.Flags().Changed("picture")
+			if drawn && picture == "" {
+				return mistake(BadFlag, "", "--picture is empty; it is written as --picture schedule.svg, or --picture - for text")
+			}
+			if drawn && (all || after != "") {
 				return mistake(BadFlag, "", "planc ir takes --picture or a stage to print, not both")
 			}
-			if picture != "" {
+			if drawn {
 				return a.printPicture(args, flags, picture)
 			}
 			return a.printIR(args, flags, want)
@@ -108,6 +112,10 @@ func (a *app) printPicture(args []string, flags jobFlags, file string) error {
 	text, err := writePicture(p, file)
 	if err != nil {
 		return err
+	}
+	if text == "" {
+		a.notef("wrote    %s", slashed(file))
+		return nil
 	}
 	return a.print(text)
 }

@@ -204,6 +204,7 @@ func (a *app) holds(l *jobLock, program string, f lockFlags) error {
 	if l.file.Program == program {
 		why = fmt.Sprintf("%s: %s", l.name(), planEdited)
 	}
+	why += fmt.Sprintf("; %s decides anew", l.remedy)
 	if !f.locked {
 		a.notef("note: %s", why)
 		return nil

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"runtime/debug"
 	"time"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -96,30 +98,48 @@ func bestOf(during time.Duration, f func()) float64 {
 	return least
 }
 
-// reduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's are.
+// reduce is the seconds of an all-reduce of elems f32 between ranks that are goroutines, as the runtime's are. A rank that
+// arrives last waits least, so that the slowest's time is the collective's.
 func reduce(ranks, elems int) float64 {
 	w := comm.NewWorld(comm.Mesh{{Name: "dp", Size: ranks}}, 0)
 	const rounds = 24
-	least := make(chan float64, ranks)
-	for r := range ranks {
+	return most(ranks, func(r int) float64 {
+		best, buf := math.Inf(1), numbers[float32](elems)
+		g, err := w.Join(r, []string{"dp"}, comm.Main)
+		for i := 0; i < rounds && err == nil; i++ {
+			start := time.Now()
+			if err = comm.AllReduce(g, buf, comm.Sum); err == nil && i > 0 {
+				best = min(best, time.Since(start).Seconds())
+			}
+		}
+		if err != nil {
+			panic("planc: an all-reduce in memory failed: " + err.Error())
+		}
+		return best
+	})
+}
+
+// most is the largest of what n ranks come to, each a goroutine. A panic of one is the caller's, who alone can recover from
+// it; ranks that wait for that one are left behind.
+func most(n int, do func(rank int) float64) (largest float64) {
+	results, faults := make(chan float64, n), make(chan string, n)
+	for r := range n {
 		go func() {
-			best, buf := math.Inf(1), numbers[float32](elems)
-			g, err := w.Join(r, []string{"dp"}, comm.Main)
-			for i := 0; i < rounds && err == nil; i++ {
-				start := time.Now()
-				if err = comm.AllReduce(g, buf, comm.Sum); err == nil && i > 0 {
-					best = min(best, time.Since(start).Seconds())
+			defer func() {
+				if x := recover(); x != nil {
+					faults <- fmt.Sprintf("%v\n%s", x, debug.Stack())
 				}
-			}
-			if err != nil {
-				panic("planc: an all-reduce in memory failed: " + err.Error())
-			}
-			least <- best
+			}()
+			results <- do(r)
 		}()
 	}
-	slowest := 0.0
-	for range ranks { // a rank that arrives last waits least
-		slowest = max(slowest, <-least)
+	for range n {
+		select {
+		case text := <-faults:
+			panic(text)
+		case v := <-results:
+			largest = max(largest, v)
+		}
 	}
-	return slowest
+	return largest
 }

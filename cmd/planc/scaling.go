@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -18,7 +19,16 @@ type scalingDoc struct {
 	// share, since less memory is short.
 	SerialFraction float64  `json:"serial_fraction"`
 	Residual       float64  `json:"residual"` // root of the mean square by which times are off, as fractions of the law's
-	Limit          *float64 `json:"limit"`    // the speed-up that the law allows at most, 1/s; null where s is not above 0
+	Fits           bool     `json:"fits"`     // whether the law describes the rows: none says what it denies
+	Limit          *float64 `json:"limit"`    // the speed-up that the law allows at most, 1/s; null where it does not fit, or s is not above 0
+
+	least, most ownFraction
+}
+
+// ownFraction is the serial fraction that one row alone would have (Karp and Flatt 1990), beside the first.
+type ownFraction struct {
+	devices int
+	s       float64
 }
 
 // weakDoc is a row's size with a batch that has grown as the devices have.
@@ -71,17 +81,22 @@ func (d *sweepDoc) scaling() *scalingDoc {
 	}
 	out := &scalingDoc{From: first.Cluster.Devices}
 	var more, slow []float64 // devices beyond the first's, and device-seconds, as multiples of the first's
+	var own []ownFraction
 	for i := range d.Rows {
 		if r := &d.Rows[i]; r.Fits && r != first {
 			n := float64(r.Cluster.Devices) / float64(first.Cluster.Devices)
 			more, slow = append(more, n-1), append(slow, n*float64(r.Predict.StepS/first.Predict.StepS))
+			own = append(own, ownFraction{r.Cluster.Devices, (slow[len(slow)-1] - 1) / (n - 1)})
 		}
 	}
 	if len(more) == 0 {
 		return nil
 	}
+	less := func(a, b ownFraction) int { return cmp.Compare(a.s, b.s) }
+	out.least, out.most = slices.MinFunc(own, less), slices.MaxFunc(own, less)
 	out.SerialFraction, out.Residual = amdahl(more, slow)
-	if out.SerialFraction > 0 {
+	out.Fits = describes(out.SerialFraction, out.Residual, more, slow)
+	if out.Fits && out.SerialFraction > 0 {
 		limit := costmodel.SixDigits(1 / out.SerialFraction)
 		out.Limit = &limit
 	}
@@ -104,6 +119,22 @@ func amdahl(more, slow []float64) (s, residual float64) {
 		residual += e * e / float64(len(more))
 	}
 	return costmodel.SixDigits(s), costmodel.SixDigits(math.Sqrt(residual))
+}
+
+// describes tells whether a law may be said of rows that it was fitted to: it is off by no more than a tenth, no row is as fast
+// as the law's limit, and none is on the other side of a perfect division of the work than the law, by more than a fiftieth.
+func describes(s, residual float64, more, slow []float64) bool {
+	const off, beyond = 0.1, 0.02
+	if residual > off {
+		return false
+	}
+	for i, x := range more {
+		switch e := slow[i] - 1; {
+		case s > 0 && (e < -beyond || (1+x)/slow[i] >= 1/s), s <= 0 && e > beyond:
+			return false
+		}
+	}
+	return true
 }
 
 // communication is the part of a step that waits for communication.
@@ -131,7 +162,7 @@ func scalingScreen(d *sweepDoc) string {
 		}
 		rows = append(rows, row)
 	}
-	text := fmt.Sprintf("STRONG keeps the batch, WEAK lets it grow to BATCH with the %s: parallel efficiency, of %s. COMM waits for communication. Amdahl's law, fitted: %s.",
+	text := fmt.Sprintf("STRONG keeps the batch, WEAK lets it grow to BATCH with the %s: parallel efficiency, of %s. COMM waits for communication. Amdahl's law: %s.",
 		d.devices(), grouped(s.From), s.sentence())
 	return "\n" + table(columns, rows) + "\n" + prose("", 0, text)
 }
@@ -139,6 +170,10 @@ func scalingScreen(d *sweepDoc) string {
 // sentence is the law's, for people.
 func (s *scalingDoc) sentence() string {
 	off := fmt.Sprintf("within %s", percent(s.Residual))
+	if !s.Fits {
+		return fmt.Sprintf("no serial fraction fits: by %s alone it is %s, by %s %s", grouped(s.least.devices), fraction(s.least.s),
+			grouped(s.most.devices), fraction(s.most.s))
+	}
 	if s.Limit == nil {
 		return fmt.Sprintf("serial fraction %s, %s: less than none, as more devices have more memory", fraction(s.SerialFraction), off)
 	}

@@ -5,6 +5,34 @@ import (
 	"testing"
 )
 
+// A law is said of rows only where none of them says what it denies.
+func TestAmdahlDescribes(t *testing.T) {
+	for _, c := range []struct {
+		s    float64
+		slow []float64 // of 2, 4 and 8 times the devices
+		want bool
+	}{
+		{0.01, []float64{1.01, 1.03, 1.07}, true},
+		{0.01, []float64{1.004, 1.02, 1.1}, true},
+		{0.01, []float64{0.985, 1.02, 1.1}, true}, // 102 % in the table
+		{0.01, []float64{0.93, 0.99, 1.12}, false},
+		{-0.01, []float64{0.99, 0.97, 0.93}, true},
+		{-0.001, []float64{0.95, 0.98, 1.05}, false},
+		{0.2, []float64{1.2, 1.6, 1.5}, false}, // 5.3 times as fast, and the law ends at 5
+		{0.01, []float64{1.01, 1.5, 1.07}, false},
+	} {
+		more := []float64{1, 3, 7}
+		residual := 0.0
+		for i, x := range more {
+			e := c.slow[i]/(1+c.s*x) - 1
+			residual += e * e / 3
+		}
+		if got := describes(c.s, math.Sqrt(residual), more, c.slow); got != c.want {
+			t.Errorf("%v of %v: %v", c.s, c.slow, got)
+		}
+	}
+}
+
 // Amdahl's law is found again in times that follow it, and in noise about it.
 func TestAmdahl(t *testing.T) {
 	for _, want := range []float64{0, 1e-4, 0.02, 0.3, -1e-5} {
@@ -21,6 +49,24 @@ func TestAmdahl(t *testing.T) {
 		}
 		if s, residual := amdahl(more, slow); want >= 0.02 && math.Abs(s/want-1) > 0.1 || residual < 0.05 || residual > 0.15 {
 			t.Errorf("with noise of 10 %%, serial fraction %v is found as %v, off by %v", want, s, residual)
+		}
+	}
+}
+
+// What people read of the law: its fraction and its limit, or that no fraction fits.
+func TestAmdahlSentence(t *testing.T) {
+	limit := 80.0
+	for _, c := range []struct {
+		s    scalingDoc
+		want string
+	}{
+		{scalingDoc{From: 8, SerialFraction: 0.0125, Residual: 0.013, Fits: true, Limit: &limit}, "serial fraction 1.25 %, within 1.3 %: at most 80 × as fast as 8"},
+		{scalingDoc{From: 8, SerialFraction: -0.01, Residual: 0.002, Fits: true}, "serial fraction -1 %, within 0.2 %: less than none, as more devices have more memory"},
+		{scalingDoc{From: 64, SerialFraction: 0.002, Residual: 0.07, least: ownFraction{128, -0.0705}, most: ownFraction{4096, 0.00327}},
+			"no serial fraction fits: by 128 alone it is -7.05 %, by 4,096 0.327 %"},
+	} {
+		if got := c.s.sentence(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

@@ -84,9 +84,23 @@ func (d *sweepDoc) sweepColumns() []column {
 		out = append(out, column{daysTitle, true})
 	}
 	if cost {
-		out = append(out, column{costTitle, true})
+		out = append(out, column{d.costTitle(), true})
 	}
 	return append(out, column{title: planTitle})
+}
+
+// costTitle is the column's, with the currency if rows have one and the same.
+func (d *sweepDoc) costTitle() string {
+	currency := ""
+	for _, r := range d.Rows {
+		if r.Training != nil && r.Training.Cost != nil {
+			if currency != "" && r.Training.Currency != currency {
+				return costTitle
+			}
+			currency = r.Training.Currency
+		}
+	}
+	return strings.TrimSuffix(costTitle+" "+currency, " ")
 }
 
 // cells are a row's, one a column.
@@ -113,12 +127,12 @@ func (r sweepRow) cells(columns []column) []string {
 func (r sweepRow) amount(title string) string {
 	t := r.Training
 	switch {
-	case t == nil, title == costTitle && t.Cost == nil:
+	case t == nil, title != daysTitle && t.Cost == nil:
 		return ""
-	case title == costTitle:
-		return short(math.Round(*t.Cost))
+	case title == daysTitle:
+		return durationText(t.Days)
 	}
-	return durationText(t.Days)
+	return short(math.Round(*t.Cost))
 }
 
 func wholePercent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + " %" }

@@ -56,30 +56,40 @@ func (d *document) bindingSentence() string {
 		if tried {
 			s = fmt.Sprintf("memory, %s: %s per %s would gain %s.", free, leverName(d, more), d.head.device, percent(more.Speedup))
 		}
-		if i := fasterUnfit(d.Alternatives, d.Predict); i >= 0 {
-			a := d.Alternatives[i]
-			s += fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d), signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
-		}
-		return s
+		return s + d.unfitSentence()
 	}
 	s := d.Binding.Resource
-	if l, ok := d.strongest(); ok {
-		s += fmt.Sprintf(": %s would gain %s", leverName(d, l), percent(l.Speedup))
+	if l, ok := d.strongest(s); ok {
+		s += fmt.Sprintf(": %s %s", leverName(d, l), signed(l.Speedup))
 	}
-	s += fmt.Sprintf("; memory has %s", free)
+	s += "; memory: " + free
 	if tried {
-		s += fmt.Sprintf(", %s per %s would gain nothing", leverName(d, more), d.head.device)
+		gain := "for nothing"
+		if more.Speedup >= nothing {
+			gain = signed(more.Speedup)
+		}
+		s += fmt.Sprintf(", %s %s", leverName(d, more), gain)
 	}
-	return s + "."
+	return s + "." + d.unfitSentence()
+}
+
+// unfitSentence is how much more memory would allow which faster plan, "" if there is none.
+func (d *document) unfitSentence() string {
+	i := fasterUnfit(d.Alternatives, d.Predict)
+	if i < 0 {
+		return ""
+	}
+	a := d.Alternatives[i]
+	return fmt.Sprintf(" %s more would allow %s: %s.", size(a.NoFit.OverBytes), a.label(d), signed(float64(a.Predict.StepS/d.Predict.StepS)-1))
 }
 
 // limits are the levers that act on a part of a step.
 var limits = map[string][]string{"compute": {"flops", "memory_bandwidth"}, "recompute": {memoryBinds}, "tp_comm": {"link", "network"},
 	"dp_comm": {"network", "link"}, "pp_comm": {"network", "link"}, "pp_bubble": {"batch"}, "optimizer": {"memory_bandwidth"}}
 
-// strongest is the lever that gains most of those that act on what binds.
-func (d *document) strongest() (best leverDoc, ok bool) {
-	for _, name := range limits[d.Binding.Resource] {
+// strongest is the lever that gains most of those that act on a part of the step.
+func (d *document) strongest(part string) (best leverDoc, ok bool) {
+	for _, name := range limits[part] {
 		if l, there := d.lever(name); there && l.Speedup >= nothing && (!ok || l.Speedup > best.Speedup) {
 			best, ok = l, true
 		}

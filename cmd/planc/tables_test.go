@@ -135,6 +135,9 @@ func TestDifferences(t *testing.T) {
 		{func(p *ir.Plan) { p.DP, p.TP, p.Zero = 1, 8, 0 }, "dp 1 · tp 8"},
 		{func(p *ir.Plan) { p.AxisOrder = "dp,tp" }, "axis_order dp,tp"},
 		{func(p *ir.Plan) { p.StageLayers = "1,1" }, "stage_layers 1,1"},
+		{func(p *ir.Plan) { p.Recompute, p.RecomputeLayers = "selective", 2 }, "recompute selective"},
+		{func(p *ir.Plan) { p.Recompute, p.RecomputeLayers = "full", 1 }, "recompute full 1 block"},
+		{func(p *ir.Plan) { p.Recompute, p.RecomputeLayers, p.RecomputeEvery = "full", 2, 2 }, "recompute full every 2"},
 	} {
 		p := base
 		c.change(&p)

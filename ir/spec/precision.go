@@ -49,7 +49,8 @@ var Presets = map[string]Precision{
 
 // otherNames are what others call the presets.
 var otherNames = map[string]string{"fp32": "f32", "float32": "f32", "float": "f32", "tf32": "f32", "fp64": "f64", "float64": "f64",
-	"double": "f64", "bfloat16": "bf16", "float16": "fp16", "f16": "fp16", "half": "fp16", "f8": "fp8"}
+	"double": "f64", "bfloat16": "bf16", "float16": "fp16", "f16": "fp16", "half": "fp16", "f8": "fp8",
+	"fp4": "fp8", "f4": "fp8", "nvfp4": "fp8", "mxfp4": "fp8", "mxfp8": "fp8", "float8": "fp8"} // the narrowest that there is
 
 // UnmarshalNode reads a preset's name, or the block.
 func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {

@@ -42,3 +42,28 @@ func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
 		}
 	}
 }
+
+// Of another engine's function compute waits for what goes over cp in line, and for the part of a ring that attention does not
+// hide: for both, in whatever order they stand.
+func TestRingBesideAddsToContext(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 2, 0), llamaConfig(2, 1024, 16, 16, 4096, 1024, 4096), 4096, 16, mixed)
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := ir.SerialPlan(2, 1, mixed)
+	plan.DP, plan.CP, plan.CPKind, plan.AxisOrder = 8, 2, "ring", "cp,dp"
+	over := func(beside bool) commLine {
+		return commLine{what: ir.Collective{Op: ir.OpAllGather, Axes: []ir.Axis{"cp"}, Bytes: 1 << 30}, beside: beside}
+	}
+	context := func(lines ...commLine) costmodel.Seconds {
+		return s.cost(&funcProfile{comms: lines}, 1, load{}, &meshAt{plan: &plan}).Context
+	}
+	line, ring := context(over(false)), context(over(true))
+	if line <= 0 || ring <= 0 {
+		t.Fatalf("%v in line, %v beside attention that takes no time", line, ring)
+	}
+	if a, b := context(over(false), over(true)), context(over(true), over(false)); a != line+ring || b != line+ring {
+		t.Errorf("%v and %v together, %v and %v alone", a, b, line, ring)
+	}
+}

@@ -275,7 +275,7 @@ func (s *searcher) cost(p *funcProfile, k int, of load, m *meshAt) costmodel.Cos
 		return s.flying(p, k, of.rounds, m, own)
 	}
 	c := costmodel.Cost{Compute: own.time}
-	kernels, beside := own.kernels, costmodel.Seconds(0)
+	kernels, beside, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
 	ways := s.waysOf(p, m)
 	for i := range p.comms {
 		l := &p.comms[i]
@@ -283,7 +283,7 @@ func (s *searcher) cost(p *funcProfile, k int, of load, m *meshAt) costmodel.Cos
 		kernels += more
 		if l.beside {
 			beside += t
-			c.Context = max(0, beside-own.attention*costmodel.Seconds(1-1/float64(ways[i].place.Ranks())))
+			hidden = own.attention * costmodel.Seconds(1-1/float64(ways[i].place.Ranks()))
 			continue
 		}
 		if l.group.experts != nil {
@@ -291,6 +291,7 @@ func (s *searcher) cost(p *funcProfile, k int, of load, m *meshAt) costmodel.Cos
 		}
 		l.enter(&c, t)
 	}
+	c.Context += max(0, beside-hidden)
 	return s.waited(c, kernels)
 }
 

@@ -3,11 +3,14 @@ package validate
 import (
 	"bytes"
 	"encoding/csv"
-	"fmt"
+	"errors"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // Row is a line of a table of measurements, by the names of its columns in lower case.
@@ -17,16 +20,18 @@ type Row struct {
 	cells  map[string]string
 }
 
-// Parse reads a table. Columns are found by the names in its first line, in any order.
+// Parse reads a table. Columns are found by the names in its first line, in any order. An error is ir.Diags: what is wrong
+// with the table, and where.
 func Parse(file string, data []byte) ([]Row, error) {
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	r.FieldsPerRecord, r.LazyQuotes, r.TrimLeadingSpace = -1, true, true
 	lines, err := r.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, notCSV(file, err)
 	}
 	if len(lines) == 0 {
-		return nil, fmt.Errorf("%s:1:1: the table is empty; its first line names the columns, such as model,gpu,num_gpus", file)
+		return nil, ir.Diags{{Pos: ir.Pos{File: file, Line: 1, Column: 1}, Code: strict.Empty,
+			Msg: "the table is empty; its first line names the columns, such as model,gpu,num_gpus"}}
 	}
 	head := lines[0]
 	for i := range head {
@@ -45,6 +50,15 @@ func Parse(file string, data []byte) ([]Row, error) {
 		}
 	}
 	return rows, nil
+}
+
+// notCSV is where and why a text is not read as CSV.
+func notCSV(file string, err error) error {
+	d := ir.Diag{Pos: ir.Pos{File: file}, Code: strict.Syntax, Msg: err.Error()}
+	if at := (*csv.ParseError)(nil); errors.As(err, &at) {
+		d.Pos.Line, d.Pos.Column, d.Msg = at.Line, at.Column, at.Err.Error()
+	}
+	return ir.Diags{d}
 }
 
 // Text is a cell, "" if it is empty.

@@ -30,10 +30,15 @@ type AttentionShape struct {
 	HeadsAll, GroupAll, SeqAll, KSeqAll int
 }
 
-// Queries and keys are handled in blocks. Scores of a block are a matrix with kBlock elements a row.
+// Queries and keys are handled in blocks, each block of keys with a few blocks of queries, which share what is packed of the
+// keys. Scores of a block are a matrix of which a row has place for kBlock keys and a line more, so that rows lie in different
+// sets of a cache.
 const (
-	qBlock = 64
-	kBlock = 256
+	qBlock   = 64
+	kBlock   = 256
+	pRow     = kBlock + 16
+	qBlocks  = 4  // of queries, at most, that share packed keys
+	fewUnits = 32 // so many units there are at least, if blocks suffice
 )
 
 // queries and values say where the local queries and keys are.
@@ -93,13 +98,14 @@ func (s *AttentionShape) span(i0, i1 int) (lo, hi int) {
 	return lo, hi
 }
 
-// attending is a call of Attention or AttentionGrad as a job. Its units are what can be done apart: a block of a head's
-// queries; for the gradient a head of keys, whose dk and dv add up over its queries.
+// attending is a call of Attention or AttentionGrad as a job. Its units are what can be done apart: a few blocks of a
+// head's queries; for the gradient a head of keys, whose dk and dv add up over its queries.
 type attending[F Float] struct {
 	s               AttentionShape
 	o, lse, q, k, v []F
 	dq, dk, dv, do  []F
 	grad            bool
+	rows            int // queries of a unit
 	units, per      int // per: units of a part
 }
 
@@ -138,19 +144,21 @@ func (a *attending[F]) part(i int) {
 func attention[F Float](o, lse, q, k, v []F, s AttentionShape) {
 	a := attendingsOf[F]().get()
 	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, false
-	a.call(s.Batch * s.Heads * s.Group * s.blocks())
+	heads := s.Batch * s.Heads * s.Group
+	a.rows = qBlock * max(1, min(qBlocks, heads*s.blocks(qBlock)/fewUnits))
+	a.call(heads * s.blocks(a.rows))
 }
 
-// blocks is the number of blocks of queries.
-func (s *AttentionShape) blocks() int { return (s.Seq + qBlock - 1) / qBlock }
+// blocks is in how many blocks of so many queries they are.
+func (s *AttentionShape) blocks(rows int) int { return (s.Seq + rows - 1) / rows }
 
-// headBlock is Attention for one block of a head's queries. Later blocks, which may see more keys, come first.
+// headBlock is Attention for a few blocks of a head's queries. Later ones, which may see more keys, come first.
 func (w *scratch[F]) headBlock(a *attending[F], unit int) {
-	s, n := &a.s, a.s.blocks()
-	unit, i0 := unit/n, (n-1-unit%n)*qBlock
+	s, n := &a.s, a.s.blocks(a.rows)
+	unit, i0 := unit/n, (n-1-unit%n)*a.rows
 	heads := s.Heads * s.Group
 	hd := place(s, unit/heads, unit%heads, a.o, a.lse, a.q, a.k, a.v)
-	w.attend(&hd, i0, min(i0+qBlock, s.Seq))
+	w.attend(&hd, i0, min(i0+a.rows, s.Seq))
 }
 
 // place finds query head hg = h*Group + g of sample b.
@@ -167,9 +175,28 @@ func place[F Float](s *AttentionShape, b, hg int, o, lse, q, k, v []F) head[F] {
 // attend computes o and lse of queries i0 to i1-1: for each block of keys, with max and sum those of the
 // blocks so far, o = o*exp(old max - max) + exp(scores - max)·v; at last o /= sum.
 func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
-	rows, step := i1-i0, hd.Heads*hd.Group
-	o, q, p := hd.o.rows(i0), hd.q.rows(i0), mat[F]{d: w.p[:], ld: kBlock}
-	for i := range rows {
+	w.begin(hd, i0, i1)
+	lo, hi := hd.span(i0, i1)
+	if lo == hi && !hd.More {
+		clearRows(hd.o.rows(i0), i1-i0, hd.VDim)
+	}
+	for j0, n := lo, 0; j0 < hi; j0 += n {
+		n = hd.values().run(j0, min(kBlock, hi-j0))
+		kt := hd.k.rows(j0)
+		kt.t = true
+		w.kt.pack(kt, hd.Dim, n)
+		w.v.pack(hd.v.rows(j0), n, hd.VDim)
+		for b := i0; b < i1; b += qBlock {
+			w.attendBlock(hd, b, min(qBlock, i1-b), b-i0, j0, n)
+		}
+	}
+	w.finish(hd, i0, i1)
+}
+
+// begin sets max and sum of queries i0 to i1-1 before any keys.
+func (w *scratch[F]) begin(hd *head[F], i0, i1 int) {
+	step := hd.Heads * hd.Group
+	for i := range i1 - i0 {
 		w.max[i], w.sum[i] = math.Inf(-1), 0
 		if hd.More {
 			if l := float64(hd.lse[(i0+i)*step]); !math.IsInf(l, -1) {
@@ -177,32 +204,43 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 			}
 		}
 	}
-	lo, hi := hd.span(i0, i1)
-	if lo == hi && !hd.More {
-		clearRows(o, rows, hd.VDim)
-	}
-	for j0, n := lo, 0; j0 < hi; j0 += n {
-		n = hd.values().run(j0, min(kBlock, hi-j0))
-		kt := hd.k.rows(j0)
-		kt.t = true
-		w.gemm(p, q, kt, rows, n, hd.Dim, false)
-		for i := range rows {
-			w.factor[i] = F(w.weigh(hd, i0, i, j0, n))
+}
+
+// attendBlock is attend of so many queries from i0 on, of which the first is number at of those begun, and keys j0 to j0+n-1.
+func (w *scratch[F]) attendBlock(hd *head[F], i0, rows, at, j0, n int) {
+	o, p := hd.o.rows(i0), mat[F]{d: w.p[:], ld: pRow}
+	lo, hi := hd.span(i0, i0+rows)
+	if !w.see(hd, i0, rows, j0, n) {
+		if lo == hi && !hd.More {
+			clearRows(o, rows, hd.VDim)
 		}
-		before := hd.More || j0 > lo
-		if before {
-			scaleRows(o, w.factor[:rows], hd.VDim)
-		}
-		w.gemm(o, p, hd.v.rows(j0), rows, hd.VDim, n, before)
+		return
 	}
+	w.scoresOf(p, hd.q.rows(i0), &w.kt, rows)
 	for i := range rows {
-		l, f := math.Inf(-1), 1.0
-		if sum := w.sum[i]; sum > 0 || sum != sum {
-			l, f = w.max[i]+rng.Log(sum), 1/sum
-		}
-		hd.lse[(i0+i)*step], w.factor[i] = F(l), F(f)
+		w.factor[i] = F(w.weigh(hd, i0, i, at+i, j0))
 	}
-	scaleRows(o, w.factor[:rows], hd.VDim)
+	before := hd.More || lo < j0
+	if before {
+		scaleRows(o, w.factor[:rows], hd.VDim)
+	}
+	w.sumSeen(o, p, &w.v, rows, before)
+}
+
+// finish divides o of queries i0 to i1-1 by the sums.
+func (w *scratch[F]) finish(hd *head[F], i0, i1 int) {
+	step := hd.Heads * hd.Group
+	for b := i0; b < i1; b += qBlock {
+		rows := min(qBlock, i1-b)
+		for i := range rows {
+			l, f := math.Inf(-1), 1.0
+			if sum := w.sum[b-i0+i]; sum > 0 || sum != sum {
+				l, f = w.max[b-i0+i]+rng.Log(sum), 1/sum
+			}
+			hd.lse[(b+i)*step], w.factor[i] = F(l), F(f)
+		}
+		scaleRows(hd.o.rows(b), w.factor[:rows], hd.VDim)
+	}
 }
 
 // clearRows zeroes rows of n elements.
@@ -223,32 +261,21 @@ func scaleTo[F Float](y, x []F, f F) {
 	}
 }
 
-// seen is row i of the scores x of n keys from j0 on: the part that query i0+i sees, and where it begins.
-// It zeroes the rest.
-func (hd *head[F]) seen(x []F, i0, i, j0, n int) ([]F, int) {
-	row := x[i*kBlock:][:n]
-	lo, hi := hd.keys(i0 + i)
-	lo, hi = max(0, min(lo-j0, n)), max(0, min(hi-j0, n))
-	clear(row[:lo])
-	clear(row[hi:])
-	return row[lo:hi], lo
-}
-
-// weigh turns row i of w.p from products of n keys into exp(score - max), times z; it updates the
-// row's max and sum and returns the factor exp(old max - max) of what was computed with the old max.
-func (w *scratch[F]) weigh(hd *head[F], i0, i, j0, n int) float64 {
-	row, first := hd.seen(w.p[:], i0, i, j0, n)
+// weigh turns row i of w.p from products into exp(score - max), times z, of the keys from j0 on; it updates max and sum,
+// of which the row's are number at, and returns the factor exp(old max - max) of what was computed with the old max.
+func (w *scratch[F]) weigh(hd *head[F], i0, i, at, j0 int) float64 {
+	row, first := w.visible(w.p[:], i)
 	if len(row) == 0 {
 		return 1
 	}
 	scale := hd.scores(row, nil, i0+i, j0+first)
-	top := max(w.max[i], float64(scale*highest(row)))
+	top := max(w.max[at], float64(scale*highest(row)))
 	if math.IsInf(top, -1) {
 		clear(row)
 		return 1
 	}
-	f := exp[F](w.max[i] - top)
-	w.max[i], w.sum[i] = top, float64(w.sum[i]*f)+weights(row, scale, top)
+	f := exp[F](w.max[at] - top)
+	w.max[at], w.sum[at] = top, float64(w.sum[at]*f)+weights(row, scale, top)
 	if hd.Dropout > 0 {
 		hd.drop(row, i0+i, j0+first)
 	}

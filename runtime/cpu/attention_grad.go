@@ -14,60 +14,85 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 	s := &a.s
 	b, h := unit/s.Heads, unit%s.Heads
 	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
-	for j := range s.KSeq {
-		clear(dk.d[j*dk.ld:][:s.Dim])
-		clear(dv.d[j*dv.ld:][:s.VDim])
+	k, v := at(a.k, b, s.KSeq, s.Heads, h, s.Dim), at(a.v, b, s.KSeq, s.Heads, h, s.VDim)
+	lo, hi := s.span(0, s.Seq)
+	clearGrads(dk, dv, s, 0, lo) // nobody sees these keys
+	clearGrads(dk, dv, s, hi, s.KSeq)
+	if lo == hi {
+		w.keysGrad(a, b, h, dk, dv, lo, 0)
 	}
-	n := s.Heads * s.Group
-	for g := range s.Group {
-		hg := h*s.Group + g
-		hd := place(s, b, hg, a.o, a.lse, a.q, a.k, a.v)
-		hd.dq, hd.do, hd.dk, hd.dv = at(a.dq, b, s.Seq, n, hg, s.Dim), at(a.do, b, s.Seq, n, hg, s.VDim), dk, dv
-		for i0 := 0; i0 < s.Seq; i0 += qBlock {
-			w.attendGrad(&hd, i0, min(i0+qBlock, s.Seq))
-		}
+	for j0, n := lo, 0; j0 < hi; j0 += n {
+		n = s.values().run(j0, min(kBlock, hi-j0))
+		kt, vt := k.rows(j0), v.rows(j0)
+		w.k.pack(kt, n, s.Dim)
+		kt.t, vt.t = true, true
+		w.kt.pack(kt, s.Dim, n)
+		w.v.pack(vt, s.VDim, n)
+		w.keysGrad(a, b, h, dk, dv, j0, n)
 	}
 }
 
-// attendGrad computes dq of queries i0 to i1-1 and adds their part of dk and dv. For each block of keys,
-// with p and z as Attention has them:
+// clearGrads zeroes the gradients of keys lo to hi-1.
+func clearGrads[F Float](dk, dv mat[F], s *AttentionShape, lo, hi int) {
+	if lo < hi {
+		clearRows(dk.rows(lo), hi-lo, s.Dim)
+		clearRows(dv.rows(lo), hi-lo, s.VDim)
+	}
+}
+
+// keysGrad is headGrad for n keys from j0 on, which are packed. Of these, the first w.begun have gradients so far.
+func (w *scratch[F]) keysGrad(a *attending[F], b, h int, dk, dv mat[F], j0, n int) {
+	s := &a.s
+	heads := s.Heads * s.Group
+	w.begun = 0
+	for g := range s.Group {
+		hg := h*s.Group + g
+		hd := place(s, b, hg, a.o, a.lse, a.q, a.k, a.v)
+		hd.dq, hd.do, hd.dk, hd.dv = at(a.dq, b, s.Seq, heads, hg, s.Dim), at(a.do, b, s.Seq, heads, hg, s.VDim), dk, dv
+		for i0 := 0; i0 < s.Seq; i0 += qBlock {
+			w.attendGrad(&hd, i0, min(qBlock, s.Seq-i0), j0, n)
+		}
+		clearGrads(dk, dv, s, j0+w.begun, j0+n)
+		w.begun = n
+	}
+}
+
+// attendGrad adds the part of keys j0 to j0+n-1 in dq of so many queries from i0 on, and these queries' part in dk and dv of
+// the keys. With p and z as Attention has them:
 //
 //	dp = do·v^T; ds = p*(z*dp - do·o)*scale*softcap'; dv += (p*z)^T·do; dq += ds·k; dk += ds^T·q
-func (w *scratch[F]) attendGrad(hd *head[F], i0, i1 int) {
-	rows, step := i1-i0, hd.Heads*hd.Group
+func (w *scratch[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {
+	step := hd.Heads * hd.Group
 	q, dq, o, do := hd.q.rows(i0), hd.dq.rows(i0), hd.o.rows(i0), hd.do.rows(i0)
+	lo, hi := hd.span(i0, i0+rows)
+	if !w.see(hd, i0, rows, j0, n) {
+		if lo == hi && !hd.More {
+			clearRows(dq, rows, hd.Dim)
+		}
+		return
+	}
+	p, dp := mat[F]{d: w.p[:], ld: pRow}, mat[F]{d: w.dp[:], ld: pRow}
+	w.scoresOf(p, q, &w.kt, rows)
+	w.scoresOf(dp, do, &w.v, rows)
 	for i := range rows {
 		w.max[i] = float64(hd.lse[(i0+i)*step])
 		w.sum[i] = inner(do.d[i*do.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim])
+		w.weighGrad(hd, i0, i, j0)
 	}
-	p, dp := mat[F]{d: w.p[:], ld: kBlock}, mat[F]{d: w.dp[:], ld: kBlock}
-	pt, dst := p, dp
-	pt.t, dst.t = true, true
-	lo, hi := hd.span(i0, i1)
-	if lo == hi && !hd.More {
-		clearRows(dq, rows, hd.Dim)
-	}
-	for j0, n := lo, 0; j0 < hi; j0 += n {
-		n = hd.values().run(j0, min(kBlock, hi-j0))
-		k, v := hd.k.rows(j0), hd.v.rows(j0)
-		kt, vt := k, v
-		kt.t, vt.t = true, true
-		w.gemm(p, q, kt, rows, n, hd.Dim, false)
-		w.gemm(dp, do, vt, rows, n, hd.VDim, false)
-		for i := range rows {
-			w.weighGrad(hd, i0, i, j0, n)
-		}
-		w.gemm(hd.dv.rows(j0), pt, do, n, hd.VDim, rows, true)
-		w.gemm(dq, dp, k, rows, hd.Dim, n, hd.More || j0 > lo)
-		w.gemm(hd.dk.rows(j0), dst, q, n, hd.Dim, rows, true)
-	}
+	keys := w.seen.n
+	w.rows.pack(do, rows, hd.VDim)
+	w.sumSeeing(hd.dv.rows(j0), p, &w.rows, keys)
+	w.sumSeen(dq, dp, &w.k, rows, hd.More || lo < j0)
+	w.rows.pack(q, rows, hd.Dim)
+	w.sumSeeing(hd.dk.rows(j0), dp, &w.rows, keys)
+	w.begun = max(w.begun, keys)
 }
 
 // weighGrad turns row i of w.p from products into weights times z, and row i of w.dp from the gradient of
 // those into that of the scores.
-func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0, n int) {
-	p, first := hd.seen(w.p[:], i0, i, j0, n)
-	dp, _ := hd.seen(w.dp[:], i0, i, j0, n)
+func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0 int) {
+	p, first := w.visible(w.p[:], i)
+	dp, _ := w.visible(w.dp[:], i)
 	lse, d, scale := w.max[i], F(w.sum[i]), F(hd.Scale)
 	if math.IsInf(lse, -1) {
 		clear(p)

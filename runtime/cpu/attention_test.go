@@ -161,6 +161,56 @@ func TestAttentionGrad(t *testing.T) {
 	}
 }
 
+// Shapes of more than a panel, a block and a few blocks, beside loops in float64.
+func TestAttentionPanels(t *testing.T) {
+	both(t, testAttentionPanels[float32], testAttentionPanels[float64])
+}
+
+func testAttentionPanels[F Float](t *testing.T, tol float64) {
+	for _, s := range []AttentionShape{
+		{Batch: 1, Seq: 150, KSeq: 150, Heads: 1, Group: 2, Dim: 37, VDim: 65, Scale: 0.3, Causal: true},
+		{Batch: 1, Seq: 290, KSeq: 330, Heads: 1, Group: 1, Dim: 33, VDim: 5, Scale: 0.3, Causal: true, Pos0: 60, KPos0: 10, Window: 75},
+		{Batch: 9, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 4, VDim: 3, Scale: 0.5},
+	} {
+		x, k := drawTensors[F](s), Table[F]()
+		o, lse := naiveAttention(wide(x.q), wide(x.k), wide(x.v), s)
+		k.Attention(x.o, x.lse, x.q, x.k, x.v, s)
+		near(t, "o", x.o, o, tol)
+		near(t, "lse", x.lse, lse, tol)
+		dq, dk, dv := naiveAttentionGrad(wide(x.q), wide(x.k), wide(x.v), wide(x.do), o, lse, s)
+		k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s)
+		near(t, "dq", x.dq, dq, 5*tol)
+		near(t, "dk", x.dk, dk, 5*tol)
+		near(t, "dv", x.dv, dv, 5*tol)
+	}
+}
+
+// naiveAttentionGrad is AttentionGrad, query by query, without what does more to scores than scale them.
+func naiveAttentionGrad(q, k, v, do, o, lse []float64, s AttentionShape) (dq, dk, dv []float64) {
+	dq, dk, dv = make([]float64, len(q)), make([]float64, len(k)), make([]float64, len(v))
+	for r := range len(lse) {
+		h, i, b := r/s.Group%s.Heads, r/s.Group/s.Heads%s.Seq, r/s.Group/s.Heads/s.Seq
+		q, do, dq := q[r*s.Dim:][:s.Dim], do[r*s.VDim:][:s.VDim], dq[r*s.Dim:][:s.Dim]
+		for j := range s.KSeq {
+			if back := s.Pos0 + i - s.KPos0 - j; s.Causal && back < 0 || s.Window > 0 && back >= s.Window {
+				continue
+			}
+			at := (b*s.KSeq+j)*s.Heads + h
+			k, v, dk, dv := k[at*s.Dim:][:s.Dim], v[at*s.VDim:][:s.VDim], dk[at*s.Dim:][:s.Dim], dv[at*s.VDim:][:s.VDim]
+			p := math.Exp(s.Scale*along(q, k) - lse[r])
+			ds := p * (along(do, v) - along(do, o[r*s.VDim:][:s.VDim])) * s.Scale
+			for d := range s.VDim {
+				dv[d] += p * do[d]
+			}
+			for d := range s.Dim {
+				dq[d] += ds * k[d]
+				dk[d] += ds * q[d]
+			}
+		}
+	}
+	return dq, dk, dv
+}
+
 // The gradients of two halves of the keys, with o and lse of all, make up the gradient of all.
 func TestAttentionGradOfPart(t *testing.T) {
 	s := AttentionShape{Batch: 1, Seq: 7, KSeq: 8, Heads: 2, Group: 2, Dim: 3, VDim: 5, Scale: 0.5, Causal: true}

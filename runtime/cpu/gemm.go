@@ -39,6 +39,7 @@ func engineOf[F Float]() *engine[F] {
 // twice as many, each element of c comes and goes half as often.
 const (
 	termsPacked = 1024      // of k, at most
+	manyTerms   = 768       // of a chunk, at most, where there are several: of 256 rows they fit thinBytes
 	colsPacked  = 1024      // columns of op(b) that are packed together
 	partBytes   = 400 << 10 // of op(a) of a part, at most
 	partRows    = 480       // of a part, at most
@@ -88,7 +89,7 @@ func (g *gemm[F]) multiply(threads bool) {
 	}
 	g.packA = g.a.t && (g.n > g.e.cols || g.e.pairs) || g.lone
 	g.copyA = !g.packA && g.crowded()
-	chunks := (g.k + termsPacked - 1) / termsPacked
+	chunks := chunksOf(g.k)
 	terms := (g.k + chunks - 1) / chunks
 	g.directB = !g.b.t && !g.e.pairs && (g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(sizeOf[F]()) <= nearBytes)
 	g.thin = !threads && !g.directB && g.isThin(terms)
@@ -205,7 +206,7 @@ func (g *gemm[F]) block(threads bool) {
 func (g *gemm[F]) roomOfA() int {
 	size, group, longer := int(sizeOf[F]()), four*g.e.rows, 0
 	if g.copyA {
-		terms := g.k / ((g.k + termsPacked - 1) / termsPacked) // of a chunk, at least
+		terms := g.k / chunksOf(g.k) // of a chunk, at least
 		longer = min(g.m, thinBytes/(terms*size)+2*g.e.rows) * apart
 	}
 	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
@@ -292,4 +293,12 @@ func upTo(x, n int) int { return (x + n - 1) / n * n }
 // lost is what the largest of so many parts has more than its share, in thousandths of that.
 func lost(panels, parts int) int {
 	return 1000 * ((panels+parts-1)/parts*parts - panels) / panels
+}
+
+// chunksOf is in how many chunks so many terms are multiplied.
+func chunksOf(k int) int {
+	if k <= termsPacked {
+		return 1
+	}
+	return (k + manyTerms - 1) / manyTerms
 }

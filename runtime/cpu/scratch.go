@@ -10,11 +10,15 @@ type scratch[F Float] struct {
 	b [nc / nr * kc][nr]F // a block of op(b): panels of nr columns, each kc long
 	a [mc * kc]F          // a block of op(a), if that is a transpose: rows of kc
 
-	// Attention's, for a block of queries and keys.
-	p, dp    [qBlock * kBlock]F
-	max, sum [qBlock]float64 // of the rows of p so far; in the gradient, lse and do·o
-	factor   [qBlock]F       // of the rows of what was computed before
-	slope    [kBlock]F       // of the softcap, at a row's scores
+	// Attention's, for a block of keys and one of queries.
+	p, dp    [qBlock * pRow]F
+	max, sum [qBlocks * qBlock]float64 // of the queries' scores so far; in the gradient, lse and do·o
+	factor   [qBlock]F                 // of the rows of what was computed before
+	slope    [kBlock]F                 // of the softcap, at a row's scores
+	seen     seen
+	begun    int       // keys of the block that have a gradient
+	k, kt, v packed[F] // the keys, their transpose, the values; in the gradient, these transposed
+	rows     packed[F] // of queries, or of their outputs' gradient
 }
 
 var pools [2]sync.Pool // of *scratch[float32] and *scratch[float64]

@@ -44,12 +44,29 @@ func (c *Context) integer(n *Node, path string) (int64, bool) {
 			return 0, false
 		}
 	}
+	if fix := withSuffix(n, path); fix != "" {
+		c.fix(n.Pos, WrongType, fix, "%s is %s; an integer is wanted", path, n.describe())
+		return 0, false
+	}
 	if n.Kind == Int || (n.Kind == Float || n.Kind == String) && huge.MatchString(n.Text) {
 		c.Addf(n.Pos, OutOfRange, "%s is %s; integers end at %d", path, clip(n.Text), int64(math.MaxInt64))
 		return 0, false
 	}
 	c.Addf(n.Pos, WrongType, "%s is %s; an integer is wanted", path, n.describe())
 	return 0, false
+}
+
+// withSuffix is what a count with a small suffix means, "" if the node is none: 300k is 300K; but people count positions in powers
+// of two, so that a length of 8k is 8192.
+func withSuffix(n *Node, path string) string {
+	m := countForm.FindStringSubmatch(strings.ToUpper(n.Text))
+	if m == nil || n.Kind != String || strings.ToUpper(n.Text) == n.Text {
+		return ""
+	}
+	if v, err := strconv.ParseInt(m[1], 10, 32); err == nil && m[2] == "K" && strings.HasSuffix(path, "_len") {
+		return strconv.FormatInt(v*1024, 10)
+	}
+	return m[0]
 }
 
 // number reads a float; an integer is one.

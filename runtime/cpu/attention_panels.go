@@ -1,0 +1,161 @@
+package cpu
+
+import "unsafe"
+
+// packed is op(b) of attention's products: rows of a head or their transpose, which many rows of op(a) meet. With an engine
+// its panels are packed once; without, it is read where it lies.
+type packed[F Float] struct {
+	at          mat[F]
+	terms, cols int
+	d           []F // [panels][terms][columns of a panel]
+}
+
+// pack takes op(b), of so many terms and columns.
+func (p *packed[F]) pack(b mat[F], terms, cols int) {
+	p.at, p.terms, p.cols = b, terms, cols
+	e := engineOf[F]()
+	if e == nil {
+		return
+	}
+	g := borrowGemm(e)
+	g.b, g.p0, g.kb, g.j0, g.nb, g.directB = b, 0, terms, 0, cols, false
+	p.d = room(p.d, g.bPanels()*e.cols*terms)
+	own := g.pb
+	g.pb = p.d
+	for i := range groups(g.bPanels()) {
+		g.packB(i)
+	}
+	g.pb = own
+	g.giveBack()
+}
+
+// seen are the keys of a block that each of a block's queries sees: those from lo to hi-1, both growing with the query.
+type seen struct {
+	n      int // keys up to the last that is seen
+	lo, hi [qBlock]int
+}
+
+// see finds which of keys j0 to j0+n-1 so many queries from i0 on see, and tells whether there are any.
+func (w *scratch[F]) see(hd *head[F], i0, rows, j0, n int) bool {
+	for i := range rows {
+		lo, hi := hd.keys(i0 + i)
+		w.seen.lo[i], w.seen.hi[i] = max(0, min(lo-j0, n)), max(0, min(hi-j0, n))
+	}
+	w.seen.n = w.seen.hi[rows-1]
+	return w.seen.lo[0] < w.seen.n
+}
+
+// visible is what query i sees of row i of the scores x, and where it begins. It zeroes the rest.
+func (w *scratch[F]) visible(x []F, i int) ([]F, int) {
+	row, lo, hi := x[i*pRow:][:w.seen.n], w.seen.lo[i], w.seen.hi[i]
+	clear(row[:lo])
+	clear(row[hi:])
+	return row[lo:hi], lo
+}
+
+// rows are the queries, of n, that see any of keys lo to hi-1: those from first to end-1.
+func (s *seen) rows(n, lo, hi int) (first, end int) {
+	for end = n; end > 0 && s.lo[end-1] >= hi; end-- {
+	}
+	for first < end && s.hi[first] <= lo {
+		first++
+	}
+	return first, end
+}
+
+// Rows of op(a) that one call of the engine multiplies where what they need of the terms differs, in panels.
+const together = 2
+
+// scoresOf is c = a·b for the keys that queries see; elements of others are anything.
+func (w *scratch[F]) scoresOf(c, a mat[F], b *packed[F], rows int) {
+	e := engineOf[F]()
+	if e == nil {
+		w.gemm(c, a, b.at, rows, w.seen.n, b.terms, false)
+		return
+	}
+	s := strips.get()
+	for j := 0; j < b.cols; j += e.cols {
+		if first, end := w.seen.rows(rows, j, j+e.cols); first < end {
+			multiplyPacked(e, s, &c.d[first*c.ld+j], c.ld, &a.d[first*a.ld], a, b, j, end-first, 0, b.terms, false)
+		}
+	}
+	giveStrip(s)
+}
+
+// sumSeen is c = a·b (+ c if acc) for a row of a a query, 0 but for the keys that it sees.
+func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
+	e := engineOf[F]()
+	if e == nil {
+		w.gemm(c, a, b.at, rows, b.cols, w.seen.n, acc)
+		return
+	}
+	s := strips.get()
+	for i := 0; i < rows; i += together * e.rows {
+		n := min(together*e.rows, rows-i)
+		lo, hi := w.seen.lo[i], w.seen.hi[i+n-1]
+		if lo >= hi && !acc {
+			clearRows(c.rows(i), n, b.cols)
+		}
+		for j := 0; j < b.cols && lo < hi; j += e.cols {
+			multiplyPacked(e, s, &c.d[i*c.ld+j], c.ld, &a.d[i*a.ld+lo], a, b, j, n, lo, hi, acc)
+		}
+	}
+	giveStrip(s)
+}
+
+// sumSeeing is c = a^T·b for n keys, + c for those begun: a has a row for each query, 0 but for the keys that it sees.
+func (w *scratch[F]) sumSeeing(c, a mat[F], b *packed[F], n int) {
+	a.t = true
+	fresh := min(w.begun, n)
+	if e := engineOf[F](); e != nil {
+		s := strips.get()
+		w.sumRange(e, s, c, a, b, 0, fresh, true)
+		w.sumRange(e, s, c, a, b, fresh, n, false)
+		giveStrip(s)
+		return
+	}
+	if fresh < n {
+		clearRows(c.rows(fresh), n-fresh, b.cols)
+	}
+	w.gemm(c, a, b.at, n, b.cols, b.terms, true)
+}
+
+// sumRange is sumSeeing for keys lo to hi-1.
+func (w *scratch[F]) sumRange(e *engine[F], s *strip, c, a mat[F], b *packed[F], lo, hi int, acc bool) {
+	for i := lo; i < hi; i += together * e.rows {
+		m := min(together*e.rows, hi-i)
+		first, end := w.seen.rows(b.terms, i, i+m)
+		if first >= end && !acc {
+			clearRows(c.rows(i), m, b.cols)
+		}
+		for j := 0; j < b.cols && first < end; j += e.cols {
+			multiplyPacked(e, s, &c.d[i*c.ld+j], c.ld, &a.d[first*a.ld+i], a, b, j, m, first, end, acc)
+		}
+	}
+}
+
+// multiplyPacked is c = a·b (+ c if acc) for m rows, the columns of b's panel that begins at j, and its terms p0 to p1-1, of
+// which the first is a's first.
+func multiplyPacked[F Float](e *engine[F], s *strip, c *F, cld int, first *F, a mat[F], b *packed[F], j, m, p0, p1 int, acc bool) {
+	size, rows, ld := sizeOf[F](), uintptr(e.rows), uintptr(a.ld)
+	s.a, s.ai, s.ap, s.panel = unsafe.Pointer(first), ld*size, size, rows*ld*size
+	if a.t {
+		s.ai, s.ap, s.panel = size, ld*size, rows*size
+	}
+	s.c, s.cs = unsafe.Pointer(c), uintptr(cld)*size
+	s.from, s.fs, s.acc = uintptr(s.c), s.cs, 0
+	if acc {
+		s.acc = 1
+	}
+	s.b, s.bp = unsafe.Pointer(&b.d[j*b.terms+p0*e.cols]), uintptr(e.cols)*size
+	s.next, s.step = uintptr(s.b), 0
+	s.m, s.k = m, p1-p0
+	s.setCols(min(e.cols, b.cols-j), int(size/4))
+	e.multiply((*byte)(unsafe.Pointer(s)))
+}
+
+// giveStrip gives back a strip, which then points to nothing.
+func giveStrip(s *strip) {
+	s.c, s.a, s.b = nil, nil, nil
+	strips.put(s)
+}
