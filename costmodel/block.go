@@ -1,6 +1,10 @@
 package costmodel
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"math"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // Transformer is a decoder's shape, as other people's runtimes run it: the figures that their kernels depend on. Widths
 // are of the whole model, elements.
@@ -106,7 +110,8 @@ func (b *builder) stream(f *Function, tokens, elements float64, kernels float64)
 }
 
 // edge is the collective at the border of a tensor parallel region: into it forward, out of it backward, or the other
-// way round. Without sp one of the two is nothing.
+// way round. Without sp one of the two is nothing. Operands of products in 8 bits are cast before they are gathered; sums are
+// of 16 bits (Transformer Engine's pytorch/module/base.py: "AllGather buffers use fp8 when using fp8 recipe").
 func (b *builder) edge(l *Layer, into bool) {
 	if b.p.TP == 1 {
 		return
@@ -120,10 +125,14 @@ func (b *builder) edge(l *Layer, into bool) {
 		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllReduce, Bytes: bytes})
 		return
 	}
-	in.Comms = append(in.Comms, Exchange{Op: ir.OpAllGather, Bytes: bytes})
+	gathered := bytes
+	if b.p.Narrow {
+		gathered /= b.size
+	}
+	in.Comms = append(in.Comms, Exchange{Op: ir.OpAllGather, Bytes: gathered})
 	out.Comms = append(out.Comms, Exchange{Op: ir.OpReduceScatter, Bytes: bytes})
 	if into { // the gathered input is gathered again for the gradient of the weights
-		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllGather, Bytes: bytes})
+		out.Comms = append(out.Comms, Exchange{Op: ir.OpAllGather, Bytes: gathered})
 	}
 }
 
@@ -360,6 +369,9 @@ func (b *builder) embed() Layer {
 func (b *builder) head() Layer {
 	l := Layer{}
 	h, v := float64(b.s.Hidden), float64(b.s.Vocab)/b.tp
+	if n := float64(b.e.PadVocab); n > 0 {
+		v = n * math.Ceil(v/n)
+	}
 	b.stream(&l.Forward, b.near, 2*h, 1)
 	b.stream(&l.Backward, b.near, 3*h, 2)
 	b.edge(&l, true)

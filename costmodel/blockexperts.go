@@ -115,16 +115,25 @@ func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 		}
 	}
 	one := func(x, y, z, weights float64) Op {
-		return Op{Kind: Matrix, Flops: 2 * experts * x * y * z, Bytes: b.size*experts*(x*z+z*y+x*y) + weights, Shape: GEMM{x, y, z, experts}, Kernel: kernels}
+		return Op{Kind: Matrix, Flops: 2 * experts * x * y * z, Bytes: b.size*experts*(x*z+z*y+x*y) + weights, Shape: GEMM{x, y, z, experts}, Kernel: kernels, Looped: b.e.Looped}
 	}
 	each := rows / experts
 	if b.p.Narrow && !b.e.FusedExperts {
-		b.stream(&l.Forward, rows, 2*k, casts)
-		b.stream(&l.Backward, rows, 2*n, casts)
+		b.looped(&l.Forward, rows, 2*k, casts)
+		b.looped(&l.Backward, rows, 2*n, casts)
 	}
 	l.Forward.add(one(each, n, k, 0))
 	l.Backward.add(one(each, k, n, 0))
 	l.Weights.add(one(k, n, each, 8*experts*n*k)) // accumulated in f32: read and written
+}
+
+// looped is stream, its kernels issued by a loop of the library's own.
+func (b *builder) looped(f *Function, tokens, elements, kernels float64) {
+	at := len(f.Ops)
+	b.stream(f, tokens, elements, kernels)
+	for i := range f.Ops[at:] {
+		f.Ops[at+i].Looped = b.e.Looped
+	}
 }
 
 // routed is what a block saves of its experts' work, in bytes: the tokens as they were sorted, and what the first product and the

@@ -98,11 +98,12 @@ func TestKernelsOfExperts(t *testing.T) {
 	plain := func(*Engine) {}
 	eight, _ := count(2, false, plain)
 	two, _ := count(8, false, plain)
-	if got, want := eight-two, 6.0*6; got != want { // two products and their two gradients
+	loop := EngineOf("megatron").Looped
+	if got, want := eight-two, 6*6*loop; math.Abs(got-want) > 1e-9 { // two products and their two gradients
 		t.Errorf("six experts more are %v kernels more, want %v", got, want)
 	}
 	casts, _ := count(2, true, plain)
-	if got, want := casts-eight, 4.0*7; got != want { // a cast before each product and before its gradients
+	if got, want := casts-eight, 4*7*loop; math.Abs(got-want) > 1e-9 { // a cast before each product and before its gradients
 		t.Errorf("scales of eight experts' blocks are %v kernels more, want %v", got, want)
 	}
 	before, work := count(2, true, plain)
@@ -116,7 +117,36 @@ func TestKernelsOfExperts(t *testing.T) {
 	if before != 0 {
 		t.Errorf("with graphs of the step the host issues %v kernels", before)
 	}
-	if issued, bytes := count(2, true, func(e *Engine) { e.FusedExperts = true }); issued >= casts-8*8 || bytes >= work {
+	if issued, bytes := count(2, true, func(e *Engine) { e.FusedExperts = true }); issued >= casts-8*8*loop || bytes >= work {
 		t.Errorf("fused experts: %v kernels of %v, %g bytes of %g", issued, casts, bytes, work)
+	}
+}
+
+// Each expert's products are kernels of their own. The first costs the host what an op does, those after it in the loop a part of
+// that; on the device each is a launch.
+func TestLoopedKernels(t *testing.T) {
+	o := Op{Kernel: 16, Looped: 0.5}
+	if got := o.Issued(); got != 1+15*0.5 {
+		t.Errorf("16 kernels of a loop take the host as long as %v", got)
+	}
+	o.Held = true
+	if got := o.Issued(); got != 0 {
+		t.Errorf("in a graph as long as %v", got)
+	}
+	e := *EngineOf("megatron")
+	s := &Transformer{Seq: 4096, Hidden: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, Experts: 64, Choices: 6, ExpertFFN: 1408, Gated: true, KeysSeen: 2048}
+	issued := func(looped float64) (sum, kernels float64) {
+		e.Looped = looped
+		_, block, _ := e.Layers(s, Split{TP: 1, EP: 4, Micro: 1, Size: 2, Narrow: true, Scaled: true}, "none")
+		for i := range block.Forward.Ops {
+			sum += block.Forward.Ops[i].Issued()
+			kernels += block.Forward.Ops[i].Kernel
+		}
+		return sum, kernels
+	}
+	all, kernels := issued(1)
+	half, same := issued(0.5)
+	if want := 4 * 15 * 0.5; all-half != want || kernels != same { // two products, two casts
+		t.Errorf("a loop that costs half saves %v kernels' worth, want %v; %v and %v kernels", all-half, want, kernels, same)
 	}
 }

@@ -33,7 +33,7 @@ type Chunk struct {
 	Grad   Seconds // sending the gradient of what it took, to the chunk before it
 	Waits  bool    // each pass ends when what it sends has gone
 	Slows  float64 // by how much compute is slower while parameters and gradients move beside it
-	Host   Seconds // the engine's own time for a pass of the micro-batch, beside its layers
+	Host   Seconds // of the engine's own time for a micro-batch beside its layers, the chunk's part
 }
 
 // Pass is what a chunk's pass over a micro-batch takes, by parts that add up to Total.

@@ -28,11 +28,13 @@ type Engine struct {
 	Outputs      bool    // selective recomputation keeps every other matmul's output and makes the rest again; else scores alone
 	Launch       Seconds // a kernel's start and drain, on the device
 	Host         Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
+	Looped       float64 // of Host, for a kernel that a library issues in a loop of its own and not an op of PyTorch's, as each expert's products and casts (Transformer Engine's GroupedLinear)
 	Pass         Seconds // the host's for a micro-batch: schedule, data, loss
 	Step         Seconds // a step's own time: learning rate, logging, loss scale
 	PerExpert    bool    // each expert's products are kernels of their own, and so are casts to 8 bits with a scale a block; else one does all
 	OpByOp       bool    // the router's choice and rotary positions are PyTorch's ops one by one; else fused kernels
 	FusedExperts bool    // an expert's activation and casts are parts of its products' kernels
+	PadVocab     int     // rows of the vocabulary on a rank of tp are made a multiple of this; 0: they are as they are
 	UpAgain      bool    // of latent attention what widens the narrow streams is recomputed
 	Graphed      Graphed // what the host issues at once, as CUDA graphs: up to this
 
@@ -42,6 +44,7 @@ type Engine struct {
 	HiddenTP  float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
 	HiddenEP  float64 // part of what moves tokens to experts and back that runs beside another micro-batch's compute
 	Blocking  bool    // sends to other stages are waited for
+	Beside    bool    // but for those of an interleaved schedule, which go beside the next pass
 	Scattered bool    // and are split over tensor parallel ranks
 	Once      bool    // tokens go once to each rank and node that has some of their experts, else once for each expert
 	Interfere float64 // by how much compute is slower while data-parallel traffic runs beside it, which takes multiprocessors and memory bandwidth
@@ -72,16 +75,16 @@ const (
 var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
 	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107}
 
-// Engines are those that can be priced, planc's first. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
+// Engines are those that can be priced, planc's first. PadVocab is Megatron-LM's --make-vocab-size-divisible-by, as nobody sets it. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
 // fitted (tools/validate, 2026-11-22).
 var Engines = []*Engine{
 	PlancEngine,
 	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, Launch: 2e-6, Host: 62.8e-6, Pass: 1.57e-3, Step: 5.1e-3,
-		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
+		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
+		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
-		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
+		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
 		Blocking: true, Interfere: 0.1,
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
@@ -106,14 +109,15 @@ func EngineOf(name string) *Engine {
 	return nil
 }
 
-// State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says.
+// State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says. Sums of gradients in
+// f32 go with bf16 alone (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
 func (e *Engine) State(p ir.Precision) ir.Precision {
 	if e.Own || !p.Params.Narrow() {
 		return p
 	}
 	q := e.Bytes16
 	q.Compute, q.Params = p.Compute, p.Params
-	if q.Grads.Narrow() {
+	if q.Grads.Narrow() || p.Params == ir.F16 {
 		q.Grads = p.Params
 	}
 	if q.Reduce.Narrow() {
@@ -130,6 +134,10 @@ func (e *Engine) ExposedTP(c *Cluster) float64 {
 	}
 	return 1 - e.HiddenTP
 }
+
+// Waits tells whether a pass of a plan ends when what it sends to the next stage has gone. Megatron-LM sends beside the next
+// pass where the schedule is interleaved (commit f9283c5a of May 2023; the default since 4eeff55d of that October).
+func (e *Engine) Waits(p *ir.Plan) bool { return e.Blocking && !(e.Beside && p.VPP > 1) }
 
 // Holds is what a rank needs under the engine, of what its plan's arena would need.
 func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {

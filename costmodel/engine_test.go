@@ -180,6 +180,11 @@ func TestBytesOfState(t *testing.T) {
 			t.Errorf("%s keeps %d bytes a parameter, %d are wanted", name, got, want)
 		}
 	}
+	half := preset
+	half.Compute, half.Params = ir.F16, ir.F16
+	if q := EngineOf("megatron").State(half); q.Grads != ir.F16 || q.BytesPerParam() != 16 {
+		t.Errorf("megatron keeps %d bytes a parameter of fp16, gradients of %v", q.BytesPerParam(), q.Grads)
+	}
 	if q := EngineOf("fsdp").State(ir.FullPrecision(ir.F32)); q.BytesPerParam() != 16 {
 		t.Errorf("f32 stays f32: %d bytes a parameter", q.BytesPerParam())
 	}

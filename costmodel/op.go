@@ -10,6 +10,7 @@ type Op struct {
 	Shape  GEMM    // of a Matrix op
 	Kernel float64 // launches; 1 unless it is several in a row
 	Held   bool    // in a graph, so that launches take no time of the host
+	Looped float64 // of the host's time for a kernel, what one of several in a loop of the library's own takes; 0: all
 }
 
 // Grown is the op at more times a step along its slope: flops, bytes and shape are lines over the micro-batch.
@@ -24,10 +25,13 @@ func (o *Op) Grown(slope *Op, more float64) Op {
 	return g
 }
 
-// Issued is how many kernels the host issues for the op.
+// Issued is how many kernels' worth of time the host takes for the op.
 func (o *Op) Issued() float64 {
 	if o.Held {
 		return 0
+	}
+	if o.Looped > 0 && o.Kernel > 1 {
+		return 1 + o.Looped*(o.Kernel-1)
 	}
 	return o.Kernel
 }

@@ -67,12 +67,6 @@ func Check(err error) { check(err) }
 // Done is closed when a rank has failed: then what waits for it on a device will not come to its end.
 func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
 
-// Counting tells whether what routers are trained with counts now: a forward pass of a step is under way, not one that is run again.
-func (r *Rank) Counting() bool { return r.experts.counts }
-
-// SetAux says what routers were trained with in a step, beside the loss; see [AddAux].
-func (r *Rank) SetAux(sum float64) { r.experts.aux = sum }
-
 // send hands bytes of the arena from at on, as many as a block's input has, to the next stage or the one before.
 func (r *Rank) send(p *comm.Pipe, at int) {
 	if r.Device != nil {

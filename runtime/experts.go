@@ -14,10 +14,16 @@ func Rounds(r *Rank, group int, index []int32, experts, places int) int {
 
 // AddAux adds to what routers are trained with beside the loss. What is run again for a backward pass counts once.
 func AddAux(r *Rank, x float64) {
-	if r.experts.counts {
+	if Counting(r) {
 		r.experts.aux += x
 	}
 }
 
+// Counting tells whether what runs is counted: a forward pass of a training step that is not one run again.
+func Counting(r *Rank) bool { return r.experts.counts }
+
 // AuxScale is the gradient of a sequence's part of it, times the loss scale.
 func AuxScale(r *Rank) float64 { return r.Scale / float64(r.Program.Batch.GlobalBatch) }
+
+// AddStepAux is AddAux of all that a step counted, where a device sums it.
+func AddStepAux(r *Rank, x float64) { r.experts.aux += x }

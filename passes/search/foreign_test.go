@@ -115,3 +115,38 @@ func TestForeignExperts(t *testing.T) {
 		}
 	}
 }
+
+// Megatron sends beside the next pass where the schedule is interleaved, and waits where it is not; a micro-batch's own time is the
+// host's once, however many chunks a stage has.
+func TestForeignChunks(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(16, 8192, 64, 8, 28672, 32000, 4096), 4096, 32, mixed)
+	megatron := *costmodel.EngineOf("megatron")
+	p.Engine, p.Precision = &megatron, megatron.State(mixed)
+	price := func(vpp int, pass costmodel.Seconds, beside bool) costmodel.Time {
+		megatron.Pass, megatron.Beside = pass, beside
+		plan := ir.SerialPlan(16, 1, p.Precision)
+		plan.DP, plan.TP, plan.PP, plan.VPP, plan.SP, plan.AxisOrder, plan.MicroBatches = 1, 8, 4, vpp, true, "tp,dp,pp", 32
+		plan.Schedule, plan.StageLayers = "1f1b", "4,4,4,4"
+		if vpp == 4 {
+			plan.Schedule, plan.StageLayers = "interleaved", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
+		}
+		got, err := Price(p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Time
+	}
+	if w, b := price(4, 0, false).PPComm, price(4, 0, true).PPComm; b > 0.5*w {
+		t.Errorf("interleaved: sends cost %v beside passes, %v waited for", b, w)
+	}
+	if w, b := price(1, 0, false), price(1, 0, true); w != b {
+		t.Errorf("not interleaved: %v and %v", w, b)
+	}
+	const pass = 1e-3
+	for _, vpp := range []int{1, 4} {
+		more := price(vpp, pass, true).Compute - price(vpp, 0, true).Compute
+		if want := costmodel.Seconds(32 * pass); more < 0.99*want || more > 1.01*want {
+			t.Errorf("vpp %d: 32 micro-batches of %v each take %v", vpp, costmodel.Seconds(pass), more)
+		}
+	}
+}

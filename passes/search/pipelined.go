@@ -21,7 +21,7 @@ func (s *searcher) pipelined(p *point) costmodel.Seconds {
 		return closed
 	}
 	fr, message := s.frame(f), p.order.message
-	if s.problem.engine().Blocking {
+	if s.problem.engine().Waits(&f.plan) {
 		message = 0
 	}
 	k := pipelinedKey{frame: fr, schedule: f.plan.Schedule, micro: f.plan.MicroBatches, message: message}

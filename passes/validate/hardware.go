@@ -17,8 +17,9 @@ type gpuRow struct {
 	memory    [2]float64 // GB at least and at most that the row says; 0: whatever it says
 	node      string
 	gpu       func(*costmodel.GPU)
-	switched  bool // a switch joins its devices, where those of the catalogue's node are a mesh
-	perDomain int  // devices that NVLink joins, where a host has fewer
+	switched  bool   // a switch joins its devices, where those of the catalogue's node are a mesh
+	perDomain int    // devices that NVLink joins, where a host has fewer
+	network   string // a word that inter_bw_note must have
 }
 
 var gpuRows = []gpuRow{
@@ -34,10 +35,12 @@ var gpuRows = []gpuRow{
 	{name: "h200", node: "dgx-h200"},
 	{name: "h800", node: "dgx-h800"},
 	{name: "gb200", node: "gb200-nvl72", perDomain: 72},
-	{name: "gb300", node: "gb200-nvl72", perDomain: 72, gpu: blackwellUltra},
+	{name: "gb300", node: "gb300-nvl72", perDomain: 72},
 	{name: "b200", node: "dgx-b200"},
-	{name: "b300", node: "dgx-b200", gpu: blackwellUltra},
+	{name: "b300", node: "dgx-b300"},
 	{name: "v100sxm3dgx2", node: "v100-32g", switched: true},
+	{name: "v100", memory: [2]float64{1, 17}, network: "omni-path", node: "jean-zay-v100-16g"},
+	{name: "v100", network: "omni-path", node: "jean-zay-v100-32g"},
 	{name: "v100", memory: [2]float64{1, 17}, node: "v100-16g"},
 	{name: "v100", node: "v100-32g"},
 	{name: "t4", node: "t4"},
@@ -66,8 +69,6 @@ func (g *gpuRow) is(name string) bool {
 	return ok && (rest == "" || rest[0] < '0' || rest[0] > '9' || moreFigures.MatchString(rest))
 }
 
-func blackwellUltra(g *costmodel.GPU) { g.Name, g.MemoryGiB = "B300", 268 }
-
 // plainName is a GPU's name without punctuation and maker.
 func plainName(s string) string {
 	s = strings.NewReplacer("-", "", " ", "", "_", "", "nvidia", "", "geforce", "", "tesla", "").Replace(strings.ToLower(s))
@@ -80,7 +81,7 @@ func (r *Row) cluster() (*costmodel.Cluster, error) {
 	var row *gpuRow
 	for i := range gpuRows {
 		g := &gpuRows[i]
-		if g.is(name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) {
+		if g.is(name) && (g.memory[1] == 0 || gb >= g.memory[0] && gb <= g.memory[1]) && strings.Contains(r.lower("inter_bw_note"), g.network) {
 			row = g
 			break
 		}

@@ -97,6 +97,14 @@ func TestNetworkOfRow(t *testing.T) {
 			t.Errorf("%s: %d NICs of %v", c.note, n.NICs, n.Bandwidth)
 		}
 	}
+	for note, measured := range map[string]bool{"4x Omni-Path 100Gb/s (memory)": true, "8x100Gb/s": false} { // of Jean Zay's V100s
+		for _, gb := range []string{"16", "32"} {
+			got, err := row(t, "gpu,gpu_mem_gb,gpus_per_node,num_gpus,inter_bw_note", "V100-SXM2,"+gb+",4,16,"+note).cluster()
+			if err != nil || got.Measured.Network > 0 != measured {
+				t.Errorf("%s of %s GB: of its network %v was measured, %v", note, gb, got.Measured.Network, err)
+			}
+		}
+	}
 }
 
 // Summaries of known errors: pairs, regret and ranks are counted within a group alone.
@@ -138,6 +146,11 @@ func TestWays(t *testing.T) {
 	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": true, "Megatron-LM README Jan 2021": true, "Megatron-LM README": false, "Korthikanti 2022 Megatron": false} {
 		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.SeparateSums; got != want {
 			t.Errorf("%s: sums apart %v, want %v", source, got, want)
+		}
+	}
+	for source, want := range map[string]bool{"Megatron-LM SC21 Table 1": false, "Korthikanti 2022 Megatron": false, "MT-NLG 530B Megatron": false, "NVIDIA/Megatron-LM README": true} {
+		if got := of(source, "2,2,16,fp16,1,,,").Problem.Engine.Beside; got != want {
+			t.Errorf("%s: sends of an interleaved schedule beside passes %v, want %v", source, got, want)
 		}
 	}
 	for note, want := range map[string]costmodel.Engine{"A2A dispatcher": {}, "HybridEP": {Once: true}, "DeepEP; +1f1b a2a overlap": {Once: true, HiddenEP: overlappedEP},

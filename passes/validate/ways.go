@@ -21,6 +21,7 @@ type ways struct {
 	upAgain  bool // of latent attention what widens the narrow streams is recomputed
 	graphed  costmodel.Graphed
 	early    bool // Megatron-LM before 2022: gradients are summed by kernels of their own
+	waits    bool // and before 2023: sends of an interleaved schedule are waited for too
 }
 
 // overlappedEP is the part of the time that tokens take to experts and back that compute hides where it runs beside them: of
@@ -38,6 +39,7 @@ var (
 	unfused     = regexp.MustCompile(`(?i)\brouter and rope op by op\b`)
 	asyncTP     = regexp.MustCompile(`(?i)\basync ?tp\b`)
 	before22    = regexp.MustCompile(`(?i)megatron.*(sc21|20(20|21)\b)`)
+	before23    = regexp.MustCompile(`(?i)\b(Korthikanti|MT-NLG)\b`)
 )
 
 // graphs are the words for what CUDA graphs hold, those that hold more first.
@@ -73,6 +75,7 @@ func (r *Row) ways(engine string, c *costmodel.Cluster) ways {
 		graphed:  graphed(text),
 		async:    engine == "fsdp" && asyncTP.MatchString(text),
 		early:    engine == "megatron" && before22.MatchString(r.Source()),
+		waits:    engine == "megatron" && (before22.MatchString(r.Source()) || before23.MatchString(r.Source())),
 	}
 }
 
@@ -100,6 +103,9 @@ func (k engineKey) engine() *costmodel.Engine {
 	}
 	if k.early {
 		e.SeparateSums = true
+	}
+	if k.waits {
+		e.Beside = false
 	}
 	return &e
 }

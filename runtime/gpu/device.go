@@ -43,8 +43,6 @@ type device struct {
 	iotas     map[int]iota32       // what numbers lie at an offset of the arena
 	products  map[cuda.Product]*cuda.Multiplier
 
-	choices *cuda.Pinned // of experts, as the host reads them; nil before
-
 	step   step
 	feeds  []*feed
 	ending []func() error // what generated code's functions have made

@@ -129,8 +129,8 @@ func (d *device) Step(work func()) {
 	s.done++
 	x := s.hear(d)
 	r := d.rank
+	rt.AddStepAux(r, x[auxSum])
 	r.LossSum, r.Norm, r.Clip, r.Skip = x[lossSum], x[clipped], x[clipped+1], x[clipped+2] != 0
-	r.SetAux(x[auxSum])
 }
 
 // Infer does forward passes.

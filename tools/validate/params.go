@@ -23,13 +23,14 @@ var engineParams = []struct {
 	{"attention", func(e *costmodel.Engine) *float64 { return &e.Attention }, 1, [2]float64{1, 0.8}, 0.3},
 	{"elementwise", func(e *costmodel.Engine) *float64 { return &e.Elementwise }, 1.2, [2]float64{1.2, 1.8}, 0.4},
 	{"host", func(e *costmodel.Engine) *float64 { return (*float64)(&e.Host) }, 40e-6, [2]float64{40e-6, 25e-6}, 0.5},
+	{"looped", func(e *costmodel.Engine) *float64 { return &e.Looped }, 0.4, [2]float64{0, 0}, 0.5},
 	{"pass", func(e *costmodel.Engine) *float64 { return (*float64)(&e.Pass) }, 2e-3, [2]float64{3e-3, 2e-3}, 0.7},
 	{"step", func(e *costmodel.Engine) *float64 { return (*float64)(&e.Step) }, 5e-3, [2]float64{20e-3, 10e-3}, 0.7},
 	{"interfere", func(e *costmodel.Engine) *float64 { return &e.Interfere }, 0.1, [2]float64{0.1, 0.1}, 0.7},
 }
 
 // sustained are the priors of what GPUs keep of their best matmul.
-var sustained = map[string]float64{"sm_70": 0.95, "sm_75": 0.95, "sm_80": 0.95, "sm_86": 0.95, "sm_90": 0.90, "sm_100": 0.90}
+var sustained = map[string]float64{"sm_70": 0.95, "sm_75": 0.95, "sm_80": 0.95, "sm_86": 0.95, "sm_90": 0.90, "sm_100": 0.90, "sm_103": 0.90}
 
 // params are all of them: few, each for all models and plans.
 func params() []param {

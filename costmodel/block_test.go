@@ -1,0 +1,51 @@
+package costmodel
+
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// What products in 8 bits take is cast before it is gathered; what they give is summed in 16 bits.
+func TestNarrowGathers(t *testing.T) {
+	s := &Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 128, FFN: 4096, Vocab: 32000, KeysSeen: 256}
+	sums := func(narrow bool) map[ir.Op]float64 {
+		_, block, _ := EngineOf("megatron").Layers(s, Split{TP: 4, Micro: 2, SP: true, Size: 2, Narrow: narrow}, "none")
+		out := map[ir.Op]float64{}
+		for _, f := range []*Function{&block.Forward, &block.Backward} {
+			for _, c := range f.Comms {
+				out[c.Op] += c.Bytes
+			}
+		}
+		return out
+	}
+	wide, narrow := sums(false), sums(true)
+	const stream = 2 * 512 * 1024 * 2 // bytes of the residual stream
+	if wide[ir.OpAllGather] != 6*stream || narrow[ir.OpAllGather] != 3*stream {
+		t.Errorf("gathered: %v bytes in 16 bits, %v in 8, of a stream of %v", wide[ir.OpAllGather], narrow[ir.OpAllGather], stream)
+	}
+	if wide[ir.OpReduceScatter] != 4*stream || narrow[ir.OpReduceScatter] != 4*stream {
+		t.Errorf("scattered: %v bytes in 16 bits, %v in 8", wide[ir.OpReduceScatter], narrow[ir.OpReduceScatter])
+	}
+}
+
+// Megatron's vocabulary is padded on each rank of tp, so that no product with it has an odd size; FSDP's is what the model says.
+func TestPaddedVocabulary(t *testing.T) {
+	for _, c := range []struct {
+		engine    string
+		vocab, tp int
+		columns   float64
+	}{{"megatron", 50257, 1, 50304}, {"deepspeed", 50257, 4, 12672}, {"megatron", 51200, 8, 6400}, {"fsdp", 50257, 1, 50257}} {
+		s := &Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 128, FFN: 4096, Vocab: c.vocab, KeysSeen: 256}
+		_, _, head := EngineOf(c.engine).Layers(s, Split{TP: c.tp, Micro: 1, Size: 2}, "none")
+		columns := 0.0
+		for i := range head.Forward.Ops {
+			if o := &head.Forward.Ops[i]; o.Kind == Matrix {
+				columns = o.Shape.N
+			}
+		}
+		if columns != c.columns {
+			t.Errorf("%s: a vocabulary of %d over tp %d has %v columns a rank, want %v", c.engine, c.vocab, c.tp, columns, c.columns)
+		}
+	}
+}
