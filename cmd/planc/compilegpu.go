@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -41,7 +42,7 @@ func nearestTarget(name string) string {
 // hasGPUs refuses to build for GPUs where the plan is for a CPU.
 func hasGPUs(j *loaded, on codegen.Target) error {
 	if on == codegen.GPU && j.cluster.IsCPU() {
-		return mistake(UnknownTarget, "cpu", "--target cuda is for jobs on GPUs, and this one is planned for %s; its cluster, or --cluster, names GPUs", clusterText(j.cluster))
+		return mistake(UnknownTarget, "", "--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
 	}
 	return nil
 }
@@ -80,6 +81,10 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 	defer stop()
 	return a.timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
+		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
+			a.notef("kernels  there is no nvcc here: the program compiles its kernels where it runs, at each start, and needs NVRTC there")
+			return "left to the program", nil
+		}
 		if err != nil {
 			return "", err
 		}

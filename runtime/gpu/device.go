@@ -5,6 +5,7 @@ package gpu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync"
 
@@ -144,7 +145,8 @@ func (d *device) open(m *machine) (err error) {
 	if d.blas, err = m.blas.NewProducts(); err != nil {
 		return err
 	}
-	if d.modules, err = newModules(d.images); err != nil {
+	gpu := d.context.Device
+	if d.modules, err = newModules(d.images, fmt.Sprintf("%d%d", gpu.Major, gpu.Minor)); err != nil {
 		return err
 	}
 	d.kernels = map[string]*cuda.Kernel{}

@@ -14,26 +14,38 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// modules are a program's compiled kernels on one device: a fatbin NAME.fatbin for each source NAME.cu. One is loaded when a
-// kernel of it is wanted.
+// modules are a program's kernels on one device: a fatbin NAME.fatbin for each source NAME.cu, or, of a program that was built
+// without nvcc, the sources. One is loaded when a kernel of it is wanted.
 type modules struct {
 	images fs.FS
-	files  map[string]string // path of a fatbin by its source's name
+	arch   string            // of the device: 90
+	files  map[string]string // path of a fatbin, or of a source, by the source's name; "" is a source of cuda/kernels
 	loaded map[string]*cuda.Module
 }
 
-func newModules(images fs.FS) (*modules, error) {
-	m := &modules{images: images, files: map[string]string{}, loaded: map[string]*cuda.Module{}}
+func newModules(images fs.FS, arch string) (*modules, error) {
+	m := &modules{images: images, arch: arch, files: map[string]string{}, loaded: map[string]*cuda.Module{}}
+	sources := map[string]string{}
 	err := fs.WalkDir(images, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && path.Ext(name) == ".fatbin" {
+		switch path.Ext(name) {
+		case ".fatbin":
 			m.files[strings.TrimSuffix(path.Base(name), ".fatbin")+".cu"] = name
+		case ".cu":
+			sources[path.Base(name)] = name
 		}
 		return err
 	})
-	if err == nil && len(m.files) == 0 {
-		err = errors.New("gpu: the program has no compiled kernels")
+	if err != nil || len(m.files) > 0 {
+		return m, err
 	}
-	return m, err
+	if len(sources) == 0 {
+		return m, errors.New("gpu: the program has no kernels")
+	}
+	m.files = sources
+	for _, k := range kernels.Table {
+		m.files[k.File] = ""
+	}
+	return m, nil
 }
 
 // find is the kernel of a name: of its family's source, or of those that are printed for the program.
@@ -66,7 +78,7 @@ func (m *modules) printed() (names []string) {
 func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
 	x := m.loaded[source]
 	if x == nil {
-		image, err := fs.ReadFile(m.images, m.files[source])
+		image, err := m.image(source)
 		if err != nil {
 			return nil, fmt.Errorf("gpu: the kernels of %s: %w", source, err)
 		}
@@ -76,6 +88,20 @@ func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
 		m.loaded[source] = x
 	}
 	return x.Kernel(name)
+}
+
+// image is what the driver loads of a source.
+func (m *modules) image(source string) ([]byte, error) {
+	file := m.files[source]
+	switch {
+	case file == "":
+		text, err := fs.ReadFile(kernels.Sources, source)
+		return compiledHere(source, text, m.arch, err)
+	case path.Ext(file) == ".cu":
+		text, err := fs.ReadFile(m.images, file)
+		return compiledHere(source, text, m.arch, err)
+	}
+	return fs.ReadFile(m.images, file)
 }
 
 // notFound is the driver's code for a function that a module lacks.
