@@ -42,7 +42,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 		imports += fmt.Sprintf("\t\"planc.generated/alloc/a%02d\"\n", i)
 	}
 	files["programs.go"] = []byte("package main\n\nimport (\n" + imports + ")\n\nvar programs = []program{\n" + table + "}\n")
-	for i, line := range runModule(t, "alloc", files) {
+	for i, line := range runAsUsers(t, "alloc", files) {
 		var got struct {
 			ID             string
 			Least, Typical int

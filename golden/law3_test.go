@@ -97,7 +97,7 @@ func TestLawMemory(t *testing.T) {
 		}
 	}
 	files["programs.go"] = []byte("package main\n\nimport (\n" + imports.String() + ")\n\nvar programs = []program{\n" + table.String() + "}\n")
-	for _, line := range runModule(t, "law3", files) {
+	for _, line := range runAsUsers(t, "law3", files) {
 		var got law3Taken
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatalf("%v in %q", err, line)

@@ -316,8 +316,15 @@ func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
 	return vs
 }
 
-// runModule builds planc.generated/NAME, runs it, and returns the lines that it prints.
+// runModule builds planc.generated/NAME, in the short run plain as [build.Request] has it, runs it, and returns the lines that it
+// prints.
 func runModule(t *testing.T, name string, files map[string][]byte) []string {
+	t.Helper()
+	return runRequest(t, build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name, Plain: !long()})
+}
+
+// runAsUsers is runModule of programs that are compiled as users' are.
+func runAsUsers(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
 	return runRequest(t, build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name})
 }

@@ -25,10 +25,13 @@ const lawDrawsModel = 4
 // lawMaxRanks bounds the ranks of a draw.
 const lawMaxRanks = 16
 
+// shortDraws and longDraws are how many draws there are in the short run and in the long one.
+const shortDraws, longDraws = 160, 1000
+
 func TestLawDraws(t *testing.T) {
-	n, seed := 240, uint64(1)
-	if os.Getenv("PLANC_LAWS") == "long" {
-		n = 1000
+	n, seed := shortDraws, uint64(1)
+	if long() {
+		n = longDraws
 	}
 	if s, err := strconv.Atoi(os.Getenv("PLANC_DRAWS")); err == nil {
 		n = s
@@ -63,6 +66,42 @@ func drawCases(n int, seed uint64) []lawCase {
 		draws = append(draws, c)
 	}
 	return append(out, draws...)
+}
+
+// kinds are what a draw is of: a value of each choice.
+func (c *lawCase) kinds() []string {
+	p := &c.plan
+	return []string{"schedule " + p.Schedule, fmt.Sprint("zero ", p.Zero), fmt.Sprint("zero over some ", p.Zero > 0 && p.ZeroGroup < p.Replicas()),
+		"recompute " + p.Recompute, fmt.Sprint("groups ", p.RecomputeEvery > 1), fmt.Sprint("split input ", p.RecomputeSplit), "cp " + p.CPKind,
+		fmt.Sprint("experts ", c.model.Experts > 0), fmt.Sprint("ep ", p.EP > 1), fmt.Sprint("etp ", p.ETP > 1), fmt.Sprint("dp ", p.DP > 1), fmt.Sprint("tp ", p.TP > 1),
+		fmt.Sprint("sp ", p.SP), fmt.Sprint("pp ", p.PP), fmt.Sprint("micro ", p.MicroBatch), "type " + c.elem.String(), "optimizer " + c.optimizer,
+		fmt.Sprint("dropout ", c.model.DropResid > 0)}
+}
+
+// The short run has every kind of draw of the long one, and of two kinds that meet in fifty of its draws or more all.
+func TestShortDrawsAreOfEveryKind(t *testing.T) {
+	had, met := map[string]bool{}, map[[2]string]bool{}
+	often := map[[2]string]int{}
+	for i := range longDraws {
+		c := drawCase(1 + uint64(i))
+		of := c.kinds()
+		for j, kind := range of {
+			if had[kind] = had[kind] || i < shortDraws; !had[kind] {
+				t.Errorf("draw %d is of %s, which none of the short run is", i+1, kind)
+			}
+			for _, other := range of[:j] {
+				pair := [2]string{other, kind}
+				met[pair] = met[pair] || i < shortDraws
+				often[pair]++
+			}
+		}
+	}
+	for pair, n := range often {
+		if n >= longDraws/20 && !met[pair] {
+			t.Errorf("%d draws are of %s with %s, none of the short run", n, pair[0], pair[1])
+		}
+	}
+	t.Logf("%d kinds, %d of two that meet", len(had), len(met))
 }
 
 func pickOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

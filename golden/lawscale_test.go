@@ -177,7 +177,7 @@ func TestLawLossScale(t *testing.T) {
 	files["programs.go"] = fmt.Appendf(nil, "package main\n\nimport (\n%s)\n\nconst batch, vocab = %d, %d\n\nvar programs = []program{\n%s}\n",
 		&imports, lawBatch, c.model.Vocab, &lines)
 	done := map[string]*scaleDone{}
-	for _, line := range runModule(t, "scales", files) {
+	for _, line := range runAsUsers(t, "scales", files) {
 		var d scaleDone
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			t.Fatalf("%v in %q", err, line)

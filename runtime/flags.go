@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/planc-dev/planc/runtime/fold"
 )
 
 // flag is one flag of a training binary.
@@ -184,14 +185,21 @@ func checkLaunch(lookup func(string) (string, bool)) error {
 
 // usage prints the flags.
 func usage(w io.Writer, p *Program) {
-	fmt.Fprintf(w, "%s: trains %s as planc compiled it: %s\n\n", filepath.Base(os.Args[0]), p.Name, p.Plan.Text)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := fmt.Sprintf("%s: trains %s as planc compiled it: %s\n", filepath.Base(os.Args[0]), p.Name, p.Plan.Text)
+	fmt.Fprintln(w, fold.Lines(head, fold.Columns, fold.Indent))
+	const at = 28 // where a flag's help begins
+	indent := strings.Repeat(" ", at)
 	for _, f := range flags {
-		fmt.Fprintf(t, "  --%s %s\t%s\n", f.name, f.arg, f.help)
+		left := strings.TrimRight(fmt.Sprintf("  --%s %s", f.name, f.arg), " ")
+		if gap := at - fold.Width(left); gap >= 2 {
+			left += indent[:gap]
+		} else {
+			left += "\n" + indent
+		}
+		fmt.Fprintln(w, left+strings.ReplaceAll(fold.Lines(f.help, fold.Columns-at, 0), "\n", "\n"+indent))
 	}
-	t.Flush()
-	fmt.Fprint(w, "\nExit codes: 0 all steps done, 1 failed, 2 flags, data or checkpoint wrong, 3 this machine or\n"+
-		"launch cannot run the program, 5 stopped by the numerics guard, 75 stopped on request.\n")
+	fmt.Fprint(w, "\n", fold.Lines("Exit codes: 0 all steps done, 1 failed, 2 flags, data or checkpoint wrong, 3 this machine or "+
+		"launch cannot run the program, 5 stopped by the numerics guard, 75 stopped on request.", fold.Columns, 0), "\n")
 }
 
 // logOption is where the command reports.

@@ -85,7 +85,8 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 	if c != nil && c.json {
 		logger(stderr).Error(err.Error(), "name", p.Name, "exit", code)
 	} else {
-		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		file, ok := stderr.(*os.File)
+		fmt.Fprintln(stderr, message(fmt.Sprintf("%s: %v", p.Name, err), ok && isTerminal(file)))
 	}
 	return code
 }

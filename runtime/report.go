@@ -5,7 +5,10 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/fold"
 )
 
 // How often progress is reported.
@@ -39,7 +42,19 @@ func (r *report) say(text, msg string, attrs ...any) {
 		return
 	}
 	r.clear()
-	fmt.Fprintln(r.w, text)
+	fmt.Fprintln(r.w, message(text, r.terminal))
+}
+
+// message is a text as its reader wants it: within the columns of a terminal, a line in a log.
+func message(text string, terminal bool) string {
+	if !terminal {
+		return text
+	}
+	text, stack, panicked := strings.Cut(text, "\ngoroutine ")
+	if text = fold.Lines(text, fold.Columns, fold.Indent); panicked { // a stack is laid out already
+		text += "\ngoroutine " + stack
+	}
+	return text
 }
 
 // warn is say for what should not be overlooked.
@@ -49,7 +64,7 @@ func (r *report) warn(text string, attrs ...any) {
 		return
 	}
 	r.clear()
-	fmt.Fprintln(r.w, "warning: "+text)
+	fmt.Fprintln(r.w, message("warning: "+text, r.terminal))
 }
 
 // clear removes the live line.

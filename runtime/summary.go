@@ -29,7 +29,7 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
 	if r.PeakBytes > 0 {
-		fmt.Fprintf(w, ", measured %s a rank (the process peaked at %s)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
+		fmt.Fprintf(w, ",\n        measured %s a rank (the process peaked at %s)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)
@@ -49,7 +49,7 @@ func unexpected(p *Predict, r *Result) string {
 	if r.StepSeconds >= least && r.StepSeconds <= most {
 		return ""
 	}
-	return fmt.Sprintf("outside the predicted %s to %s: planc calibrate -o here.yaml measures this machine for the job's cluster",
+	return fmt.Sprintf("outside the predicted %s to %s:\n        planc calibrate -o here.yaml measures this machine for the job's cluster",
 		seconds(least), seconds(most))
 }
 

@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/fold"
 )
 
 // A run says where its steps took as long as the prediction excludes, and there alone.
@@ -14,8 +17,38 @@ func TestUnexpectedSteps(t *testing.T) {
 		{0.1, 0.5, 0.06, false}, {0.1, 0.5, 0.149, false}, {0.1, 0.5, 0.04, true}, {0.1, 0.5, 0.2, true}, {0.1, 0, 0.2, false}, {0, 0.5, 0.2, false},
 	} {
 		off := unexpected(&Predict{StepSeconds: c.predicted, StepError: c.part}, &Result{StepSeconds: c.measured})
-		if got := strings.HasPrefix(off, "outside the predicted 50.0 ms to 150.0 ms: planc calibrate"); got != c.says {
+		if got := strings.HasPrefix(off, "outside the predicted 50.0 ms to 150.0 ms:\n        planc calibrate"); got != c.says {
 			t.Errorf("%v ± %v, measured %v: %q", c.predicted, c.part, c.measured, off)
+		}
+	}
+}
+
+// What a training binary says fits a screen: its flags, its mistakes, and its summary with figures as long as they get.
+func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
+	p := &Program{Name: strings.Repeat("name", 10), Plan: Plan{Text: "dp 1024 · tp 8 · pp 16 × vpp 4 · sp · zero 1 in groups of 128 · micro_batch 1×64 · recompute full 4 blocks"}}
+	p.Predict = Predict{StepSeconds: 1234.567, StepError: 0.2, MemoryBytes: 999 << 30}
+	r := &Result{FirstStep: 1, Steps: 1e6, FirstLoss: 12.3456, Loss: 12.3456, ValidLoss: 12.3456, StepSeconds: 9999.99, TokensPerSecond: 999e9,
+		ArenaBytes: 999 << 30, PeakBytes: 8 * 999 << 30, Ranks: 8, Metrics: "runs/metrics.jsonl"}
+	var out bytes.Buffer
+	usage(&out, p)
+	summary(&out, p, r)
+	newReport(&options{text: &out, terminal: true}).warn(strings.Repeat("a long warning, ", 20))
+	out.WriteString(message(strings.Repeat("a long reason, ", 20), true))
+	for line := range strings.Lines(out.String()) {
+		if line = strings.TrimSuffix(line, "\n"); fold.Width(line) > fold.Columns && strings.Contains(strings.TrimPrefix(line, "binary  "), " ") {
+			t.Errorf("%d columns: %s", fold.Width(line), line)
+		}
+	}
+	stack := "\ngoroutine 1 [running]:\n" + strings.Repeat("f(0x1, 0x2) ", 20)
+	if got := message("it broke"+stack, true); got != "it broke"+stack {
+		t.Errorf("a stack is folded: %s", got)
+	}
+	if long := strings.Repeat("a long reason, ", 20); message(long, false) != long {
+		t.Error("a log's line is folded")
+	}
+	for _, want := range []string{"\n  --help                    print this\n", "\n  --resume auto|never|STEP|DIR\n                            where to begin"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }

@@ -35,22 +35,3 @@ func TestMessagesFitTheScreen(t *testing.T) {
 		}
 	}
 }
-
-// A word that is wider than the screen stays whole, and lines that are laid out stay as they are.
-func TestFolded(t *testing.T) {
-	long := strings.Repeat("x", 100)
-	for text, want := range map[string]string{
-		"short":                                 "short",
-		"a  b/x " + long:                        "a  b/x\n    " + long,
-		"a " + long + " b":                      "a\n    " + long + "\n    b",
-		"  nearest  " + long + " laid out":      "  nearest  " + long + " laid out",
-		strings.Repeat("ab ", 25) + "is 12 GiB": strings.TrimSpace(strings.Repeat("ab ", 25)) + " is\n    12 GiB",
-	} {
-		old := messageWidth
-		messageWidth = screenWidth
-		if got := folded(text); got != want {
-			t.Errorf("%q is\n%s\nwant\n%s", text, got, want)
-		}
-		messageWidth = old
-	}
-}

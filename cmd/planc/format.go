@@ -5,10 +5,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-)
 
-// screenWidth is how many columns a screen has.
-const screenWidth = 80
+	"github.com/planc-dev/planc/runtime/fold"
+)
 
 // grouped is a count with commas: 38,016.
 func grouped[N int | int64](n N) string {
@@ -144,21 +143,4 @@ func prose(label string, indent int, text string) string {
 }
 
 // wordsOf are a sentence's words; a number and its unit are one.
-func wordsOf(text string) (words []string) { return withUnits(strings.Fields(text)) }
-
-// withUnits joins numbers and their units.
-func withUnits(pieces []string) (words []string) {
-	number := false
-	for _, w := range pieces {
-		if number && units[strings.Trim(w, ".,:;)")] {
-			words[len(words)-1] += " " + w
-		} else {
-			words = append(words, w)
-		}
-		number = w != "" && w[len(w)-1] >= '0' && w[len(w)-1] <= '9'
-	}
-	return words
-}
-
-var units = map[string]bool{"%": true, "s": true, "ms": true, "µs": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true,
-	"GPU": true, "GPUs": true, "×": true}
+func wordsOf(text string) (words []string) { return fold.WithUnits(strings.Fields(text)) }

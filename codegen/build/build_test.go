@@ -179,6 +179,10 @@ func TestCache(t *testing.T) {
 	if changed := must(t, r); changed.Cached || changed.Binary == again.Binary {
 		t.Errorf("another file: %+v", changed)
 	}
+	r.Plain = true
+	if plain := must(t, r); plain.Cached || run(t, plain.Binary) != "hello" || read(t, plain.Binary) == read(t, first.Binary) {
+		t.Errorf("plain: %+v, or the same bytes", plain)
+	}
 	t.Logf("compiled in %.2f s, found in %.3f s", first.Seconds, again.Seconds)
 }
 

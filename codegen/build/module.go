@@ -23,7 +23,16 @@ const minGo = "1.26.0"
 // module is the private module: the content of every file, by slash-separated path.
 type module struct {
 	name  string // of the binary
+	plain string // pattern of packages that are compiled without inlining; "" is none
 	files map[string][]byte
+}
+
+// flags are what the module's binary is built with.
+func (m module) flags() []string {
+	if m.plain == "" {
+		return flags
+	}
+	return append(slices.Clone(flags), "-gcflags="+m.plain+"=-l")
 }
 
 // newModule lays the generated files and the runtime's sources out.
@@ -33,6 +42,9 @@ func newModule(r Request) (module, error) {
 			r.Module, minGo, plancPath, pin(r.Version))),
 		"planc/go.mod": []byte(fmt.Sprintf("module %s\n\ngo %s\n", plancPath, minGo)),
 	}}
+	if r.Plain {
+		m.plain = r.Module + "/..."
+	}
 	for name, data := range r.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			panic(fmt.Sprintf("build: generated file %q lies outside its module", name))
@@ -83,7 +95,7 @@ func pin(version string) string {
 // hash names the module compiled by t: equal hashes, equal binaries.
 func (m module) hash(t toolchain) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "1 %s %q %q\n", m.name, slices.Concat(flags, t.tags()), t.facts())
+	fmt.Fprintf(h, "1 %s %q %q\n", m.name, slices.Concat(m.flags(), t.tags()), t.facts())
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {
 		fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(m.files[name]))
 	}

@@ -21,6 +21,11 @@ template <class T> using Acc = typename Computed<T>::type;
 
 // EACH_TYPE(K) declares a kernel for each type: K(type, suffix of its name).
 #define EACH_TYPE(K) K(float, f32) K(double, f64) K(bf16, bf16) K(f16, f16)
+// EACH_COUPLE(K) declares one for each two types that are computed with in float: K(type, other type, suffix, other suffix).
+#define EACH_COUPLE(K)                                                                            \
+	K(float, float, f32, f32) K(float, bf16, f32, bf16) K(float, f16, f32, f16)                   \
+	K(bf16, float, bf16, f32) K(bf16, bf16, bf16, bf16) K(bf16, f16, bf16, f16)                   \
+	K(f16, float, f16, f32) K(f16, bf16, f16, bf16) K(f16, f16, f16, f16)
 #define KERNEL extern "C" __global__ void
 // KERNEL_128 is one whose blocks have 128 threads, so that each has the registers that it wants.
 #define KERNEL_128 extern "C" __global__ void __launch_bounds__(128)

@@ -69,20 +69,12 @@ __device__ void embedGrad(G* dtable, const T* dy, const int* buckets, const int*
 	KERNEL embed_##y_##_##t(Y* y, const T* table, const int* ids, int rows, int cols, int lo, int n) {                    \
 		embed<Y, T>(y, table, ids, rows, cols, lo, n);                                                                    \
 	}
-EMBED(float, float, f32, f32)
 EMBED(double, double, f64, f64)
-EMBED(bf16, bf16, bf16, bf16)
-EMBED(f16, f16, f16, f16)
-EMBED(bf16, float, bf16, f32)
-EMBED(f16, float, f16, f32)
+EACH_COUPLE(EMBED)
 
 #define EMBED_GRAD(G, T, g, t)                                                                                                                   \
 	KERNEL embed_grad_##g##_##t(G* dtable, const T* dy, const int* buckets, const int* rows, const int* starts, const int* order, int cols) {       \
 		embedGrad<G, T>(dtable, dy, buckets, rows, starts, order, cols);                                                                           \
 	}
-EMBED_GRAD(float, float, f32, f32)
 EMBED_GRAD(double, double, f64, f64)
-EMBED_GRAD(float, bf16, f32, bf16)
-EMBED_GRAD(float, f16, f32, f16)
-EMBED_GRAD(bf16, bf16, bf16, bf16)
-EMBED_GRAD(f16, f16, f16, f16)
+EACH_COUPLE(EMBED_GRAD)

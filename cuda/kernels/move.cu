@@ -240,9 +240,5 @@ CAST(f16, bf16, f16, bf16)
 
 #define ACCUMULATE(G, T, g, t) \
 	KERNEL accumulate_##g##_##t(G* grad, const T* x, i64 n) { accumulate<G, T>(grad, x, n); }
-ACCUMULATE(float, float, f32, f32)
 ACCUMULATE(double, double, f64, f64)
-ACCUMULATE(float, bf16, f32, bf16)
-ACCUMULATE(float, f16, f32, f16)
-ACCUMULATE(bf16, bf16, bf16, bf16)
-ACCUMULATE(f16, f16, f16, f16)
+EACH_COUPLE(ACCUMULATE)

@@ -40,7 +40,7 @@ __device__ void adam(P* p, Acc<P>* master, const G* g, M* m, M* v, const double*
 	if (clip[2] != 0) return;
 	const A scale = clip[1];
 	const AdamRates<A> r = {(A)rates[0], (A)rates[1], (A)rates[2], (A)rates[3], (A)rates[4], (A)rates[5], (A)rates[6], (A)rates[7], (A)rates[8]};
-	constexpr int most = packed<P> > packed<G> ? packed<P> : packed<G>;
+	constexpr int most = packed<P> == 8 || packed<G> == 8 || packed<M> == 8 ? 8 : packed<P>;
 	flat<most>(n, aligned<P>(packed<P>, p, (P*)master, (P*)g, (P*)m, (P*)v), [&](i64 i, auto width) {
 		constexpr int N = decltype(width)::value;
 		A x[N], d[N], first[N], second[N];
@@ -68,7 +68,7 @@ __device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, 
 	typedef Acc<P> A;
 	if (clip[2] != 0) return;
 	const A scale = clip[1], lr = rates[0], momentum = rates[1], wd = rates[2];
-	constexpr int most = packed<P> > packed<G> ? packed<P> : packed<G>;
+	constexpr int most = packed<P> == 8 || packed<G> == 8 || packed<M> == 8 ? 8 : packed<P>;
 	flat<most>(n, aligned<P>(packed<P>, p, (P*)master, (P*)g, (P*)m), [&](i64 i, auto width) {
 		constexpr int N = decltype(width)::value;
 		A x[N], d[N], old[N];
@@ -109,10 +109,7 @@ template <class P, class G, class M> __device__ void level(P* p, Acc<P>* master,
 	KERNEL level_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, i64 n) {       \
 		level<P, G, M>(p, master, got, clip, rate, experts, choices, n);                                                                               \
 	}
-UPDATE(float, float, float, f32, f32, f32)
 UPDATE(double, double, double, f64, f64, f64)
-UPDATE(bf16, float, float, bf16, f32, f32)
-UPDATE(bf16, bf16, float, bf16, bf16, f32)
-UPDATE(bf16, bf16, bf16, bf16, bf16, bf16)
-UPDATE(f16, float, float, f16, f32, f32)
-UPDATE(f16, f16, float, f16, f16, f32)
+#define UPDATES_OF(P, G, p, g) \
+	UPDATE(P, G, float, p, g, f32) UPDATE(P, G, bf16, p, g, bf16) UPDATE(P, G, f16, p, g, f16)
+EACH_COUPLE(UPDATES_OF)

@@ -28,16 +28,26 @@ type Launch struct{ Grid, Block [3]int }
 // all are the suffixes of base.cuh's EACH_TYPE.
 var all = []string{"f32", "f64", "bf16", "f16"}
 
-// Other suffixes: of kernels that know one type, of a cast to a type from another, of a sum in a type of numbers in another, and of parameters, gradients and moments.
+// Other suffixes: of kernels that know one type, of a cast to a type from another, of two types, and of parameters, gradients and moments.
 var (
 	one     = []string{"f64"}
 	pairs   = []string{"f32_f64", "f32_bf16", "f32_f16", "f64_f32", "f64_bf16", "f64_f16", "bf16_f32", "bf16_f64", "bf16_f16", "f16_f32", "f16_f64", "f16_bf16"}
 	ids     = []string{"i32"}
 	moved   = []string{"f32", "f64", "bf16", "f16", "i32"}
-	tables  = []string{"f32_f32", "f64_f64", "bf16_bf16", "f16_f16", "bf16_f32", "f16_f32"}
-	sums    = []string{"f32_f32", "f64_f64", "f32_bf16", "f32_f16", "bf16_bf16", "f16_f16"}
-	updates = []string{"f32_f32_f32", "f64_f64_f64", "bf16_f32_f32", "bf16_bf16_f32", "bf16_bf16_bf16", "f16_f32_f32", "f16_f16_f32"}
+	couples = each([]string{"f32", "bf16", "f16"}, "f64_f64")
+	updates = each(couples[1:], "f64_f64_f64")
 )
+
+// each are the suffixes of base.cuh's EACH_COUPLE with these before the other one, behind that of doubles.
+func each(firsts []string, doubles string) []string {
+	out := []string{doubles}
+	for _, first := range firsts {
+		for _, other := range []string{"f32", "bf16", "f16"} {
+			out = append(out, first+"_"+other)
+		}
+	}
+	return out
+}
 
 // Table is every kernel.
 var Table = []Kernel{
@@ -62,7 +72,7 @@ var Table = []Kernel{
 
 	// what moves numbers
 	{Name: "cast", File: "move.cu", Params: "y:T x:T n:l", Types: pairs, Loop: "num.Convert", Launch: flat},
-	{Name: "accumulate", File: "move.cu", Params: "grad:T x:T n:l", Types: sums, Loop: "runtime.Accumulate", Launch: flat},
+	{Name: "accumulate", File: "move.cu", Params: "grad:T x:T n:l", Types: couples, Loop: "runtime.Accumulate", Launch: flat},
 	{Name: "join", File: "move.cu", Params: "y:T a:T b:T outer:i times:i width:i more:i", Types: all, Loop: "runtime.Join", Launch: rowwise},
 	{Name: "part", File: "move.cu", Params: "y:T x:T rows:i cols:i n:i at:i", Types: all, Loop: "runtime.PartOf", Launch: rowwise},
 	{Name: "all_reduce_sum", File: "move.cu", Params: "members:S count:i lo:l hi:l", Types: all, Loop: "comm.AllReduce", Launch: flat},
@@ -95,8 +105,8 @@ var Table = []Kernel{
 	{Name: "attention_dot", File: "attention.cu", Params: "dot:A dout:T o:T rows:l cols:i", Types: all, Loop: "cpu.AttentionGrad", Launch: rowwise},
 	{Name: "attention_grad_q", File: "attention.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
 	{Name: "attention_grad_kv", File: "attention.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
-	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: tables, Loop: "cpu.Embed", Launch: rowwise},
-	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i", Types: sums, Loop: "cpu.EmbedGrad", Launch: blockwise},
+	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: couples, Loop: "cpu.Embed", Launch: rowwise},
+	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i", Types: couples, Loop: "cpu.EmbedGrad", Launch: blockwise},
 
 	// experts
 	{Name: "places", File: "experts.cu", Params: "place:I from:I count:I index:I choices:i experts:i places:i round:i", Types: ids, Loop: "cpu.Dispatch", Launch: scanwise},

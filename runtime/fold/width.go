@@ -1,4 +1,4 @@
-package main
+package fold
 
 import "unicode"
 
@@ -10,8 +10,8 @@ var wide = &unicode.RangeTable{
 	R32: []unicode.Range32{{0x1f300, 0x1f64f, 1}, {0x1f900, 0x1f9ff, 1}, {0x20000, 0x3fffd, 1}},
 }
 
-// width is the number of columns of a text.
-func width(s string) (n int) {
+// Width is the number of columns of a text.
+func Width(s string) (n int) {
 	for _, r := range s {
 		n += runeWidth(r)
 	}
@@ -26,18 +26,4 @@ func runeWidth(r rune) int {
 		return 2
 	}
 	return 1
-}
-
-// clip is a text of at most n columns; what is longer ends in an ellipsis.
-func clip(s string, n int) string {
-	if width(s) <= n {
-		return s
-	}
-	at := 0
-	for i, r := range s {
-		if at += runeWidth(r); at > n-1 {
-			return s[:i] + "…"
-		}
-	}
-	return s
 }
