@@ -138,7 +138,10 @@ func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 	if c.spoil != nil {
 		src = c.spoil(src)
 	}
-	return src, prog.ArenaBytes() + prog.Scratch()
+	if arena = prog.ArenaBytes(); c.on == codegen.CPU {
+		arena += prog.Scratch()
+	}
+	return src, arena
 }
 
 // input is what the case's code is made of.
