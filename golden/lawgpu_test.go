@@ -27,7 +27,7 @@ import (
 
 // gpuDraws is how many programs the rule runs, and gpuRanks how many ranks they have at most.
 const (
-	gpuDraws = 24
+	gpuDraws = 12
 	gpuRanks = 8
 )
 
@@ -60,13 +60,15 @@ func TestLawOnEmulatedGPUs(t *testing.T) {
 	}
 }
 
-// gpuCases are n draws that GPUs run, dealt out to so many modules, each after the one-rank programs that it is held to.
+// gpuCases are n draws that GPUs run, as many of each type that is computed in, dealt out to so many modules, each after the one-rank
+// programs that it is held to.
 func gpuCases(n int, seed uint64, modules int) [][]lawCase {
 	out := make([][]lawCase, modules)
+	elems := []ir.Elem{ir.F64, ir.F32, ir.BF16, ir.F16}
 	for i := uint64(0); n > 0; i++ {
 		c := drawCases(1, seed+i)
 		draw := &c[len(c)-1]
-		if draw.model.Experts > 0 || draw.plan.Ranks() > gpuRanks {
+		if draw.model.Experts > 0 || draw.plan.Ranks() > gpuRanks || draw.plan.Ranks() == 1 || draw.plan.Precision.Compute != elems[n%len(elems)] {
 			continue
 		}
 		draw.on = codegen.GPU
