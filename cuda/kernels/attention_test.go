@@ -42,10 +42,10 @@ var attentionShapes = map[string]cpu.AttentionShape{
 
 // attended is what attention works on, as the type stores it, and what the loops make of it in float64.
 type attended struct {
-	shape                     cpu.AttentionShape
-	q, k, v, do, o0, l0, dq0  []float64
-	o, lse, dq, dk, dv        []float64
-	oStored, lseStored, other []float64
+	shape                    cpu.AttentionShape
+	q, k, v, do, o0, l0, dq0 []float64
+	o, lse, dq, dk, dv       []float64
+	oStored, lseStored       []float64
 }
 
 // attend computes all of it.
