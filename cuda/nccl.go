@@ -56,12 +56,18 @@ func loadNCCL(folders []string) (*NCCL, error) {
 
 // refused is the error of a call of NCCL, nil if it succeeded or goes on.
 func refused(c *Comm, r C.ncclResult_t, call, what string, args ...any) error {
-	if r == C.planc_nccl_ok || r == C.planc_nccl_in_progress {
+	switch r {
+	case C.planc_nccl_ok, C.planc_nccl_in_progress:
 		return nil
+	case ended:
+		return ErrEnded
 	}
 	e := &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: "ncclResult_t", Text: C.GoString(C.planc_ncclGetErrorString(r))}
 	if c != nil {
-		e.Hint = C.GoString(C.planc_ncclGetLastError(c.c))
+		c.call(func() C.ncclResult_t {
+			e.Hint = C.GoString(C.planc_ncclGetLastError(c.c))
+			return C.planc_nccl_ok
+		})
 	}
 	return e
 }
@@ -75,11 +81,42 @@ func (n *NCCL) NewID() (id UniqueID, err error) {
 	return id, err // after the call, which fills in id
 }
 
-// Comm is a group of ranks that communicate, as one of them has it.
+// Comm is a group of ranks that communicate, as one of them has it. One goroutine uses it; [Comm.Failed] and [Comm.Abort] are
+// for any.
 type Comm struct {
 	Rank, Ranks int
 	Patience    time.Duration // that a collective has to connect its ranks, the first time; what it does then is the stream's
 	c           C.ncclComm_t
+
+	mutex   sync.Mutex // held while NCCL is called with c, but to end it
+	ended   bool       // c is no more, or soon
+	grouped bool       // calls are kept
+	kept    []kept     // for the end of a group
+}
+
+// ErrEnded is what a communicator says that was aborted or closed.
+var ErrEnded = errors.New("cuda: the communicator was ended")
+
+// ended is how call says so.
+const ended C.ncclResult_t = -1
+
+// call calls NCCL with the communicator, unless that was ended.
+func (c *Comm) call(f func() C.ncclResult_t) C.ncclResult_t {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.ended {
+		return ended
+	}
+	return f()
+}
+
+// end makes all calls from now on [ErrEnded], when none is under way; it is false if they are already.
+func (c *Comm) end() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	before := c.ended
+	c.ended = true
+	return !before
 }
 
 // pause is how long to wait before asking NCCL again whether it has finished.
@@ -112,7 +149,11 @@ const NoColor = -1 // NCCL_SPLIT_NOCOLOR
 // call it; those that name [NoColor] get none.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	s := newSlot()
-	if err := c.wait(ctx, C.planc_split(c.c, C.int(color), C.int(key), s), "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
+	r := c.call(func() C.ncclResult_t { return C.planc_split(c.c, C.int(color), C.int(key), s) })
+	if r == C.planc_nccl_ok { // which NCCL says at once, and writes s only when the whole communicator is ready again
+		r = C.planc_nccl_in_progress
+	}
+	if err := c.wait(ctx, r, "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
 		return nil, err
 	}
 	part := &Comm{Patience: c.Patience, c: *s}
@@ -125,8 +166,8 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		return nil, err
 	}
 	var ranks, rank C.int
-	err := errors.Join(refused(part, C.planc_ncclCommCount(part.c, &ranks), "ncclCommCount", ""),
-		refused(part, C.planc_ncclCommUserRank(part.c, &rank), "ncclCommUserRank", ""))
+	err := errors.Join(refused(part, part.call(func() C.ncclResult_t { return C.planc_ncclCommCount(part.c, &ranks) }), "ncclCommCount", ""),
+		refused(part, part.call(func() C.ncclResult_t { return C.planc_ncclCommUserRank(part.c, &rank) }), "ncclCommUserRank", ""))
 	if err != nil {
 		_ = part.Abort()
 		return nil, err
@@ -138,7 +179,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 // wait asks until the call that answered r has finished, or ctx is done.
 func (c *Comm) wait(ctx context.Context, r C.ncclResult_t, call, what string, args ...any) error {
 	for r == C.planc_nccl_in_progress {
-		if err := refused(c, C.planc_ncclCommGetAsyncError(c.c, &r), "ncclCommGetAsyncError", ""); err != nil {
+		if err := c.state(&r); err != nil {
 			return err
 		}
 		if r != C.planc_nccl_in_progress {
@@ -151,6 +192,11 @@ func (c *Comm) wait(ctx context.Context, r C.ncclResult_t, call, what string, ar
 		}
 	}
 	return refused(c, r, call, what, args...)
+}
+
+// state asks NCCL how the communicator is.
+func (c *Comm) state(r *C.ncclResult_t) error {
+	return refused(c, c.call(func() C.ncclResult_t { return C.planc_ncclCommGetAsyncError(c.c, r) }), "ncclCommGetAsyncError", "")
 }
 
 // begun is the error of a collective that was put on a stream, once its ranks are connected.
@@ -166,19 +212,29 @@ func (c *Comm) begun(r C.ncclResult_t, call, what string, args ...any) error {
 // Failed is what has gone wrong in the communicator since, also on other ranks; nil if nothing is known to.
 func (c *Comm) Failed() error {
 	var r C.ncclResult_t
-	if err := refused(c, C.planc_ncclCommGetAsyncError(c.c, &r), "ncclCommGetAsyncError", ""); err != nil {
+	if err := c.state(&r); err != nil {
 		return err
 	}
 	return refused(c, r, "a collective", "rank %d of %d", c.Rank, c.Ranks)
 }
 
-// Abort ends the communicator and what is under way in it. It is for when something has failed; the peers get errors.
-func (c *Comm) Abort() error { return refused(nil, C.planc_ncclCommAbort(c.c), "ncclCommAbort", "") }
+// Abort ends the communicator and what is under way in it. It is for when something has failed; the peers get errors. It
+// returns when no graph has work of the communicator any more; what is called meanwhile fails with [ErrEnded].
+func (c *Comm) Abort() error {
+	if !c.end() {
+		return nil
+	}
+	return refused(nil, C.planc_ncclCommAbort(c.c), "ncclCommAbort", "")
+}
 
-// Close ends the communicator after what is under way. All ranks call it.
+// Close ends the communicator after what is under way. All ranks call it, when no graph has work of it any more.
 func (c *Comm) Close(ctx context.Context) error {
-	if err := c.wait(ctx, C.planc_ncclCommFinalize(c.c), "ncclCommFinalize", "rank %d of %d", c.Rank, c.Ranks); err != nil {
+	r := c.call(func() C.ncclResult_t { return C.planc_ncclCommFinalize(c.c) })
+	if err := c.wait(ctx, r, "ncclCommFinalize", "rank %d of %d", c.Rank, c.Ranks); err != nil {
 		return err
+	}
+	if !c.end() {
+		return ErrEnded
 	}
 	return refused(nil, C.planc_ncclCommDestroy(c.c), "ncclCommDestroy", "")
 }

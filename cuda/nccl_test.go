@@ -186,9 +186,15 @@ func TestNCCLFails(t *testing.T) {
 		t.Errorf("a part whose size is not known: %v, %v", part, err)
 	}
 	t.Setenv("PLANC_FAKE_FAIL", "")
-	check(t, c.Failed(), c.Abort(), s.Close())
-	if err := c.Failed(); !errors.As(err, &failed) || failed.Code != 6 {
-		t.Errorf("after an abort: %v", err)
+	check(t, c.Failed(), c.Abort())
+	for _, err := range []error{c.Failed(), c.AllReduce(s, 0, 0, 1, Float32, Sum), c.Group(func() error { return c.Send(s, 0, 1, Float32, 0) }), c.Close(t.Context())} {
+		if !errors.Is(err, ErrEnded) {
+			t.Errorf("after an abort: %v", err)
+		}
+	}
+	check(t, c.Abort(), s.Close())
+	if told := calls(); strings.Count(told, "abort rank 0 of 1") != 1 {
+		t.Errorf("an abort of what was aborted: %s", told)
 	}
 }
 

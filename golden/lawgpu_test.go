@@ -122,6 +122,25 @@ func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
 	judgeGPUs(t, cases, gpuModule(t, cases, machine, "late"))
 }
 
+// Chunks of zb-v that follow each other on one stage, so that a line between them is of one rank there and of none elsewhere.
+func TestLawChunksOnEmulatedGPUs(t *testing.T) {
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
+	}
+	c := lawCase{id: "vref", group: "zb-v", model: modelNamed(t, "llama-tied"), optimizer: "sgd", elem: ir.F64}
+	c.model.Layers = 4
+	c.plan = ir.SerialPlan(4, lawBatch, ir.FullPrecision(ir.F64))
+	cases := []lawCase{c}
+	c.id, c.on = "vgpu", codegen.GPU
+	staged(2, "zb-v")(&c.plan)
+	cases = append(cases, c)
+	machine, err := emulated.Install(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	judgeGPUs(t, cases, gpuModule(t, cases, machine, "late"))
+}
+
 // gpuModule builds and runs the cases.
 func gpuModule(t *testing.T, cases []lawCase, m emulated.Machine, order string) []lawVerdict {
 	t.Helper()

@@ -67,6 +67,9 @@ func Check(err error) { check(err) }
 // Done is closed when a rank has failed: then what waits for it on a device will not come to its end.
 func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
 
+// Fail ends the run with an error that was met beside the rank's goroutine, unless it has failed already.
+func (r *Rank) Fail(err error) { r.world.Fail(err) }
+
 // send hands bytes of the arena from at on, as many as a block's input has, to the next stage or the one before.
 func (r *Rank) send(p *comm.Pipe, at int) {
 	if r.Device != nil {

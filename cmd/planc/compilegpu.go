@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -39,12 +40,27 @@ func nearestTarget(name string) string {
 	return "cpu"
 }
 
-// hasGPUs refuses to build for GPUs where the plan is for a CPU.
+// leastArch is the oldest architecture that kernels are for: they have bf16, and copies beside the computation.
+const leastArch = 80
+
+// hasGPUs refuses to build for GPUs where the plan is for a CPU, or for GPUs that are too old.
 func hasGPUs(j *loaded, on codegen.Target) error {
-	if on == codegen.GPU && j.cluster.IsCPU() {
+	switch gpu := j.cluster.GPU; {
+	case on != codegen.GPU:
+		return nil
+	case j.cluster.IsCPU():
 		return mistake(UnknownTarget, "", "--target cuda is for jobs on GPUs, and the cluster of this one is a CPU; --cluster names GPUs")
+	case archNumber(gpu.Arch) < leastArch:
+		return mistake(UnknownTarget, "", "--target cuda is for GPUs of sm_%d (A100) and later, and the cluster's %s is %s; "+
+			"--target cpu compiles for this CPU, --cluster names other GPUs", leastArch, gpu.Name, gpu.Arch)
 	}
 	return nil
+}
+
+// archNumber is 90 of sm_90a.
+func archNumber(arch string) int {
+	n, _ := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(arch, "sm_"), "abcdefghijklmnopqrstuvwxyz"))
+	return n
 }
 
 // Where a GPU's program has its kernels, and how those that are compiled end.

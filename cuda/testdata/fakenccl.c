@@ -93,8 +93,7 @@ static void part(struct world *w) {
 CALL(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *to, ncclConfig_t *config), (void)config;
 	c->color = color;
 	c->key = key;
-	c->part = to;
-	r = IN_PROGRESS;
+	c->part = to; // written later; the real one says ok at once, too
 	if (++c->world->splits == c->world->ranks) part(c->world);)
 CALL(ncclCommGetAsyncError, (ncclComm_t c, ncclResult_t *e), *e = c->error ? c->error : c->world->joined < c->world->ranks || c->part ? IN_PROGRESS : 0;)
 CALL(ncclCommCount, (const ncclComm_t c, int *n), *n = c->world->ranks;)

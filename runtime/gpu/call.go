@@ -159,13 +159,14 @@ func (d *device) constant(key any, make func() []byte) cuda.Pointer {
 		return p
 	}
 	bytes := make()
-	to := d.alloc(max(len(bytes), 1))
-	host, err := cuda.AllocPinned(int64(len(bytes)))
-	rt.Check(err)
-	copy(host.Slice(), bytes)
-	rt.Check(d.stream().Upload(to.At(0, int64(len(bytes))), host))
-	rt.Check(d.stream().Synchronize())
-	rt.Check(host.Free())
+	to := d.table(max(len(bytes), 1))
+	for at := 0; at < len(bytes); at += most {
+		n := min(len(bytes)-at, most)
+		host := d.staging.At(0, int64(n))
+		copy(host.Slice(), bytes[at:])
+		rt.Check(d.stream().Upload(to.At(int64(at), int64(n)), host))
+		rt.Check(d.stream().Synchronize())
+	}
 	d.constants[key] = to.Pointer
 	return to.Pointer
 }

@@ -35,9 +35,9 @@ func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
 
 // logSumExp joins n numbers of each member, which NCCL does not know how to: all of them are brought to each.
 func (d *device) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
-	all := d.scratch(c.Ranks * n * size)
+	all := d.own(gathered{c, n * size}, c.Ranks*n*size)
 	rt.Check(c.AllGather(d.stream(), all, x, n, wire))
-	members := d.constant([3]cuda.Pointer{all, cuda.Pointer(c.Ranks), cuda.Pointer(n * size)}, func() (b []byte) {
+	members := d.constant(all, func() (b []byte) {
 		for i := range c.Ranks {
 			b = binary.NativeEndian.AppendUint64(b, uint64(all)+uint64(i*n*size))
 		}
@@ -45,6 +45,12 @@ func (d *device) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int
 	})
 	d.call("all_reduce_lse", types, 1, n, members, c.Ranks, int64(0), int64(n))
 	rt.Check(d.stream().Copy(cuda.Memory{Pointer: y, Bytes: int64(n * size)}, cuda.Memory{Pointer: all, Bytes: int64(n * size)}))
+}
+
+// gathered says what a member of a group brings to all, in bytes.
+type gathered struct {
+	c     *comm
+	bytes int
 }
 
 // AllGather is the runtime's.

@@ -80,11 +80,11 @@ func (d *device) split(ctx context.Context, m *machine, name string, ranks []int
 		me := slices.Index(ranks, d.rank.ID)
 		return &comm{Rank: me, Ranks: len(ranks), local: newLocal(d, m.hub(name, ranks), me)}, nil
 	}
-	if len(ranks) == 1 || len(d.comms) == 0 { // on every rank alike
+	if len(d.comms) == 0 {
 		return nil, nil
 	}
-	color, key := cuda.NoColor, 0
-	if len(ranks) > 0 {
+	color, key := cuda.NoColor, 0 // with which a rank alone takes part too, while others may share a line
+	if len(ranks) > 1 {
 		color, key = slices.Min(ranks), slices.Index(ranks, d.rank.ID)
 	}
 	c, err := d.comms[0].Split(ctx, color, key)

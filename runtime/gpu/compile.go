@@ -5,29 +5,33 @@ package gpu
 import (
 	"fmt"
 	"io/fs"
+	"runtime"
 	"sync"
 
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// made are kernels that this process has compiled, by source and architecture: GPUs of one kind share them.
-var made = struct {
-	sync.Mutex
-	cubins map[string][]byte
-}{cubins: map[string][]byte{}}
+// made are functions that return what this process has compiled of a source for an architecture, which the first to come does: GPUs of one kind share it.
+var made sync.Map
+
+// compilers bounds how many compile at once.
+var compilers = make(chan struct{}, runtime.NumCPU())
 
 // compiledHere compiles the text of a source, if reading it has not failed, with NVRTC. It takes some seconds each.
 func compiledHere(source string, text []byte, arch string, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.Lock()
-	defer made.Unlock()
-	key := fmt.Sprintf("%s for sm_%s\n%s", source, arch, text)
-	if cubin := made.cubins[key]; cubin != nil {
-		return cubin, nil
-	}
+	f, _ := made.LoadOrStore(fmt.Sprintf("%s for sm_%s\n%s", source, arch, text), sync.OnceValues(func() ([]byte, error) {
+		return compileNow(source, text, arch)
+	}))
+	return f.(func() ([]byte, error))()
+}
+
+func compileNow(source string, text []byte, arch string) ([]byte, error) {
+	compilers <- struct{}{}
+	defer func() { <-compilers }()
 	nvrtc, err := cuda.OpenNVRTC()
 	if err != nil {
 		return nil, fmt.Errorf("the program was built without nvcc, and its kernels are compiled where it runs: %w", err)
@@ -36,11 +40,7 @@ func compiledHere(source string, text []byte, arch string, err error) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	cubin, err := nvrtc.Compile(cuda.Source{Name: source, Text: string(text), Headers: headers, Arch: arch})
-	if err == nil {
-		made.cubins[key] = cubin
-	}
-	return cubin, err
+	return nvrtc.Compile(cuda.Source{Name: source, Text: string(text), Headers: headers, Arch: arch})
 }
 
 // headersOf are what sources include.

@@ -24,6 +24,10 @@ type device struct {
 
 	arena   cuda.Memory // laid out as the host's
 	taken   []cuda.Memory
+	pinned  []cuda.Pinned
+	staging cuda.Pinned // what travels goes by it
+	tables  room        // constants and feeds
+	feeding desk        // the host's side of feeds
 	modules *modules
 	kernels map[string]*cuda.Kernel
 	packed  cuda.Args
@@ -107,14 +111,6 @@ func (d *device) scratchMemory(bytes int) cuda.Memory {
 	return d.on.scratch.At(0, int64(bytes))
 }
 
-// alloc is memory until the device is closed.
-func (d *device) alloc(bytes int) cuda.Memory {
-	m, err := cuda.Alloc(int64(bytes))
-	rt.Check(err)
-	d.taken = append(d.taken, m)
-	return m
-}
-
 // group is the communicator of one of the program's groups, for the compute stream; nil where the rank is its only member.
 func (d *device) group(group int) *comm {
 	if group < 0 {
@@ -125,14 +121,6 @@ func (d *device) group(group int) *comm {
 
 // atClose has f called when the device is closed.
 func (d *device) atClose(f func() error) { d.ending = append(d.ending, f) }
-
-// Memory is how many bytes the rank has taken, besides what libraries take for themselves.
-func (d *device) Memory() (n int64) {
-	for _, m := range d.taken {
-		n += m.Bytes
-	}
-	return n
-}
 
 // open takes the rank's GPU into use.
 func (d *device) open(m *machine) (err error) {
@@ -151,14 +139,19 @@ func (d *device) open(m *machine) (err error) {
 	}
 	d.kernels = map[string]*cuda.Kernel{}
 	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.Product]*cuda.Multiplier{}
-	if err = d.openLines(m); err != nil {
+	if err = d.modules.load(); err != nil {
 		return err
 	}
-	if d.arena, err = cuda.Alloc(int64(d.rank.Stage.Arena.Size)); err != nil {
+	if err = d.openStreams(); err != nil {
 		return err
 	}
-	d.taken = append(d.taken, d.arena)
-	return d.step.open(d, m)
+	if err = d.openMemory(); err != nil {
+		return err
+	}
+	if err = d.step.open(d, m); err != nil {
+		return err
+	}
+	return d.openLines(m)
 }
 
 // Close gives back what the device has. Of a run that has failed the libraries may refuse to: the first error is told already.
@@ -166,13 +159,14 @@ func (d *device) Close() {
 	if d.unbind == nil {
 		return
 	}
+	d.step.forget() // before communicators, which end when no graph has work of theirs
 	d.closeLines()
 	for _, f := range d.ending {
 		_ = f()
 	}
 	d.step.close()
-	for _, f := range d.feeds {
-		_ = f.host.Free()
+	for _, p := range d.pinned {
+		_ = p.Free()
 	}
 	for _, m := range d.taken {
 		_ = m.Free()

@@ -5,7 +5,9 @@ package gpu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/planc-dev/planc/cuda"
@@ -66,15 +68,18 @@ type pipe struct {
 	asked   int            // how many of them Taken was asked about
 }
 
-// openLines makes the streams, and what joins this rank's with those of others.
-func (d *device) openLines(m *machine) (err error) {
+// openStreams makes those that are not a pipe's.
+func (d *device) openStreams() (err error) {
 	if d.compute, err = d.newLine(); err != nil {
 		return err
 	}
 	d.on = d.compute
-	if d.side, err = d.newLine(); err != nil {
-		return err
-	}
+	d.side, err = d.newLine()
+	return err
+}
+
+// openLines makes what joins this rank's streams with those of others.
+func (d *device) openLines(m *machine) error {
 	d.jobs = make([][jobKinds]*cuda.Event, len(d.rank.Stage.Buckets))
 	d.byLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
 	ctx, stop := d.until()
@@ -84,6 +89,7 @@ func (d *device) openLines(m *machine) (err error) {
 		if err != nil {
 			return err
 		}
+		world.Patience = meeting // and that of its parts
 		d.comms = append(d.comms, world)
 	}
 	for _, l := range d.rank.Lines() {
@@ -93,7 +99,40 @@ func (d *device) openLines(m *machine) (err error) {
 	}
 	d.watched, d.unwatched = make(chan struct{}), make(chan struct{})
 	go d.watch()
-	return nil
+	return d.connect()
+}
+
+// meeting is how long ranks may wait for each other when they first meet: some compile kernels for minutes before.
+const meeting = 10 * time.Minute
+
+// connect has each line send something: NCCL connects ranks, and takes memory for it, when they first do.
+func (d *device) connect() error {
+	if len(d.comms) == 0 {
+		return nil
+	}
+	s, room := d.compute.stream, d.tables.memory.At(0, 2*roomAlign)
+	from, to := room.Pointer, room.Pointer+roomAlign
+	if err := s.Fill(room, 0); err != nil {
+		return err
+	}
+	for _, l := range d.rank.Lines() { // in one order on all ranks
+		c, p := d.byLine[l.Name], d.pipes[l.Name]
+		if c == nil {
+			continue
+		}
+		meet := func() error { return c.AllReduce(s, to, from, 1, cuda.Float32, cuda.Sum) }
+		if p != nil {
+			meet = func() error {
+				return c.Group(s, func() error {
+					return errors.Join(c.Send(s, from, 1, messageType, p.peer), c.Receive(s, to, 1, messageType, p.peer))
+				})
+			}
+		}
+		if err := meet(); err != nil {
+			return err
+		}
+	}
+	return s.Synchronize()
 }
 
 // openLine makes the communicator of a line, which all ranks do, and the stream of one between stages.
@@ -124,20 +163,40 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 	return nil
 }
 
-// watch aborts the communicators when the run fails, so that nobody waits for collectives that will not end.
+// watch aborts the communicators when the run fails, so that nobody waits for collectives that will not end, and has it fail when
+// NCCL says that one of them has.
 func (d *device) watch() {
 	defer close(d.unwatched)
-	select {
-	case <-d.watched:
-	case <-d.rank.Done():
-		d.abort()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-d.watched:
+			return
+		case <-d.rank.Done():
+			d.abort()
+			return
+		case <-look.C:
+			for _, c := range d.comms {
+				if err := c.Failed(); err != nil {
+					d.rank.Fail(fmt.Errorf("rank %d: %w", d.rank.ID, err))
+				}
+			}
+		}
 	}
 }
 
+// lookEvery is how often NCCL is asked.
+const lookEvery = time.Second
+
+// abort aborts all communicators at once: one is ended only when no graph has work of it, and a graph ends when none of its work
+// waits in another.
 func (d *device) abort() {
-	for _, c := range slices.Backward(d.comms) {
-		_ = c.Abort()
+	var all sync.WaitGroup
+	for _, c := range d.comms {
+		all.Go(func() { _ = c.Abort() })
 	}
+	all.Wait()
 }
 
 // patience is how long the end of a communicator may take.

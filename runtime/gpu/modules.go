@@ -6,16 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
 // modules are a program's kernels on one device: a fatbin NAME.fatbin for each source NAME.cu, or, of a program that was built
-// without nvcc, the sources. One is loaded when a kernel of it is wanted.
+// without nvcc, the sources.
 type modules struct {
 	images fs.FS
 	arch   string            // of the device: 90
@@ -48,6 +50,28 @@ func newModules(images fs.FS, arch string) (*modules, error) {
 	return m, nil
 }
 
+// load loads all: later, loading can wait for kernels that wait for what this rank has not begun. Sources are compiled side by side.
+func (m *modules) load() error {
+	names := slices.Sorted(maps.Keys(m.files))
+	images, errs := make([][]byte, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { images[i], errs[i] = m.image(name) })
+	}
+	all.Wait()
+	for i, name := range names {
+		err := errs[i]
+		if err == nil {
+			m.loaded[name], err = cuda.Load(images[i])
+		}
+		if err != nil {
+			delete(m.loaded, name)
+			return fmt.Errorf("gpu: the kernels of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // find is the kernel of a name: of its family's source, or of those that are printed for the program.
 func (m *modules) find(name string) (*cuda.Kernel, error) {
 	for i := range kernels.Table {
@@ -78,14 +102,7 @@ func (m *modules) printed() (names []string) {
 func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
 	x := m.loaded[source]
 	if x == nil {
-		image, err := m.image(source)
-		if err != nil {
-			return nil, fmt.Errorf("gpu: the kernels of %s: %w", source, err)
-		}
-		if x, err = cuda.Load(image); err != nil {
-			return nil, fmt.Errorf("gpu: the kernels of %s: %w", source, err)
-		}
-		m.loaded[source] = x
+		return nil, fmt.Errorf("gpu: the program has no kernels of %s", source)
 	}
 	return x.Kernel(name)
 }

@@ -56,6 +56,9 @@ func (m *machine) gpu(rank int) cuda.Device {
 
 // Open finds a GPU for each rank: that of its number.
 func (m *machine) Open(ranks int) (name string, err error) {
+	if err := connections(); err != nil {
+		return "", err
+	}
 	driver, err := cuda.Open()
 	if err != nil {
 		return "", err
@@ -83,6 +86,16 @@ func (m *machine) Open(ranks int) (name string, err error) {
 		}
 	}
 	return m.name(), nil
+}
+
+// connections gives each of a rank's streams a queue of its own on the device, unless the environment says how many there are: with the
+// driver's 8, a kernel that waits for a peer can stand before work that the peer waits for.
+func connections() error {
+	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
+	if os.Getenv(name) != "" {
+		return nil
+	}
+	return os.Setenv(name, "32") // the most that there are; the driver reads it when it is opened
 }
 
 // name says which GPUs there are, those of a kind together.

@@ -28,17 +28,11 @@ func (d *device) Pull(at, bytes int) {
 	})
 }
 
-// travel cuts a part of the arena into pieces for which there is pinned memory.
+// travel cuts a part of the arena into pieces that the staging memory takes.
 func (d *device) travel(at, bytes int, move func(host []byte, pinned cuda.Pinned, memory cuda.Memory)) {
-	if bytes == 0 {
-		return
-	}
-	pinned, err := cuda.AllocPinned(int64(min(bytes, most)))
-	rt.Check(err)
-	defer func() { rt.Check(pinned.Free()) }()
 	for end := at + bytes; at < end; at += most {
 		n := min(end-at, most)
-		move(d.rank.Arena[at:at+n], pinned.At(0, int64(n)), d.memory(at, n))
+		move(d.rank.Arena[at:at+n], d.staging.At(0, int64(n)), d.memory(at, n))
 	}
 }
 
@@ -52,15 +46,13 @@ type feed struct {
 // feed returns memory of so many bytes that fill fills, of the batch in the host's arena, now and for each batch that
 // follows, before anything is done with that.
 func (d *device) feed(bytes int, fill func(to []byte)) cuda.Pointer {
-	f := d.newFeed(d.alloc(bytes), fill)
+	f := d.newFeed(d.table(bytes), fill)
 	rt.Check(f.upload(d.compute))
 	return f.to.Pointer
 }
 
 func (d *device) newFeed(to cuda.Memory, fill func(to []byte)) *feed {
-	host, err := cuda.AllocPinned(to.Bytes)
-	rt.Check(err)
-	f := &feed{host, to, fill}
+	f := &feed{d.host(to.Bytes), to, fill}
 	d.feeds = append(d.feeds, f)
 	return f
 }

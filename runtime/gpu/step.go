@@ -55,10 +55,15 @@ func (s *step) open(d *device, m *machine) (err error) {
 	return err
 }
 
-func (s *step) close() {
+// forget ends the graph.
+func (s *step) forget() {
 	if s.graph != nil {
 		_ = s.graph.Close()
+		s.graph = nil
 	}
+}
+
+func (s *step) close() {
 	_ = s.hostSaid.Free()
 	_ = s.hostHeard.Free()
 }

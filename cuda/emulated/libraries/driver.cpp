@@ -46,6 +46,15 @@ void leaks(Context *c) {
 	if (!c->work.empty()) say("leak: device %d: %zu things that were put on streams have not run", c->device, c->work.size());
 }
 
+bool launchable(const ncclComm *c) {
+	for (auto &o : objects)
+		if (o.second->live && o.second->kind == EXEC)
+			for (const Node &n : static_cast<Exec *>(o.second)->graph->nodes)
+				for (const Part &p : n.parts)
+					if (p.comm == c) return true;
+	return false;
+}
+
 Allocation *holds(uint64_t p, size_t bytes) {
 	auto a = memory.upper_bound(p);
 	if (a == memory.begin()) return NULL;

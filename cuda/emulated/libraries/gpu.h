@@ -151,6 +151,7 @@ template <class T> T *make(Kind kind) {
 }
 template <class T> T *is(const void *handle, Kind kind) { return static_cast<T *>(living(handle, kind)); }
 void leaks(Context *c);
+bool launchable(const struct ncclComm *c); // a graph that can be launched has work of the communicator
 std::vector<Context *> &contexts();
 extern const char *const kinds[KINDS];
 
@@ -164,6 +165,8 @@ Work append(Context *c, const std::string &text, std::function<std::string()> ru
 void finish(const Work &w);           // marks work done, and what waits for it free
 void eager();                         // after each call: runs what the policy wants run
 void drive(const std::vector<Work> &targets); // a host's wait
+void wake();                          // hosts that wait look again
+void await(const std::function<std::string()> &why); // a host's wait until it is empty: for what other hosts do
 void progress(const Work &target);     // a host's look: one thing more runs
 void fault(Context *c, int code, const std::string &why); // work has failed
 

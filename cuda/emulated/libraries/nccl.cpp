@@ -114,8 +114,7 @@ NCCL(ncclCommSplit, (ncclComm_t h, int color, int key, ncclComm_t *to, ncclConfi
 	if (c->part || c->world->joined < c->world->ranks) return INVALID_USAGE;
 	c->color = color;
 	c->key = key;
-	c->part = to;
-	r = IN_PROGRESS;
+	c->part = to; // written later; the real one says ok at once, too
 	if (++c->world->splits == c->world->ranks) part(c->world);
 })
 NCCL(ncclCommGetAsyncError, (ncclComm_t h, ncclResult_t *e), {
@@ -124,7 +123,13 @@ NCCL(ncclCommGetAsyncError, (ncclComm_t h, ncclResult_t *e), {
 })
 NCCL(ncclCommCount, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->world->ranks; })
 NCCL(ncclCommUserRank, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->rank; })
-NCCL(ncclCommFinalize, (ncclComm_t h), { NEEDS(h) drive({c->last}); })
+// graphed says that a graph holds work of the communicator: NCCL ends none that one does.
+static std::string graphed(const ncclComm *c) { return launchable(c) ? "a communicator is ended that a graph holds, as rank " + std::to_string(c->rank) : ""; }
+NCCL(ncclCommFinalize, (ncclComm_t h), {
+	NEEDS(h)
+	drive({c->last});
+	await([=] { return graphed(c); });
+})
 NCCL(ncclCommDestroy, (ncclComm_t h), { NEEDS(h) c->live = false; })
 static bool hangs(const Work &w, const ncclComm *c) {
 	for (const Part &p : w->parts)
@@ -138,6 +143,7 @@ NCCL(ncclCommAbort, (ncclComm_t h), {
 	// What hangs on the communicator ends, as its kernels do on a GPU; what comes to it later ends at once.
 	for (const Work &w : std::vector<Work>(c->context->work.begin(), c->context->work.end()))
 		if (w->begun && !w->done && hangs(w, c)) finish(w);
+	await([=] { return graphed(c); });
 })
 
 static size_t width(int type) { return type == 2 || type == 7 ? 4 : type == 8 ? 8 : type == 6 || type == 9 ? 2 : 0; }

@@ -103,6 +103,8 @@ void finish(const Work &w) {
 	moved();
 }
 
+void wake() { pthread_cond_broadcast(&changed); }
+
 // step runs work that may run. A collective's only begins: it is done when its ranks have met.
 static void step(long id) {
 	Work w = free_[id];
@@ -222,6 +224,22 @@ static void standStill(double since) {
 	if (now() - since > patience()) report("nothing moves any more:");
 }
 
+// nap waits a little for another host to change something.
+static void nap() {
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += 200000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&changed, &mutex, &t);
+}
+
+void await(const std::function<std::string()> &why) {
+	double since = now();
+	for (std::string text; !(text = why()).empty(); nap())
+		if (now() - since > patience()) die("%s", text.c_str());
+}
+
 void drive(const std::vector<Work> &targets) {
 	auto over = [&] {
 		for (const Work &w : targets)
@@ -240,12 +258,7 @@ void drive(const std::vector<Work> &targets) {
 			seen = moves;
 			since = now();
 		} else standStill(since);
-		struct timespec t;
-		clock_gettime(CLOCK_REALTIME, &t);
-		t.tv_nsec += 200000000;
-		t.tv_sec += t.tv_nsec / 1000000000;
-		t.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&changed, &mutex, &t);
+		nap();
 	}
 }
 

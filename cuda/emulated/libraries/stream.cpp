@@ -170,7 +170,7 @@ CALL(cuGraphLaunch, (CUgraphExec h, CUstream t), 1, {
 	ends.push_back(s->last);
 	s->last = x->last = append(s->context, name(s) + ": end of a graph", nullptr, {}, ends);
 })
-CALL(cuGraphExecDestroy, (CUgraphExec h), 1, { NEED(Exec, x, h, EXEC) x->live = false; })
+CALL(cuGraphExecDestroy, (CUgraphExec h), 1, { NEED(Exec, x, h, EXEC) x->live = false; wake(); })
 CALL(cuGraphDestroy, (CUgraph h), 1, { NEED(Graph, g, h, GRAPH) g->live = false; })
 
 // Tensor maps describe tiles for instructions that are not emulated.
