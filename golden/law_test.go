@@ -138,6 +138,9 @@ func (c *lawCase) source(t *testing.T) (src []byte, arena int) {
 	if c.spoil != nil {
 		src = c.spoil(src)
 	}
+	if c.on == codegen.GPU { // its kernels read and write 16 bits themselves
+		return src, prog.ArenaBytes()
+	}
 	return src, prog.ArenaBytes() + prog.Scratch()
 }
 

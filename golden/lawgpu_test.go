@@ -3,6 +3,7 @@ package golden_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -26,7 +27,7 @@ import (
 
 // gpuDraws is how many programs the rule runs, and gpuRanks how many ranks they have at most.
 const (
-	gpuDraws = 24
+	gpuDraws = 12
 	gpuRanks = 8
 )
 
@@ -59,13 +60,15 @@ func TestLawOnEmulatedGPUs(t *testing.T) {
 	}
 }
 
-// gpuCases are n draws that GPUs run, dealt out to so many modules, each after the one-rank programs that it is held to.
+// gpuCases are n draws that GPUs run, as many of each type that is computed in, dealt out to so many modules, each after the one-rank
+// programs that it is held to.
 func gpuCases(n int, seed uint64, modules int) [][]lawCase {
 	out := make([][]lawCase, modules)
+	elems := []ir.Elem{ir.F64, ir.F32, ir.BF16, ir.F16}
 	for i := uint64(0); n > 0; i++ {
 		c := drawCases(1, seed+i)
 		draw := &c[len(c)-1]
-		if draw.model.Experts > 0 || draw.plan.Ranks() > gpuRanks {
+		if draw.model.Experts > 0 || draw.plan.Ranks() > gpuRanks || draw.plan.Ranks() == 1 || draw.plan.Precision.Compute != elems[n%len(elems)] {
 			continue
 		}
 		draw.on = codegen.GPU
@@ -81,6 +84,29 @@ func gpuCases(n int, seed uint64, modules int) [][]lawCase {
 		out[at] = append(out[at], c...)
 	}
 	return out
+}
+
+// gpuExperts are plans of expertPlans that GPUs run, one for each of expertModels.
+var gpuExperts = []string{"dp 2 ep 2 slack 1", "dp 2 tp 2 sp ep 4 slack 1.25", "dp 2 pp 2 ep 2 zero 2 zb-h1", "dp 2 tp 2 etp 2 ep 2 slack 1", "cp 2 gather ep 2"}
+
+// Law 1 for models with experts on emulated GPUs, as TestLawExperts has it.
+func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
+	}
+	var cases []lawCase
+	for i, m := range expertModels() {
+		opt := []string{"sgd", "adamw"}[i%2]
+		c := lawCase{id: fmt.Sprintf("x%dref", i), group: m.name + "-" + opt, model: m, optimizer: opt, elem: ir.F64, plan: ir.SerialPlan(m.Layers, lawBatch, ir.FullPrecision(ir.F64))}
+		cases = append(cases, c)
+		c.id, c.plan, c.on = fmt.Sprintf("x%dgpu", i), expertPlan(gpuExperts[i], m.Layers), codegen.GPU
+		cases = append(cases, c)
+	}
+	machine, err := emulated.Install(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	judgeGPUs(t, cases, gpuModule(t, cases, machine, "late"))
 }
 
 // gpuModule builds and runs the cases.

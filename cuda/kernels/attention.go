@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"encoding/binary"
+	"fmt"
+	"slices"
 
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/rng"
@@ -47,24 +49,41 @@ type Step struct {
 	Launch Launch
 }
 
-// attentionTile is how many queries or keys a block of the plain kernels has.
-const attentionTile = 32
+// tiles says how many queries or keys a block has: of the plain kernels, of those on tensor cores, and there of attention with heads of 64.
+const (
+	plainTile = 32
+	mmaTile   = 64
+	wideTile  = 128
+)
 
-// Attention is the launch for a shape and numbers of a type, "bf16" say; its arguments are those of the table's attention.
+// onTensorCores tells whether there are kernels on tensor cores for the shape.
+func onTensorCores(s *cpu.AttentionShape, suffix string) bool {
+	return slices.Contains(narrow, suffix) && s.Dim == s.VDim && slices.Contains([]int{64, 80, 96, 128}, s.Dim)
+}
+
+// Attention is the launch for a shape and numbers of a type, "bf16" say; its arguments are those of the table's attention. Numbers of 16 bits with
+// the usual head dims go to tensor cores.
 func Attention(s *cpu.AttentionShape, suffix string) Step {
-	return attentionStep("attention", s.Batch*s.Heads*s.Group*ceil(s.Seq, attentionTile), s.VDim)
+	name, tile := "attention", plainTile
+	if onTensorCores(s, suffix) {
+		name, tile = fmt.Sprint(name, s.Dim), mmaTile
+		if s.Dim == 64 {
+			tile = wideTile
+		}
+	}
+	return Step{name, attentionwise(s.Batch*s.Heads*s.Group*ceil(s.Seq, tile), s.VDim)}
 }
 
 // AttentionGrad are the three launches of the gradient, in order: do·o of each query into scratch of Batch·Seq·Heads·Group numbers, dq, dk and dv.
 // Arguments are those of the table's attention_dot, attention_grad_q and attention_grad_kv.
 func AttentionGrad(s *cpu.AttentionShape, suffix string) [3]Step {
+	name, tile, across := "attention", plainTile, (ceil(s.Dim, 128)+ceil(s.VDim, 128))*128
+	if onTensorCores(s, suffix) {
+		name, tile, across = fmt.Sprint(name, s.Dim), mmaTile, 1
+	}
 	return [3]Step{
 		{"attention_dot", rowwise(s.Batch*s.Seq*s.Heads*s.Group, s.VDim)},
-		attentionStep("attention_grad_q", s.Batch*s.Heads*s.Group*ceil(s.Seq, attentionTile), s.Dim),
-		attentionStep("attention_grad_kv", s.Batch*s.Heads*ceil(s.KSeq, attentionTile), (ceil(s.Dim, 128)+ceil(s.VDim, 128))*128),
+		{name + "_grad_q", attentionwise(s.Batch*s.Heads*s.Group*ceil(s.Seq, tile), s.Dim)},
+		{name + "_grad_kv", attentionwise(s.Batch*s.Heads*ceil(s.KSeq, tile), across)},
 	}
-}
-
-func attentionStep(kernel string, tiles, cols int) Step {
-	return Step{kernel, attentionwise(tiles, cols)}
 }

@@ -31,6 +31,7 @@ var all = []string{"f32", "f64", "bf16", "f16"}
 // Other suffixes: of kernels that know one type, of a cast to a type from another, of two types, and of parameters, gradients and moments.
 var (
 	one     = []string{"f64"}
+	narrow  = []string{"bf16", "f16"}
 	pairs   = []string{"f32_f64", "f32_bf16", "f32_f16", "f64_f32", "f64_bf16", "f64_f16", "bf16_f32", "bf16_f64", "bf16_f16", "f16_f32", "f16_f64", "f16_bf16"}
 	ids     = []string{"i32"}
 	moved   = []string{"f32", "f64", "bf16", "f16", "i32"}
@@ -105,6 +106,18 @@ var Table = []Kernel{
 	{Name: "attention_dot", File: "attention.cu", Params: "dot:A dout:T o:T rows:l cols:i", Types: all, Loop: "cpu.AttentionGrad", Launch: rowwise},
 	{Name: "attention_grad_q", File: "attention.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
 	{Name: "attention_grad_kv", File: "attention.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention64", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention", Launch: attentionwise},
+	{Name: "attention80", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention", Launch: attentionwise},
+	{Name: "attention96", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention", Launch: attentionwise},
+	{Name: "attention128", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention", Launch: attentionwise},
+	{Name: "attention64_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention64_grad_kv", File: "attention_mma_grad.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention80_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention80_grad_kv", File: "attention_mma_grad.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention96_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention96_grad_kv", File: "attention_mma_grad.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention128_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
+	{Name: "attention128_grad_kv", File: "attention_mma_grad.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
 	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: couples, Loop: "cpu.Embed", Launch: rowwise},
 	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i", Types: couples, Loop: "cpu.EmbedGrad", Launch: blockwise},
 

@@ -83,7 +83,7 @@ func (d *device) reduce(b *rt.BucketPart) {
 		first, b.Mine = 0, n // there are no others
 	default:
 		comm := d.byLine[b.Shard]
-		rt.Check(comm.ReduceScatter(d.on.stream, w.from(first), w.at, b.Mine, typeOf(w.elem), cuda.Sum))
+		rt.Check(comm.ReduceScatter(d.on.stream, w.from(first), w.at, b.Mine, typeOf(w.elem)))
 		at = b.MyGrads
 	}
 	d.sum(b.Sum, w.from(first), b.Mine, w.elem)
@@ -103,7 +103,7 @@ func (d *device) scatter(b *rt.BucketPart) {
 	w := wire{d.ptr(b.Grads), kept}
 	if b.Shard != "" {
 		w = d.narrow(b.Grads, b.Elems)
-		rt.Check(d.byLine[b.Shard].ReduceScatter(d.on.stream, w.from(b.First), w.at, b.Mine, typeOf(w.elem), cuda.Sum))
+		rt.Check(d.byLine[b.Shard].ReduceScatter(d.on.stream, w.from(b.First), w.at, b.Mine, typeOf(w.elem)))
 	}
 	d.run("accumulate", suffixOf(kept)+"_"+suffixOf(w.elem), 1, b.Mine,
 		d.args().Pointer(d.ptr(b.MyGrads)).Pointer(w.from(b.First)).Uint64(uint64(b.Mine)))

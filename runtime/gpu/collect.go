@@ -34,7 +34,7 @@ func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
 }
 
 // logSumExp joins n numbers of each member, which NCCL does not know how to: all of them are brought to each.
-func (d *device) logSumExp(c *cuda.Comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
+func (d *device) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
 	all := d.scratch(c.Ranks * n * size)
 	rt.Check(c.AllGather(d.stream(), all, x, n, wire))
 	members := d.constant([3]cuda.Pointer{all, cuda.Pointer(c.Ranks), cuda.Pointer(n * size)}, func() (b []byte) {
@@ -73,7 +73,7 @@ func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, 
 }
 
 // gatherTo is NCCL's all-gather, or alone for a rank alone.
-func (d *device) gatherTo(c *cuda.Comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
+func (d *device) gatherTo(c *comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
 	if c == nil {
 		alone()
 		return
@@ -92,7 +92,7 @@ func (d *device) pack(types string, to, from cuda.Pointer, outer, first, count, 
 }
 
 // members is how many ranks a group has.
-func members(c *cuda.Comm) int {
+func members(c *comm) int {
 	if c == nil {
 		return 1
 	}
@@ -121,7 +121,7 @@ func reduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inne
 		from = d.scratch(x.N * size[T]())
 		d.pack(suffix[T](), from, at(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzag)
 	}
-	rt.Check(c.ReduceScatter(d.stream(), at(d, y), from, y.N, wireType[T](), cuda.Sum))
+	rt.Check(c.ReduceScatter(d.stream(), at(d, y), from, y.N, wireType[T]()))
 }
 
 // Slice is the runtime's.

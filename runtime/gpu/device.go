@@ -36,9 +36,9 @@ type device struct {
 	jobs    [][jobKinds]*cuda.Event // of each bucket, what its waiters wait for
 
 	comms     []*cuda.Comm
-	byLine    map[string]*cuda.Comm // by the name of the rank's lines; nil for a rank alone
-	watched   chan struct{}         // closed when nobody needs to abort the communicators any more
-	unwatched chan struct{}         // closed when nobody will
+	byLine    map[string]*comm // by the name of the rank's lines; nil for a rank alone
+	watched   chan struct{}    // closed when nobody needs to abort the communicators any more
+	unwatched chan struct{}    // closed when nobody will
 
 	constants map[any]cuda.Pointer // what device memory holds, by what it stands for
 	iotas     map[int]iota32       // what numbers lie at an offset of the arena
@@ -116,7 +116,7 @@ func (d *device) alloc(bytes int) cuda.Memory {
 }
 
 // group is the communicator of one of the program's groups, for the compute stream; nil where the rank is its only member.
-func (d *device) group(group int) *cuda.Comm {
+func (d *device) group(group int) *comm {
 	if group < 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (d *device) Memory() (n int64) {
 
 // open takes the rank's GPU into use.
 func (d *device) open(m *machine) (err error) {
-	if d.context, err = m.gpus[d.rank.ID].Open(); err != nil {
+	if d.context, err = m.gpu(d.rank.ID).Open(); err != nil {
 		return err
 	}
 	if d.unbind, err = d.context.Bind(); err != nil {
@@ -158,7 +158,7 @@ func (d *device) open(m *machine) (err error) {
 		return err
 	}
 	d.taken = append(d.taken, d.arena)
-	return d.step.open(d)
+	return d.step.open(d, m)
 }
 
 // Close gives back what the device has. Of a run that has failed the libraries may refuse to: the first error is told already.

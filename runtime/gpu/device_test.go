@@ -151,15 +151,31 @@ func (h *history) compare(t *testing.T, want *history, most float64) {
 	}
 }
 
-// A program trains on GPUs as it does on a CPU, on every way of sharding and with stages, whatever runs first of what may.
-func TestEqualsCPU(t *testing.T) {
-	var all []toy
+// toys are plans on every way of sharding, with and without stages.
+func toys() (all []toy) {
 	for zero := range 4 {
 		for pp := 1; pp <= 2; pp++ {
 			all = append(all, toy{pp: pp, zero: zero}, toy{pp: pp, zero: zero, half: true})
 		}
 	}
-	all = append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1, optim: rt.SGD}, toy{pp: 1, optim: rt.Adam})
+	return append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1, optim: rt.SGD}, toy{pp: 1, optim: rt.Adam})
+}
+
+// A program trains on GPUs as it does on a CPU, whatever runs first of what may.
+func TestEqualsCPU(t *testing.T) { equalsCPU(t, toys()) }
+
+// So it does where its ranks share one.
+func TestSharedGPU(t *testing.T) {
+	t.Setenv(shareGPU, "1")
+	if emulate.Skipped() == "" {
+		if name, err := new(machine).Open(4); err != nil || !strings.HasPrefix(name, "1 ×") {
+			t.Errorf("4 ranks share %q: %v", name, err)
+		}
+	}
+	equalsCPU(t, toys())
+}
+
+func equalsCPU(t *testing.T, all []toy) {
 	for _, k := range all {
 		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
 			want, err := train(t, k.program(false))
@@ -252,6 +268,12 @@ func TestResumes(t *testing.T) {
 
 // When a rank fails, the others, which wait for it on their devices, end too, and the first error is the run's.
 func TestFailureEndsAll(t *testing.T) {
+	failureEndsAll(t)
+	t.Setenv(shareGPU, "1")
+	failureEndsAll(t)
+}
+
+func failureEndsAll(t *testing.T) {
 	for _, step := range []int{1, 2, 3} { // call by call, captured, and before the graph
 		k := toy{pp: 2, zero: 3}
 		p := k.program(true)
@@ -275,6 +297,7 @@ func TestFailureEndsAll(t *testing.T) {
 func TestTooFewGPUs(t *testing.T) {
 	k := toy{pp: 2}
 	p := k.program(true)
+	t.Setenv(shareGPU, "")
 	p.Mesh[1].Size, p.Stages = 4, append(p.Stages, p.Stages...)
 	_, err := train(t, on(p, images()))
 	if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitCannot || !strings.Contains(err.Error(), "8 ranks") {

@@ -29,8 +29,8 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.Turn) {
 }
 
 // exchange sends each member its n elements of from, and takes what it sends.
-func (d *device) exchange(c *cuda.Comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
-	rt.Check(c.Group(func() error {
+func (d *device) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
+	rt.Check(c.Group(d.stream(), func() error {
 		for i := range c.Ranks {
 			part := pointer(i * n * size)
 			if err := c.Send(d.stream(), from+part, n, t, i); err != nil {
@@ -53,7 +53,7 @@ func Shift[T num.Stored](r *rt.Rank, group int, y, x Buf[T], by int) {
 		return
 	}
 	by = (by%c.Ranks + c.Ranks) % c.Ranks
-	rt.Check(c.Group(func() error {
+	rt.Check(c.Group(d.stream(), func() error {
 		if err := c.Send(d.stream(), at(d, x), x.N, wireType[T](), (c.Rank+by)%c.Ranks); err != nil {
 			return err
 		}

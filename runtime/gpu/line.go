@@ -47,13 +47,18 @@ func (d *device) join() {
 		}
 		l.used = false
 	}
+	for _, p := range d.pipes {
+		if p.comm != nil && p.comm.local != nil {
+			rt.Check(p.comm.local.settle(d.compute.stream, len(p.comm.local.pending)))
+		}
+	}
 }
 
 // pipe is a line from a stage to the one behind it or before it.
 type pipe struct {
 	*line
-	comm *cuda.Comm // nil where both stages are this rank's
-	peer int        // the other one, in comm
+	comm *comm // nil where both stages are this rank's
+	peer int   // the other one, in comm
 
 	waiting []int          // offsets of messages to itself
 	left    [2]*cuda.Event // the last messages
@@ -71,7 +76,7 @@ func (d *device) openLines(m *machine) (err error) {
 		return err
 	}
 	d.jobs = make([][jobKinds]*cuda.Event, len(d.rank.Stage.Buckets))
-	d.byLine, d.pipes = map[string]*cuda.Comm{}, map[string]*pipe{}
+	d.byLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
 	ctx, stop := d.until()
 	defer stop()
 	if m.nccl != nil {
@@ -82,7 +87,7 @@ func (d *device) openLines(m *machine) (err error) {
 		d.comms = append(d.comms, world)
 	}
 	for _, l := range d.rank.Lines() {
-		if err := d.openLine(ctx, l); err != nil {
+		if err := d.openLine(ctx, m, l); err != nil {
 			return err
 		}
 	}
@@ -92,19 +97,12 @@ func (d *device) openLines(m *machine) (err error) {
 }
 
 // openLine makes the communicator of a line, which all ranks do, and the stream of one between stages.
-func (d *device) openLine(ctx context.Context, l rt.Line) (err error) {
-	var comm *cuda.Comm
-	if len(l.Ranks) != 1 && len(d.comms) > 0 {
-		color, key := cuda.NoColor, 0
-		if len(l.Ranks) > 0 {
-			color, key = slices.Min(l.Ranks), slices.Index(l.Ranks, d.rank.ID)
-		}
-		if comm, err = d.comms[0].Split(ctx, color, key); err != nil {
-			return err
-		}
+func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error) {
+	comm, err := d.split(ctx, m, l.Name, l.Ranks)
+	if err != nil {
+		return err
 	}
 	if comm != nil {
-		d.comms = append(d.comms, comm)
 		d.byLine[l.Name] = comm
 	}
 	if !l.Pipe || len(l.Ranks) == 0 {

@@ -47,6 +47,10 @@ func (d *device) Taken(name string) {
 	if p.comm == nil {
 		return
 	}
+	if l := p.comm.local; l != nil {
+		rt.Check(l.settle(d.compute.stream, 1))
+		return
+	}
 	rt.Check(d.compute.stream.Wait(p.left[p.asked%len(p.left)]))
 	p.asked++
 }

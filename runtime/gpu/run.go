@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
+	"sync"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
@@ -35,6 +37,21 @@ type machine struct {
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
 	ranks  int
+
+	shared bool // all ranks use the first GPU
+	mutex  sync.Mutex
+	hubs   map[string]*hub // where ranks meet that do
+}
+
+// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right.
+const shareGPU = "PLANC_SHARE_GPU"
+
+// gpu is that of a rank.
+func (m *machine) gpu(rank int) cuda.Device {
+	if m.shared {
+		return m.gpus[0]
+	}
+	return m.gpus[rank]
 }
 
 // Open finds a GPU for each rank: that of its number.
@@ -46,16 +63,18 @@ func (m *machine) Open(ranks int) (name string, err error) {
 	if m.gpus, err = driver.Devices(); err != nil {
 		return "", err
 	}
-	m.ranks = ranks
-	if n := len(m.gpus); n < ranks {
+	m.ranks, m.hubs, m.shared = ranks, map[string]*hub{}, ranks > 1 && os.Getenv(shareGPU) == "1"
+	if n := len(m.gpus); n < ranks && !m.shared {
 		return "", fmt.Errorf("the plan has %d ranks, each of which needs a GPU, and the driver shows %d: "+
-			"compile for as many, or look at CUDA_VISIBLE_DEVICES", ranks, n)
+			"compile for as many, or look at CUDA_VISIBLE_DEVICES; %s=1 has them share one, slowly", ranks, n, shareGPU)
 	}
-	m.gpus = m.gpus[:ranks]
+	if m.gpus = m.gpus[:min(ranks, len(m.gpus))]; m.shared {
+		m.gpus = m.gpus[:1]
+	}
 	if m.blas, err = cuda.OpenBLAS(); err != nil {
 		return "", err
 	}
-	if ranks > 1 {
+	if ranks > 1 && !m.shared {
 		if m.nccl, err = cuda.OpenNCCL(); err != nil {
 			return "", err
 		}

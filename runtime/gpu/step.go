@@ -41,9 +41,9 @@ type step struct {
 }
 
 // open makes room.
-func (s *step) open(d *device) (err error) {
+func (s *step) open(d *device, m *machine) (err error) {
 	p := d.rank.Program
-	s.varies = p.Dropout || p.Experts.Copies > 0
+	s.varies = p.Dropout || p.Experts.Copies > 0 || m.shared // whose ranks meet on the host
 	if err = updates(p.Kept()); err != nil {
 		return err
 	}
@@ -144,6 +144,11 @@ func (d *device) begin(work func()) {
 	rt.Check(d.compute.stream.Fill(d.step.heard, 0))
 	for _, p := range d.pipes {
 		p.forget()
+	}
+	for _, c := range d.byLine {
+		if c.local != nil {
+			c.local.used = 0
+		}
 	}
 	work()
 	d.join()

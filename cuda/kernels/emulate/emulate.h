@@ -49,6 +49,7 @@ inline Fiber* self;
 inline jmp_buf scheduler;
 inline ucontext_t main;
 inline long epoch; // counts blocks
+inline uint32_t orderNow;
 inline uint64_t lane[1024];
 inline void (*body)(void**);
 inline void** arguments;
@@ -123,7 +124,7 @@ inline bool release() {
 
 // each runs a block. order is 0 for threads from the first on, 1 for the last, else the seed of a shuffle.
 inline void each(uint32_t order) {
-	epoch++;
+	epoch++, orderNow = order;
 	std::vector<uint32_t> turn(fibers.size()), warps((fibers.size() + 31) / 32);
 	for (size_t i = 0; i < turn.size(); i++) turn[i] = order == 1 ? turn.size() - 1 - i : i;
 	for (size_t i = 0; i < warps.size(); i++) warps[i] = order == 1 ? warps.size() - 1 - i : i;
@@ -181,6 +182,78 @@ template <class T> T exchange(uint32_t mask, T v, unsigned from) {
 }
 
 inline unsigned laneNow() { return (self - fibers.data()) % 32; }
+
+// What a warp does together on tensor cores: each lane leaves what it has, takes what it needs of the others.
+struct Fragments { uint32_t a[4], b[2]; const char* row; };
+inline Fragments fragments[1024];
+
+// loadMatrices is ldmatrix of four 8x8 matrices of 16 bits.
+inline void loadMatrices(uint32_t* r, const void* row, bool turned) {
+	unsigned me = self - fibers.data(), lane = me % 32;
+	if ((uintptr_t)row % 16 != 0) stop("ldmatrix of a row that is not aligned");
+	fragments[me].row = (const char*)row;
+	wait(atWarp);
+	for (unsigned m = 0; m < 4; m++)
+		for (unsigned e = 0; e < 2; e++) {
+			unsigned i = lane / 4, j = lane % 4 * 2 + e;
+			if (turned) std::swap(i, j);
+			memcpy((char*)&r[m] + 2 * e, fragments[me - lane + 8 * m + i].row + 2 * j, 2);
+		}
+	wait(atWarp);
+}
+
+// multiply is mma.sync m16n8k16 of numbers of 16 bits, with sums in float.
+inline void multiply(float* c, const uint32_t* a, uint32_t b0, uint32_t b1, float (*widen)(unsigned short)) {
+	unsigned me = self - fibers.data(), lane = me % 32;
+	memcpy(fragments[me].a, a, sizeof fragments[me].a);
+	fragments[me].b[0] = b0, fragments[me].b[1] = b1;
+	wait(atWarp);
+	const Fragments* of = &fragments[me - lane];
+	auto half = [&](uint32_t x, unsigned k) { return widen((unsigned short)(x >> k % 2 * 16)); };
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+		double sum = 0;
+		for (unsigned k = 0; k < 16; k++)
+			sum += (double)half(of[row % 8 * 4 + k % 8 / 2].a[row / 8 + k / 8 * 2], k) * half(of[column * 4 + k % 8 / 2].b[k / 8], k);
+		c[i] += (float)sum;
+	}
+	wait(atWarp);
+}
+
+// Copies to shared memory are made when they are waited for in a launch's first order, at once in its second, either in its third.
+struct Copy {
+	char* to;
+	const char* from;
+	int bytes;
+	long group;
+	bool made = false;
+	void make() {
+		memcpy(to, from, bytes);
+		memset(to + bytes, 0, 16 - bytes);
+		made = true;
+	}
+};
+struct Copies { std::vector<Copy> all; long group = 0, block = -1; };
+inline Copies copies[1024];
+inline Copies& copiesNow() {
+	Copies& c = copies[self - fibers.data()];
+	if (c.block != epoch) c.all.clear(), c.group = 0, c.block = epoch;
+	return c;
+}
+inline void copy16(void* to, const void* from, int bytes) {
+	if (((uintptr_t)to | (uintptr_t)from) % 16 != 0) stop("an asynchronous copy that is not aligned");
+	Copies& c = copiesNow();
+	c.all.push_back({(char*)to, (const char*)from, bytes, c.group});
+	if (orderNow == 1 || (orderNow > 1 && c.all.size() % 2 == 1)) c.all.back().make();
+}
+inline void copyGroup() { copiesNow().group++; }
+inline void copyWait(int but) {
+	Copies& c = copiesNow();
+	size_t n = 0;
+	for (; n < c.all.size() && c.all[n].group < c.group - but; n++)
+		if (!c.all[n].made) c.all[n].make();
+	c.all.erase(c.all.begin(), c.all.begin() + n);
+}
 
 } // namespace emulate
 

@@ -1,0 +1,119 @@
+// Attention on tensor cores, for numbers of 16 bits and the usual head dims; attention.cu has the others.
+#include "attention_mma.cuh"
+
+// softmaxRow turns a lane's products with n keys from j0 on, of one row, into weights times what dropout makes of them; it returns by what the sums so far are multiplied.
+template <int N>
+__device__ inline float softmaxRow(float (&x)[N / 8][4], int half, float& top, float& sum, const Attend& s, const Head& d, int query, int j0, int n, bool all) {
+	const int column = threadIdx.x % 4 * 2;
+	float most = top;
+#pragma unroll
+	for (int k = 0; k < N / 8; k++)
+#pragma unroll
+		for (int e = 0; e < 2; e++) {
+			const int j = k * 8 + column + e, at = keyAt(s, j0 + j);
+			float& v = x[k][half * 2 + e];
+			v = all || (j < n && sees(s, query, at)) ? scoreOf2(s, d, v, query, at) : MINUS_INF;
+			most = Larger()(most, v);
+		}
+	most = Larger()(most, __shfl_xor_sync(0xffffffffu, most, 1));
+	most = Larger()(most, __shfl_xor_sync(0xffffffffu, most, 2));
+	const float f = most == MINUS_INF ? 1 : exp2f(top - most), least = most == MINUS_INF ? 0 : most;
+	sum *= f;
+	top = most;
+#pragma unroll
+	for (int k = 0; k < N / 8; k++)
+#pragma unroll
+		for (int e = 0; e < 2; e++) {
+			float& v = x[k][half * 2 + e];
+			v = exp2f(v - least);
+			sum += v;
+			if (s.drops) v *= kept<float>(s, d, query, keyAt(s, j0 + k * 8 + column + e));
+		}
+	return f;
+}
+
+// attend is attention of a tile of 64*M queries from i0 on, N keys at a time.
+template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s, int b, int hg, int i0) {
+	SHARED(Pack<T>, store, 4 * N * pitch<D> / 8);
+	T* tiles = (T*)store; // keys and values of two steps
+	constexpr int tile = N * pitch<D>;
+	static_assert(64 * M <= 4 * N, "queries come by way of the tiles");
+	const Head d = headOf(s, b, hg);
+	const int n = s.heads * s.group, rows = min(64 * M, s.seq - i0), first = firstKey(s, i0), end = endKey(s, i0 + rows - 1), own = threadIdx.y * M * 16;
+	const i64 row0 = ((i64)b * s.seq + i0) * n + hg, key0 = (i64)b * s.kseq * s.heads + d.h, ld = (i64)s.heads * D;
+	const bool packs = aligned<T>(D, q, k, v, o);
+	u32 a[M][D / 16][4];
+	loadRows<D, M>(a, tiles, q + row0 * D, (i64)n * D, rows, packs);
+	float out[M][D / 8][4] = {}, top[M][2], sum[M][2];
+#pragma unroll
+	for (int m = 0; m < M; m++) {
+		if (s.more) readRows<D>(out[m], o + row0 * D, (i64)n * D, own + m * 16, rows);
+#pragma unroll
+		for (int half = 0; half < 2; half++) {
+			const int i = own + m * 16 + half * 8 + threadIdx.x / 4;
+			top[m][half] = s.more && i < rows ? lse[row0 + (i64)i * n] * LOG2E : MINUS_INF;
+			sum[m][half] = top[m][half] == MINUS_INF || threadIdx.x % 4 > 0 ? 0 : 1; // a lane's part of the row's
+		}
+	}
+	auto get = [&](int j0, int step) {
+		if (j0 < end) {
+			fetch<D, N>(tiles + step * 2 * tile, k + (key0 + (i64)j0 * s.heads) * D, ld, end - j0, packs);
+			fetch<D, N>(tiles + (step * 2 + 1) * tile, v + (key0 + (i64)j0 * s.heads) * D, ld, end - j0, packs);
+		}
+		copyGroup();
+	};
+	get(first, 0);
+	for (int j0 = first, step = 0; j0 < end; j0 += N, step ^= 1) {
+		get(j0 + N, step ^ 1);
+		copyWait<1>();
+		__syncthreads(); // this step's tiles are there
+		const T *kt = tiles + step * 2 * tile, *vt = kt + tile;
+		float x[M][N / 8][4] = {};
+		timesRows<D, N, M>(x, a, kt);
+		const bool all = j0 + N <= end && allSee(s, i0, rows, j0, N);
+#pragma unroll
+		for (int m = 0; m < M; m++)
+#pragma unroll
+			for (int half = 0; half < 2; half++) {
+				const int query = queryAt(s, i0 + own + m * 16 + half * 8 + threadIdx.x / 4);
+				const float f = softmaxRow<N>(x[m], half, top[m][half], sum[m][half], s, d, query, j0, end - j0, all);
+#pragma unroll
+				for (int c = 0; c < D / 8; c++) out[m][c][half * 2] *= f, out[m][c][half * 2 + 1] *= f;
+			}
+		timesTile<D, N, M>(out, x, vt);
+		__syncthreads(); // this step's tiles have been read
+	}
+	copyWait<0>();
+#pragma unroll
+	for (int m = 0; m < M; m++) {
+		float f[2];
+#pragma unroll
+		for (int half = 0; half < 2; half++) {
+			float all = sum[m][half];
+			all += __shfl_xor_sync(0xffffffffu, all, 1);
+			all += __shfl_xor_sync(0xffffffffu, all, 2);
+			const bool any = all > 0 || all != all;
+			const int i = own + m * 16 + half * 8 + threadIdx.x / 4;
+			f[half] = any ? 1 / all : 1;
+			if (threadIdx.x % 4 == 0 && i < rows) lse[row0 + (i64)i * n] = any ? top[m][half] / LOG2E + logf(all) : MINUS_INF;
+		}
+		writeRows<D>(o + row0 * D, (i64)n * D, out[m], own + m * 16, rows, f[0], f[1], packs);
+	}
+}
+
+// for each query i of (batch, head, group) { p_j = exp(s_ij - lse_i), lse_i = log sum_j exp(s_ij); o_i = sum_j p_j * z_ij * v_j }
+// over visible keys j, as attention of attention.cu, with dim = vdim = D.
+template <int D, int M, int N, class T> __device__ void attention(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s) {
+	const int blocks = (s.seq + 64 * M - 1) / (64 * M), n = s.heads * s.group;
+	for (i64 u = blockIdx.x; u < (i64)s.batch * n * blocks; u += gridDim.x)
+		attend<D, M, N>(o, lse, q, k, v, s, u / blocks / n, u / blocks % n, (int)(blocks - 1 - u % blocks) * 64 * M); // those that may see most come first
+}
+
+// Geometry: a block of four warps for each tile of queries (attention.go).
+#define ATTENTION_MMA(T, t)                                                                                                                                             \
+	KERNEL_128 attention64_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<64, 2, 64>(o, lse, q, k, v, shape); }   \
+	KERNEL_128 attention80_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<80, 1, 32>(o, lse, q, k, v, shape); }   \
+	KERNEL_128 attention96_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<96, 1, 32>(o, lse, q, k, v, shape); }   \
+	KERNEL_128 attention128_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<128, 1, 32>(o, lse, q, k, v, shape); }
+ATTENTION_MMA(bf16, bf16)
+ATTENTION_MMA(f16, f16)

@@ -1,0 +1,69 @@
+// What attention on tensor cores shares. A block is four warps, a warp has 16 rows of each tile, or twice that; scores are in units of log 2, so that a weight is
+// one exp2. Weights and the gradients of scores are rounded to T before they are multiplied.
+#pragma once
+#include "attention.cuh"
+#include "mma.cuh"
+
+#define LOG2E 1.44269504088896340736f
+#define MINUS_INF (-__uint_as_float(0x7f800000u))
+
+// scoreOf2 is the score of the query at i and the key at j in units of log 2.
+__device__ inline float scoreOf2(const Attend& s, const Head& d, float x, int i, int j) {
+	if (s.softcap == 0 && !s.alibi) return x * ((float)s.scale * LOG2E);
+	return score(s, d, x, i, j) * LOG2E;
+}
+
+// weigh2 is weigh with lse in units of log 2.
+__device__ inline void weigh2(const Attend& s, const Head& d, float& x, float& dp, float lse, float dot, int i, int j, bool seen) {
+	if (!seen || lse == MINUS_INF) {
+		x = dp = 0;
+		return;
+	}
+	const float p = exp2f(scoreOf2(s, d, x, i, j) - lse), z = kept<float>(s, d, i, j);
+	float ds = p * (z * dp - dot) * (float)s.scale;
+	if (s.softcap > 0) ds *= softcapGrad(x * (float)s.scale, (float)s.softcap);
+	x = p * z;
+	dp = ds;
+}
+
+// allSee tells whether all queries from i0 on, rows of them, see all keys from j0 on.
+__device__ inline bool allSee(const Attend& s, int i0, int rows, int j0, int keys) {
+	return (!s.causal || keyAt(s, j0 + keys - 1) <= queryAt(s, i0)) && (s.window == 0 || keyAt(s, j0) > queryAt(s, i0 + rows - 1) - s.window);
+}
+
+// loadRows leaves M times 16 rows of each warp in registers, by way of a tile; it is all threads' last use of the tile.
+template <int D, int M, class T> __device__ inline void loadRows(u32 (&a)[M][D / 16][4], T* tile, const T* x, i64 ld, int rows, bool packs) {
+	fetch<D, 64 * M>(tile, x, ld, rows, packs);
+	copyGroup();
+	copyWait<0>();
+	__syncthreads();
+#pragma unroll
+	for (int m = 0; m < M; m++)
+#pragma unroll
+		for (int k = 0; k < D / 16; k++) loadLeft<D>(a[m][k], tile, (threadIdx.y * M + m) * 16, k * 16);
+	__syncthreads();
+}
+
+// writeRows writes 16 rows of a warp, row first+l/4 and eight behind it a lane, those below rows.
+template <int D, class T> __device__ inline void writeRows(T* to, i64 ld, const float (&out)[D / 8][4], int first, int rows, float f0, float f1, bool packs) {
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		const int i = first + threadIdx.x / 4 + half * 8;
+		const float f = half == 0 ? f0 : f1;
+		if (i < rows)
+#pragma unroll
+			for (int n = 0; n < D / 8; n++) writeTwo(to + i * ld + n * 8 + threadIdx.x % 4 * 2, out[n][half * 2] * f, out[n][half * 2 + 1] * f, packs);
+	}
+}
+
+// readRows is the reverse.
+template <int D, class T> __device__ inline void readRows(float (&out)[D / 8][4], const T* from, i64 ld, int first, int rows) {
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		const int i = first + threadIdx.x / 4 + half * 8;
+		if (i < rows)
+#pragma unroll
+			for (int n = 0; n < D / 8; n++)
+				for (int e = 0; e < 2; e++) out[n][half * 2 + e] = wide(from[i * ld + n * 8 + threadIdx.x % 4 * 2 + e]);
+	}
+}

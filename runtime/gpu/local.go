@@ -1,0 +1,290 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/planc-dev/planc/cuda"
+)
+
+// hub is where the ranks of a line meet that share a GPU: each says where its operands lie and which event marks that
+// they are ready, and the kernels of each then read those of all. Hosts wait for each other, but not for the device.
+type hub struct {
+	mutex   sync.Mutex
+	arrived int
+	gate    chan struct{} // closed when all have arrived
+	calls   []call        // by member
+	mail    map[[2]int]chan letter
+}
+
+// call is a member's part in what all do.
+type call struct {
+	to, from    cuda.Pointer
+	sends       map[int]cuda.Pointer // by peer
+	ready, done *cuda.Event
+}
+
+// letter is a message of one member to another.
+type letter struct {
+	from  cuda.Pointer
+	bytes int
+	sent  *cuda.Event
+	taken chan *cuda.Event // the receiver's, when its copy is on its stream
+}
+
+// hub is the one of a line's group.
+func (m *machine) hub(line string, ranks []int) *hub {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	key := fmt.Sprint(line, ranks)
+	if m.hubs[key] == nil {
+		m.hubs[key] = &hub{gate: make(chan struct{}), calls: make([]call, len(ranks)), mail: map[[2]int]chan letter{}}
+	}
+	return m.hubs[key]
+}
+
+// meet returns when all members have come.
+func (h *hub) meet(failed <-chan struct{}) error {
+	h.mutex.Lock()
+	gate := h.gate
+	if h.arrived++; h.arrived == len(h.calls) {
+		h.arrived, h.gate = 0, make(chan struct{})
+		close(gate)
+	}
+	h.mutex.Unlock()
+	select {
+	case <-gate:
+		return nil
+	case <-failed:
+		return errLost
+	}
+}
+
+// box is where a member's letters to another lie.
+func (h *hub) box(from, to int) chan letter {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	key := [2]int{from, to}
+	if h.mail[key] == nil {
+		h.mail[key] = make(chan letter, 1<<12)
+	}
+	return h.mail[key]
+}
+
+// local is one member's end of a hub.
+type local struct {
+	d       *device
+	hub     *hub
+	me      int
+	events  []*cuda.Event
+	used    int      // of the events, in this step
+	pending []letter // that nobody has waited for
+	group   *group   // under way
+}
+
+// group are the sends and receives that are one.
+type group struct {
+	sends    map[int]cuda.Pointer
+	receives []func(all []call) error
+}
+
+func newLocal(d *device, h *hub, me int) *local {
+	l := &local{d: d, hub: h, me: me}
+	d.atClose(func() error {
+		closeEvents(l.events)
+		return nil
+	})
+	return l
+}
+
+// event is one that is in no other use in this step.
+func (l *local) event() (*cuda.Event, error) {
+	if l.used == len(l.events) {
+		e, err := cuda.NewEvent(false)
+		if err != nil {
+			return nil, err
+		}
+		l.events = append(l.events, e)
+	}
+	l.used++
+	return l.events[l.used-1], nil
+}
+
+// marked is an event that marks what is on the stream.
+func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
+	e, err := l.event()
+	if err != nil {
+		return nil, err
+	}
+	return e, s.Record(e)
+}
+
+// all does this member's part, f, in what all do, when the operands of all are ready; what follows on the stream comes when
+// all have done theirs.
+func (l *local) all(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
+	if mine.ready, err = l.marked(s); err != nil {
+		return err
+	}
+	if mine.done, err = l.event(); err != nil {
+		return err
+	}
+	l.hub.calls[l.me] = mine
+	if err = l.hub.meet(l.d.rank.Done()); err != nil {
+		return err
+	}
+	all := append([]call(nil), l.hub.calls...)
+	for i := range all {
+		if err = s.Wait(all[i].ready); err != nil {
+			return err
+		}
+	}
+	if err = f(all); err != nil {
+		return err
+	}
+	if err = s.Record(mine.done); err != nil {
+		return err
+	}
+	if err = l.hub.meet(l.d.rank.Done()); err != nil {
+		return err
+	}
+	for i := range all {
+		if err = s.Wait(all[i].done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type, op cuda.Reduction) error {
+	if to != from {
+		if err := move(s, to, from, count*typeSize(t)); err != nil {
+			return err
+		}
+	}
+	name := map[cuda.Reduction]string{cuda.Sum: "all_reduce_sum", cuda.Max: "all_reduce_max"}[op]
+	return l.all(s, call{to: to}, func(all []call) error {
+		n := len(all)
+		lo, hi := count*l.me/n, count*(l.me+1)/n
+		if lo < hi {
+			l.d.call(name, suffixes[t], 1, hi-lo, l.members(all, func(c *call) cuda.Pointer { return c.to }), n, int64(lo), int64(hi))
+		}
+		return nil
+	})
+}
+
+func (l *local) reduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
+	return l.all(s, call{from: from}, func(all []call) error {
+		n := len(all)
+		l.d.call("reduce_scatter_sum", suffixes[t], 1, count, to, l.members(all, func(c *call) cuda.Pointer { return c.from }), n, 1, count, n*count, l.me*count)
+		return nil
+	})
+}
+
+func (l *local) allGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
+	bytes := count * typeSize(t)
+	return l.all(s, call{from: from}, func(all []call) error {
+		for i := range all {
+			if at := to + cuda.Pointer(i*bytes); at != all[i].from {
+				if err := move(s, at, all[i].from, bytes); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// together makes one of the sends and receives that f calls.
+func (l *local) together(s *cuda.Stream, f func() error) error {
+	l.group = &group{sends: map[int]cuda.Pointer{}}
+	err := f()
+	g := l.group
+	l.group = nil
+	if err != nil {
+		return err
+	}
+	return l.all(s, call{sends: g.sends}, func(all []call) error {
+		for _, receive := range g.receives {
+			if err := receive(all); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (l *local) send(s *cuda.Stream, from cuda.Pointer, bytes, peer int) error {
+	if l.group != nil {
+		l.group.sends[peer] = from
+		return nil
+	}
+	sent, err := l.marked(s)
+	if err != nil {
+		return err
+	}
+	x := letter{from, bytes, sent, make(chan *cuda.Event, 1)}
+	l.pending = append(l.pending, x)
+	l.hub.box(l.me, peer) <- x
+	return nil
+}
+
+func (l *local) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error {
+	if l.group != nil {
+		l.group.receives = append(l.group.receives, func(all []call) error { return move(s, to, all[peer].sends[l.me], bytes) })
+		return nil
+	}
+	var x letter
+	select {
+	case x = <-l.hub.box(peer, l.me):
+	case <-l.d.rank.Done():
+		return errLost
+	}
+	if x.bytes != bytes {
+		return fmt.Errorf("gpu: a message of %d bytes, for which there is room of %d", x.bytes, bytes)
+	}
+	if err := s.Wait(x.sent); err != nil {
+		return err
+	}
+	if err := move(s, to, x.from, bytes); err != nil {
+		return err
+	}
+	taken, err := l.marked(s)
+	x.taken <- taken
+	return err
+}
+
+// settle makes what follows on a stream wait until the oldest of so many letters that nobody has waited for were taken.
+func (l *local) settle(s *cuda.Stream, n int) error {
+	for _, x := range l.pending[:n] {
+		select {
+		case e := <-x.taken:
+			if err := s.Wait(e); err != nil {
+				return err
+			}
+		case <-l.d.rank.Done():
+			return errLost
+		}
+	}
+	l.pending = l.pending[n:]
+	return nil
+}
+
+// members is where the device has the addresses of the members' operands.
+func (l *local) members(all []call, of func(*call) cuda.Pointer) cuda.Pointer {
+	var bytes []byte
+	for i := range all {
+		bytes = binary.NativeEndian.AppendUint64(bytes, uint64(of(&all[i])))
+	}
+	return l.d.constant("members "+string(bytes), func() []byte { return bytes })
+}
+
+// move copies within the device.
+func move(s *cuda.Stream, to, from cuda.Pointer, bytes int) error {
+	return s.Copy(cuda.Memory{Pointer: to, Bytes: int64(bytes)}, cuda.Memory{Pointer: from, Bytes: int64(bytes)})
+}
+
+// suffixes are how names of kernels end, by NCCL's numbers.
+var suffixes = map[cuda.Type]string{cuda.Int32: "i32", cuda.Float16: "f16", cuda.Float32: "f32", cuda.Float64: "f64", cuda.BFloat16: "bf16"}
