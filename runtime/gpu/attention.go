@@ -3,31 +3,94 @@
 package gpu
 
 import (
+	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Attention is the loop of that name of package cpu.
-func Attention[A, T num.Stored](r *rt.Rank, o Buf[T], lse Buf[A], q, k, v Buf[T], s cpu.AttentionShape) {
+// Attention is the loop of that name of package cpu. Where a ring's turn keeps sums in a wider type than its operands have, it is computed in
+// that type whole.
+func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf[T], s cpu.AttentionShape) {
 	d := of(r)
-	d.attend(kernels.Attention(&s, suffix[T]()), suffix[T](), at(d, o), at(d, lse), at(d, q), at(d, k), at(d, v), kernels.AttentionShape(&s))
+	shape := kernels.AttentionShape(&s)
+	if types := suffix[T](); suffix[O]() == types {
+		d.attend(kernels.Attention(&s, types), types, at(d, o), at(d, lse), at(d, q), at(d, k), at(d, v), shape)
+		return
+	}
+	types := suffix[A]()
+	x := d.rooms(4*q.N, 4*k.N, 4*v.N)
+	widen(d, x[0], q)
+	widen(d, x[1], k)
+	widen(d, x[2], v)
+	d.attend(kernels.Attention(&s, types), types, at(d, o), at(d, lse), x[0], x[1], x[2], shape)
 }
 
 // AttentionGrad is likewise its gradient: in turn of the queries' sums, of the queries, of keys and values.
-func AttentionGrad[A, T num.Stored](r *rt.Rank, dq, dk, dv, do, q, k, v, o Buf[T], lse Buf[A], s cpu.AttentionShape) {
+func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], do, q, k, v, o Buf[T], lse Buf[A], s cpu.AttentionShape) {
 	d := of(r)
-	types, shape := suffix[T](), kernels.AttentionShape(&s)
-	bytes, _ := computed[T]()
-	dot := d.scratch(lse.N * bytes)
-	steps := kernels.AttentionGrad(&s, types)
-	d.attend(steps[0], types, dot, at(d, do), at(d, o), int64(lse.N), s.VDim)
-	d.attend(steps[1], types, at(d, dq), at(d, do), at(d, q), at(d, k), at(d, v), at(d, lse), dot, shape)
-	d.attend(steps[2], types, at(d, dk), at(d, dv), at(d, do), at(d, q), at(d, k), at(d, v), at(d, lse), dot, shape)
+	types := suffix[T]()
+	if suffix[Q]() == types && suffix[K]() == types {
+		bytes, _ := computed[T]()
+		g := attentionGrad{d, types, at(d, do), at(d, q), at(d, k), at(d, v), at(d, o), at(d, lse), d.scratch(lse.N * bytes), lse.N}
+		g.run(&s, at(d, dq), at(d, dk), at(d, dv))
+		return
+	}
+	wide := suffix[A]()
+	x := d.rooms(4*do.N, 4*q.N, 4*k.N, 4*v.N, 4*o.N, 4*lse.N, 4*dq.N, 4*dk.N, 4*dv.N)
+	for i, b := range []Buf[T]{do, q, k, v, o} {
+		widen(d, x[i], b)
+	}
+	g := attentionGrad{d, wide, x[0], x[1], x[2], x[3], x[4], at(d, lse), x[5], lse.N}
+	to := aside(d, x[6], dq, wide)
+	toK, toV := aside(d, x[7], dk, wide), aside(d, x[8], dv, wide)
+	if s.More && to == x[6] {
+		widen(d, to, dq)
+	}
+	g.run(&s, to, toK, toV)
+	back(d, dq, to)
+	back(d, dk, toK)
+	back(d, dv, toV)
+}
+
+// attentionGrad are operands of the gradient's launches, of one type.
+type attentionGrad struct {
+	d                        *device
+	types                    string
+	do, q, k, v, o, lse, dot cuda.Pointer
+	rows                     int
+}
+
+// run puts the launches on the current stream.
+func (g *attentionGrad) run(s *cpu.AttentionShape, dq, dk, dv cuda.Pointer) {
+	shape, steps := kernels.AttentionShape(s), kernels.AttentionGrad(s, g.types)
+	g.d.attend(steps[0], g.types, g.dot, g.do, g.o, int64(g.rows), s.VDim)
+	g.d.attend(steps[1], g.types, dq, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
+	g.d.attend(steps[2], g.types, dk, dv, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
 }
 
 // attend puts one launch of a call of attention on the current stream.
 func (d *device) attend(s kernels.Step, types string, args ...any) {
 	d.launch(s.Kernel+"_"+types, s.Launch, arguments(d.args(), s.Kernel, args))
+}
+
+// widen leaves x in f32 at a place.
+func widen[T num.Stored](d *device, to cuda.Pointer, x Buf[T]) {
+	d.call("cast", "f32_"+suffix[T](), 1, x.N, to, at(d, x), int64(x.N))
+}
+
+// aside is where x is written in a type: itself where it has it, else the room.
+func aside[T num.Stored](d *device, room cuda.Pointer, x Buf[T], types string) cuda.Pointer {
+	if suffix[T]() == types {
+		return at(d, x)
+	}
+	return room
+}
+
+// back rounds to x what was written aside, if it was.
+func back[T num.Stored](d *device, x Buf[T], from cuda.Pointer) {
+	if from != at(d, x) {
+		d.call("cast", suffix[T]()+"_f32", 1, x.N, at(d, x), from, int64(x.N))
+	}
 }

@@ -11,8 +11,12 @@ import (
 	"github.com/planc-dev/planc/runtime/rng"
 )
 
-// Copy leaves in to what is in from.
-func Copy[T num.Stored | int32](r *rt.Rank, to, from Buf[T]) {
+// Copy leaves in to what is in from, in its own type.
+func Copy[U, T num.Stored | int32](r *rt.Rank, to Buf[U], from Buf[T]) {
+	if u, t := suffix[U](), suffix[T](); u != t {
+		of(r).call("cast", u+"_"+t, 1, to.N, at(of(r), to), at(of(r), from), int64(to.N))
+		return
+	}
 	if d := of(r); to.At != from.At && to.N > 0 {
 		rt.Check(d.stream().Copy(bytesOf(d, to), bytesOf(d, from)))
 	}
