@@ -42,10 +42,10 @@ var attentionShapes = map[string]cpu.AttentionShape{
 
 // attended is what attention works on, as the type stores it, and what the loops make of it in float64.
 type attended struct {
-	shape                     cpu.AttentionShape
-	q, k, v, do, o0, l0, dq0  []float64
-	o, lse, dq, dk, dv        []float64
-	oStored, lseStored, other []float64
+	shape                    cpu.AttentionShape
+	q, k, v, do, o0, l0, dq0 []float64
+	o, lse, dq, dk, dv       []float64
+	oStored, lseStored       []float64
 }
 
 // attend computes all of it.
@@ -176,7 +176,7 @@ func mmaShapes(dim int) map[string]cpu.AttentionShape {
 		s.Window, s.Pos0, s.Half, s.Pos1, s.KHalf, s.KPos1 = 90, 50, 50, 200, 50, 250
 	})
 	shapes["all at once"] = with(func(s *cpu.AttentionShape) {
-		s.Softcap, s.Alibi, s.Dropout, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 4, true, 0.2, 3, 1, 1, 100, 100
+		s.Group, s.Softcap, s.Alibi, s.Dropout, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 2, 4, true, 0.2, 3, 1, 2, 100, 100
 	})
 	shapes["blind"] = with(func(s *cpu.AttentionShape) { s.KPos0, s.KSeq = 60, 70 })
 	shapes["no keys"] = with(func(s *cpu.AttentionShape) { s.KSeq = 0 })

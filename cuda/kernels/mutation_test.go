@@ -64,7 +64,6 @@ var mutations = []mutation{
 	{"attention_mma_grad.cu", "		__syncthreads(); // this step's tiles have been read\n", "", "TestAttentionGradOnTensorCores"},
 	{"attention_mma_grad.cu", "known[(step * 2 + 1) * N + i];", "known[N + i];", "TestAttentionGradOnTensorCores"},
 	{"attention_mma_grad.cu", "h * s.group + u / steps);", "h * s.group);", "TestAttentionGradOnTensorCores"},
-	{"attention_mma_grad.cu", "keys == 64 && rows == N && allSee", "allSee", "TestAttentionGradOnTensorCores"},
 	{"optimizer.cu", "(rootOf(second[k]) * r.root + r.eps)", "rootOf(second[k] * r.root * r.root + r.eps)", "TestAdam"},
 	{"optimizer.cu", "if (clip[2] != 0) return;", "", "TestSkippedStep"},
 	{"optimizer.cu", "toParam<P>(x[i + k], key, at + i + k)", "toParam<P>(x[i + k], key, at + i)", "TestStochasticRounding"},
