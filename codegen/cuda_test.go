@@ -202,8 +202,10 @@ func TestChainsCompile(t *testing.T) {
 
 // A program's groups are printed under the names that its Go has.
 func TestCUDANamesGroupsAsGoDoes(t *testing.T) {
-	m := zoo.Build("small", small, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.F32})
-	p, err := passes.Compile(m, ir.SerialPlan(small.Layers, 2, ir.FullPrecision(ir.F32)), ir.Recipe{Optimizer: "adamw"}, passes.Options{Check: true})
+	plan := ir.SerialPlan(small.Layers, 2, ir.FullPrecision(ir.F32))
+	half(&plan)
+	m := zoo.Build("small", small, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.BF16})
+	p, err := passes.Compile(m, plan, ir.Recipe{Optimizer: "adamw"}, passes.Options{Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +213,7 @@ func TestCUDANamesGroupsAsGoDoes(t *testing.T) {
 	if err := CUDA(&b, Input{Program: p}); err != nil {
 		t.Fatal(err)
 	}
-	text := string(generate(t, func(*ir.Plan) {}))
+	text := string(generateFor(t, GPU, half))
 	n := strings.Count(b.String(), "KERNEL chain")
 	if n == 0 || !strings.Contains(text, fmt.Sprintf("chain%d ", n)) || strings.Contains(text, fmt.Sprintf("chain%d ", n+1)) {
 		t.Errorf("%d kernels in\n%s\nGo has other chains", n, b.String())

@@ -77,11 +77,7 @@ func (g *generator) ready() error {
 
 func (g *generator) supported(f *ir.Func) error {
 	for _, n := range f.Nodes {
-		why := n.Op.NoKernel()
-		if why == "" && g.gpu() {
-			why = notOnGPU[n.Op]
-		}
-		if why != "" {
+		if why := n.Op.NoKernel(); why != "" {
 			return fmt.Errorf("%s of segment %s cannot run: %s", n.Op, f.Name, why)
 		}
 	}

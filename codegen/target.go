@@ -17,9 +17,6 @@ const (
 	GPU
 )
 
-// notOnGPU says why an op that a CPU has a kernel for cannot run on a GPU.
-var notOnGPU = map[ir.Op]string{}
-
 // gpu tells whether the code is for a GPU.
 func (g *generator) gpu() bool { return g.Target == GPU }
 

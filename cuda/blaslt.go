@@ -240,11 +240,16 @@ func prefer(pref C.cublasLtMatmulPreference_t, workspace int64) error {
 // Multiply puts the product on the stream. The workspace is at least as large as the one it was prepared with; the matrices'
 // addresses are multiples of [Alignment].
 func (s *Stream) Multiply(m *Multiplier, alpha, beta float64, d, a, b Pointer, workspace Memory) error {
-	if (d|a|b)%Alignment != 0 {
-		panic(fmt.Sprintf("cuda: matrices at %#x, %#x and %#x are not aligned to %d bytes", d, a, b, Alignment))
+	return s.MultiplyOn(m, alpha, beta, d, d, a, b, workspace)
+}
+
+// MultiplyOn is Multiply with another matrix of D's shape and type in place of the D that is added to.
+func (s *Stream) MultiplyOn(m *Multiplier, alpha, beta float64, d, c, a, b Pointer, workspace Memory) error {
+	if (d|c|a|b)%Alignment != 0 {
+		panic(fmt.Sprintf("cuda: matrices at %#x, %#x, %#x and %#x are not aligned to %d bytes", d, c, a, b, Alignment))
 	}
 	r := C.planc_multiply(m.of.h, &m.c, C.int(flag(m.product.In == ValueFloat64)), C.double(alpha), C.double(beta),
-		C.CUdeviceptr(b), C.CUdeviceptr(a), C.CUdeviceptr(d), C.CUdeviceptr(workspace.Pointer), C.size_t(workspace.Bytes), s.s)
+		C.CUdeviceptr(b), C.CUdeviceptr(a), C.CUdeviceptr(c), C.CUdeviceptr(d), C.CUdeviceptr(workspace.Pointer), C.size_t(workspace.Bytes), s.s)
 	if r == 0 {
 		return nil
 	}

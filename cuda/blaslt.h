@@ -76,11 +76,10 @@ struct planc_product {
 
 // planc_multiply puts a product on a stream. wide says that alpha and beta are taken as doubles.
 static inline cublasStatus_t planc_multiply(cublasLtHandle_t handle, const struct planc_product *p, int wide, double alpha, double beta,
-	CUdeviceptr a, CUdeviceptr b, CUdeviceptr d, CUdeviceptr workspace, size_t size, CUstream stream) {
+	CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, CUdeviceptr d, CUdeviceptr workspace, size_t size, CUstream stream) {
 	float alpha32 = (float)alpha, beta32 = (float)beta;
 	const void *scale = wide ? (void *)&alpha : (void *)&alpha32, *add = wide ? (void *)&beta : (void *)&beta32;
-	void *to = (void *)(uintptr_t)d;
-	return planc_cublasLtMatmul(handle, p->desc, scale, (void *)(uintptr_t)a, p->a, (void *)(uintptr_t)b, p->b, add, to, p->d, to, p->d,
+	return planc_cublasLtMatmul(handle, p->desc, scale, (void *)(uintptr_t)a, p->a, (void *)(uintptr_t)b, p->b, add, (void *)(uintptr_t)c, p->d, (void *)(uintptr_t)d, p->d,
 		&p->algo, (void *)(uintptr_t)workspace, size, (cudaStream_t)stream);
 }
 

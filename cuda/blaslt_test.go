@@ -48,15 +48,19 @@ func TestProducts(t *testing.T) {
 	x, xv := doubles(t, batch*k*n)
 	d, dv := doubles(t, batch*m*n)
 	bias, bv := doubles(t, n)
-	for variant := range 8 {
-		ta, tb, biased := variant&1 != 0, variant&2 != 0, variant&4 != 0
+	other, ov := doubles(t, batch*m*n)
+	for variant := range 16 {
+		ta, tb, biased, from, fv := variant&1 != 0, variant&2 != 0, variant&4 != 0, d, dv
+		if variant&8 != 0 {
+			from, fv = other, ov
+		}
 		p := Product{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: ValueFloat64, Out: ValueFloat64}
 		if biased {
 			p.Epilogue, p.Bias = AddBias, bias.Pointer
 		}
-		before := append([]float64(nil), dv...)
+		before := append([]float64(nil), fv...)
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-		check(t, b.s.Multiply(mul, 2, 0.5, d.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+		check(t, b.s.MultiplyOn(mul, 2, 0.5, d.Pointer, from.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
 		for at := range dv {
 			z, i, j := at/(m*n), at/n%m, at%n
 			want := 0.5 * before[at]
@@ -72,7 +76,7 @@ func TestProducts(t *testing.T) {
 		}
 	}
 	closing(t, b, calls)
-	check(t, a.Free(), x.Free(), d.Free(), bias.Free())
+	check(t, a.Free(), x.Free(), d.Free(), bias.Free(), other.Free())
 }
 
 // pick is where a row-major matrix of rows × columns, or its transpose, has an element.

@@ -101,10 +101,10 @@ func (r *run) prepare() error {
 		return err
 	}
 	r.scaler = newScaler(r.s.Train.Precision.LossScale)
-	if err := r.openSource(); err != nil {
+	if err := r.openDevices(); err != nil { // before the data: copied to another machine, the binary says first what that one lacks
 		return err
 	}
-	if err := r.openDevices(); err != nil {
+	if err := r.openSource(); err != nil {
 		return err
 	}
 	r.announce()

@@ -185,7 +185,7 @@ func checkLaunch(lookup func(string) (string, bool)) error {
 
 // usage prints the flags.
 func usage(w io.Writer, p *Program) {
-	head := fmt.Sprintf("%s: trains %s as planc compiled it: %s\n", filepath.Base(os.Args[0]), p.Name, p.Plan.Text)
+	head := fmt.Sprintf("%s: trains %s as planc compiled it%s: %s\n", filepath.Base(os.Args[0]), p.Name, needsText(p), p.Plan.Text)
 	fmt.Fprintln(w, fold.Lines(head, fold.Columns, fold.Indent))
 	const at = 28 // where a flag's help begins
 	indent := strings.Repeat(" ", at)
@@ -200,6 +200,18 @@ func usage(w io.Writer, p *Program) {
 	}
 	fmt.Fprint(w, "\n", fold.Lines("Exit codes: 0 all steps done, 1 failed, 2 flags, data or checkpoint wrong, 3 this machine or "+
 		"launch cannot run the program, 5 stopped by the numerics guard, 75 stopped on request.", fold.Columns, 0), "\n")
+}
+
+// needsText is what a program for GPUs needs of a machine.
+func needsText(p *Program) string {
+	switch n := p.mesh().Size(); {
+	case p.Devices == nil:
+		return ""
+	case n == 1:
+		return ", for 1 NVIDIA GPU"
+	default:
+		return fmt.Sprintf(", for %d NVIDIA GPUs", n)
+	}
 }
 
 // logOption is where the command reports.

@@ -31,6 +31,15 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 		ArenaBytes: 999 << 30, PeakBytes: 8 * 999 << 30, Ranks: 8, Metrics: "runs/metrics.jsonl"}
 	var out bytes.Buffer
 	usage(&out, p)
+	if strings.Contains(out.String(), "GPU") {
+		t.Errorf("on a CPU:\n%s", out.String())
+	}
+	onGPUs := *p
+	onGPUs.Devices = struct{ Devices }{}
+	usage(&out, &onGPUs)
+	if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), " as planc compiled it, for 1 NVIDIA GPU: ") {
+		t.Errorf("on GPUs:\n%s", out.String())
+	}
 	summary(&out, p, r)
 	newReport(&options{text: &out, terminal: true}).warn(strings.Repeat("a long warning, ", 20))
 	out.WriteString(message(strings.Repeat("a long reason, ", 20), true))

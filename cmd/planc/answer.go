@@ -102,7 +102,7 @@ func newDocument(j *loaded, found *decision) *document {
 		Schema: 1, Planc: version, Lock: found.lock.state(), Engine: j.Train.Engine,
 		Model:   modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
 		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
-		Plan:    best.Plan.JSON(), Fits: best.Fits(), Guessed: guesses(j), Predict: best.Predict, Stage: best.Stage,
+		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(), Guessed: guesses(j), Predict: best.Predict, Stage: best.Stage,
 		Search:       searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.problem()), Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
 		Alternatives: []alternativeDoc{},
 		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.goal,
@@ -136,7 +136,7 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	c := j.cluster
 	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision),
 		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
-		command: nextCommands(j), probable: c.IsCPU()}
+		command: nextCommands(j), probable: j.measuredMemory()}
 	if c.IsCPU() {
 		h.device = "device"
 	}
@@ -144,6 +144,12 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 		h.peak = dev.Peak.String()
 	}
 	return h
+}
+
+// measuredMemory tells whether memory was measured of the job's engine on devices like its own, so that a probability to fit has
+// a base: planc's on CPUs (law 3), and in published runs that of other engines on GPUs.
+func (j *loaded) measuredMemory() bool {
+	return j.cluster.IsCPU() || !costmodel.EngineOf(j.Train.Engine).Own
 }
 
 // nextCommands are what to type after a plan: only what works for the job.

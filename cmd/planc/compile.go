@@ -38,7 +38,7 @@ func (a *app) compileCommand() *cobra.Command {
 		Long: "compile obeys the lock beside the job, or searches the plan and writes the lock; it generates Go for all\n" +
 			"ranks, and builds one binary with the go command, which must be 1.26 or newer. It needs no network. The same\n" +
 			"job gives the same bytes from any folder. With --target cuda the binary trains on the NVIDIA GPUs that the job\n" +
-			"names; building it needs nvcc and a C compiler, and no GPU.",
+			"names; building it needs a C compiler and no GPU. Without nvcc it compiles its kernels at each start, with NVRTC.",
 		Example: "planc compile planc.yaml -o train && ./train --steps 100",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -59,8 +59,8 @@ func (a *app) compileCommand() *cobra.Command {
 			if _, err = a.compile(job, build.Request{Out: out}, emit, locks, on); err == nil {
 				a.notef("binary   %s", slashed(out))
 				if !job.cluster.IsCPU() && !c.Flags().Changed("target") {
-					a.notef("target   cpu: all %d ranks run on one CPU, in place of %s; --target cuda builds for GPUs",
-						job.cluster.Devices(), clusterText(job.cluster))
+					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU, in place of %s; --target cuda builds for GPUs",
+						job.cluster.Devices(), clusterText(job.cluster)))
 				}
 			}
 			return err

@@ -82,7 +82,7 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 	return a.timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
 		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
-			a.notef("kernels  there is no nvcc here: the program compiles its kernels where it runs, at each start, and needs NVRTC there")
+			a.note("kernels", "there is no nvcc here: the program compiles its kernels where it runs, at each start, and needs NVRTC there")
 			return "left to the program", nil
 		}
 		if err != nil {

@@ -20,7 +20,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "what works here, and what is missing",
 		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, the CPU, and what there is for\n" +
-			"GPUs: driver, cuBLASLt, NCCL, nvcc, with versions, and what cannot be done without each. It exits with 0 if\n" +
+			"GPUs: driver, cuBLASLt, NCCL, NVRTC, nvcc, with versions, and what cannot be done without each. It exits with 0 if\n" +
 			"training on the CPU works, else with 1 and the fix.",
 		Example: "planc doctor --json",
 		Args:    noArgs,
@@ -185,7 +185,7 @@ func doctorScreen(d *doctorDoc) string {
 	if !d.Works {
 		verdict = "Training on this CPU does not work; planning does."
 	}
-	return b.String() + "\n" + verdict + "\nTraining on GPUs is not there yet: what is missing for it costs nothing today.\n"
+	return b.String() + "\n" + verdict + "\nTraining on GPUs has been tried on emulated ones alone.\n"
 }
 
 // failure is what keeps training from working, and the fix.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -43,7 +44,7 @@ func gpuFinding(s shelf, m machine) finding {
 	file := s.find(l, s.searched)
 	switch {
 	case len(m.GPUs) == 0 && m.Driver == "" && file == "":
-		return finding{"NVIDIA", stateMissing, "no GPU and no driver", "programs for GPUs are built here, and do not run here"}
+		return finding{"NVIDIA", stateMissing, "no GPU and no driver", "programs for GPUs do not run here"}
 	case len(m.GPUs) == 0:
 		return finding{"NVIDIA", stateMissing, "a driver, and no GPU that this process may use", "in a container, start it with the GPUs; without them programs for GPUs do not run here"}
 	}
@@ -162,12 +163,11 @@ var oldestDrivers = map[string]string{"11": "450", "12": "525", "13": "580"}
 
 // nvccFinding is the compiler of kernels: which, what it lacks, and whether the driver runs what it makes.
 func nvccFinding(n build.NVCC, err error, driver string) finding {
-	const costs = "programs for GPUs cannot be compiled: "
-	if err != nil && n.Path == "" {
-		return finding{"nvcc", stateMissing, "not found", costs + build.HowNVCC}
+	if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
+		return finding{"nvcc", stateMissing, "not found", "programs for GPUs are built all the same, and compile their kernels at each start, with NVRTC; else " + build.HowNVCC}
 	}
 	if err != nil {
-		return finding{"nvcc", stateMissing, err.Error(), costs + build.HowNVCC}
+		return finding{"nvcc", stateMissing, err.Error(), "programs for GPUs cannot be compiled: " + build.HowNVCC}
 	}
 	value := fmt.Sprintf("%s, %s (%s)", n.Version, n.Path, n.Place)
 	major, _, _ := strings.Cut(n.Version, ".")

@@ -22,7 +22,7 @@ func TestGPUFinding(t *testing.T) {
 		root fstest.MapFS
 		want string
 	}{
-		{"nothing", machine{}, fstest.MapFS{}, "missing no GPU and no driver: programs for GPUs are built here, and do not run here"},
+		{"nothing", machine{}, fstest.MapFS{}, "missing no GPU and no driver: programs for GPUs do not run here"},
 		{"all", machine{GPUs: gpus, Driver: "580.65.06"}, fstest.MapFS{dir + "libcuda.so.1": link("libcuda.so.580.65.06"), dir + "libcuda.so.580.65.06": {}},
 			"ok 2 GPUs, driver 580.65.06; programs for GPUs have been tried on emulated ones alone: "},
 		{"no library", machine{GPUs: gpus[:1], Driver: "580.65.06"}, fstest.MapFS{}, "missing 1 GPU, driver 580.65.06, and no libcuda.so.1: programs cannot reach the GPUs: install the NVIDIA driver; "},
@@ -76,7 +76,7 @@ func TestNVCCFinding(t *testing.T) {
 		driver string
 		want   string
 	}{
-		{"none", build.NVCC{}, &build.NoNVCCError{}, "", "missing not found: programs for GPUs cannot be compiled: " + build.HowNVCC},
+		{"none", build.NVCC{}, &build.NoNVCCError{}, "", "missing not found: programs for GPUs are built all the same, and compile their kernels at each start, with NVRTC; else " + build.HowNVCC},
 		{"broken", full, errors.New("ask it: exit status 1"), "", "missing ask it: exit status 1: programs for GPUs cannot be compiled"},
 		{"all", full, nil, "580.65.06", "ok 13.5.37, /opt/cuda/bin/nvcc (PATH): "},
 		{"no driver here", full, nil, "", "ok 13.5.37"},

@@ -20,6 +20,7 @@ type document struct {
 	Engine       string            `json:"engine"`
 	Plan         map[string]any    `json:"plan"`
 	Fits         bool              `json:"fits"`
+	FitAssumed   bool              `json:"fit_assumed"` // no memory of such a runtime on such devices was measured
 	Stage        int               `json:"stage"`
 	Guessed      []guessDoc        `json:"guessed"`
 	Predict      costmodel.Predict `json:"predict"`

@@ -84,7 +84,7 @@ func bug(args []string, fault any, stack []byte) error {
 // patience is how long work may be silent; tests that compare what is on stderr have more of it.
 var patience = 700 * time.Millisecond
 
-// during does work that may be long, and says what it is if it is.
+// during does work that may be long, and says what it is if it is
 func (a *app) during(what string, work func() error) error {
 	if a.quiet {
 		return work()
@@ -92,6 +92,14 @@ func (a *app) during(what string, work func() error) error {
 	say := time.AfterFunc(patience, func() { a.notef("%s ...", what) })
 	defer say.Stop()
 	return work()
+}
+
+// searches is during of searches that show no progress. Where stderr is no terminal they are silent, as those that do.
+func (a *app) searches(work func() error) error {
+	if !a.terminal {
+		return work()
+	}
+	return a.during("searching", work)
 }
 
 // notef tells the user what happens, on stderr, unless -q. What is no note is a screen, or a command to copy: it stays as it is.
@@ -104,6 +112,11 @@ func (a *app) notef(format string, args ...any) {
 		text = folded(text)
 	}
 	fmt.Fprintln(a.stderr, text)
+}
+
+// note is a notef under a label, in the columns of a screen.
+func (a *app) note(label, text string) {
+	a.notef("%s", strings.TrimSuffix(prose(label, 9, text), "\n"))
 }
 
 // locked lets several goroutines write whole lines.

@@ -20,7 +20,7 @@ type goalDoc struct {
 	TokensPerS float64  `json:"tokens_per_s"` // to be reached; 0 if any will do
 	Devices    int      `json:"devices"`      // that do
 	Of         int      `json:"of"`           // that the cluster may have
-	Less       int      `json:"less"`         // the next smaller number with a plan that fits; 0 if none
+	Less       int      `json:"less"`         // the smaller number that comes nearest to it; 0 if none fits
 	LessPerS   float64  `json:"less_tokens_per_s"`
 	PerDay     *float64 `json:"cost_per_day"`
 	PerToken   *float64 `json:"joules_per_token"` // of the devices at full load, where the objective is energy
@@ -51,11 +51,11 @@ func (a *app) aim(j *loaded) (*goalDoc, error) {
 	s := &aiming{job: j, base: *j.problem(), doc: &goalDoc{Kind: j.Objective.Kind, TokensPerS: j.Goal(), Of: j.cluster.Devices()}}
 	if s.open() {
 		s.doc.open = true
-		if err := a.during("searching", s.bound); err != nil {
+		if err := a.searches(s.bound); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.during("searching", s.all); err != nil {
+	if err := a.searches(s.all); err != nil {
 		return nil, err
 	}
 	return s.doc, s.take()
@@ -97,12 +97,16 @@ func (s *aiming) all() error {
 	return nil
 }
 
-// less finds the next smaller size than the one that is taken for which a plan fits.
+// less finds which of the smaller sizes than the one that is taken comes nearest to the goal.
 func (s *aiming) less(sizes []int) error {
+	d := s.doc
 	for _, n := range slices.Backward(sizes) {
-		p, err := s.size(n, func(*costmodel.Cluster) float64 { return math.Inf(1) })
-		if p != nil || err != nil {
+		_, p, err := s.look(n, func(*costmodel.Cluster) float64 { return s.stepTokens() / d.LessPerS })
+		if err != nil {
 			return err
+		}
+		if p != nil && p.TokensPerS > d.LessPerS {
+			d.Less, d.LessPerS = n, p.TokensPerS
 		}
 	}
 	return nil
@@ -177,7 +181,6 @@ func (s *aiming) weigh(c *costmodel.Cluster, p costmodel.Predict) {
 		s.fastest, s.fits = p.TokensPerS, c.Devices()
 	}
 	if p.TokensPerS < s.doc.TokensPerS {
-		s.doc.Less, s.doc.LessPerS = c.Devices(), p.TokensPerS
 		return
 	}
 	if cost := s.units(c) * float64(p.StepS); s.chosen == nil || s.doc.Kind != spec.Devices && cost < s.cost {
@@ -215,22 +218,22 @@ func devicesWord(c *costmodel.Cluster) string {
 	return "GPUs"
 }
 
-// sentence is what was found, for people.
-func (g *goalDoc) sentence() string {
+// sentence is what was found, for people: reached tokens a second, on so many of such a device.
+func (g *goalDoc) sentence(reached float64, device string) string {
 	s := fmt.Sprintf("%s: %d of %d", g.Kind, g.Devices, g.Of)
 	var beside []string
 	if g.open {
 		s = fmt.Sprintf("%s: %d", g.Kind, g.Devices)
-		beside = append(beside, fmt.Sprintf("--nodes sets no limit: up to %s were looked at", grouped(g.Of)))
+		beside = append(beside, fmt.Sprintf("--nodes sets no limit: up to %s %s were looked at", grouped(g.Of), plural(g.Of, device)))
 	}
 	switch {
 	case g.TokensPerS > 0:
-		s += fmt.Sprintf(" reach %s tokens/s", short(g.TokensPerS))
+		s += fmt.Sprintf(" reach %s of the %s tokens/s wanted", short(reached), short(g.TokensPerS))
 	default:
 		s += " train at the least " + needs[g.Kind].of
 	}
 	if g.Less > 0 && g.Kind == spec.Devices {
-		s += fmt.Sprintf(", %d reach %s", g.Less, short(g.LessPerS))
+		s += fmt.Sprintf(", of fewer %d come nearest with %s", g.Less, short(g.LessPerS))
 	}
 	if g.PerToken != nil {
 		beside = append(beside, short(*g.PerToken)+" J a token")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -36,7 +37,7 @@ func (a *app) room(j *loaded, d *document, found *decision) error {
 	d.Room = &roomDoc{FitProbability: p.FitProbability, MarginBytes: int64(device) - most, Headroom: headroom}
 	var best search.Priced
 	ok := false
-	err := a.during("searching", func() error {
+	err := a.searches(func() error {
 		best, ok = search.Roomier(j.problem(), headroom)
 		return nil
 	})
@@ -68,6 +69,9 @@ func surelyFits(e *costmodel.Engine, m costmodel.Memory, device costmodel.Bytes)
 func (d *document) roomSentence() string {
 	r := d.Room
 	s := fmt.Sprintf("p %.2f to fit into the %s of a %s: memory may be off by %s.", r.FitProbability, size(d.head.memory), d.head.device, size(r.MarginBytes))
+	if !d.head.probable {
+		s = strings.TrimSuffix(s, ".") + ", as assumed."
+	}
 	if r.Plan == nil {
 		return s + fmt.Sprintf(" No plan fits with objective.headroom %v.", r.Headroom)
 	}

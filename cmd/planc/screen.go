@@ -21,7 +21,7 @@ type header struct {
 	links       []string
 	link        string   // the name of the kind between devices of a node, "" if it has none
 	memory      int64    // of a device, before headroom
-	probable    bool     // memory was measured on such devices: law 3 on CPUs
+	probable    bool     // memory was measured: law 3 on CPUs, published runs of other engines on GPUs
 	device      string   // the word for a device: GPU
 	command     string   // what to type next
 	rows        int      // of alternatives
@@ -46,7 +46,7 @@ func planScreen(d *document) string {
 		b.WriteString(prose("train", 9, d.Training.sentence()))
 	}
 	if d.Goal != nil {
-		b.WriteString(prose("goal", 9, d.Goal.sentence()))
+		b.WriteString(prose("goal", 9, d.Goal.sentence(d.Predict.TokensPerS, d.head.device)))
 	}
 	if len(d.shown()) > 0 {
 		b.WriteString("\n" + d.alternativesTable())
@@ -67,6 +67,9 @@ func (d *document) titleLines() string {
 	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, nameRoom), params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
 		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, short(float64(h.globalBatch)*float64(h.seqLen))),
 		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
+	if active := d.Model.ParamsActive; active < d.Model.Params {
+		model[0] += fmt.Sprintf(", %s active", params(active))
+	}
 	usable := size(d.Predict.MemoryBytes.Capacity)
 	if h.memory > 0 {
 		usable = fmt.Sprintf("%s of %s usable", strings.TrimSuffix(usable, unit(size(h.memory))), size(h.memory))
@@ -123,7 +126,7 @@ func (d *document) memoryLine() string {
 	if !d.Fits {
 		return fmt.Sprintf("%s does not fit: %s over\n", pad(line, 32), size(m.Total-m.Capacity))
 	}
-	fits := "fits (margin assumed)" // no GPU was measured, so that no probability has a base
+	fits := "fits (margin assumed)" // of planc on GPUs nothing was measured, so that no probability has a base
 	if d.head.probable {
 		fits = fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
 	}

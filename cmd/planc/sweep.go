@@ -68,9 +68,10 @@ type sweep struct {
 // maxSweep is how many values one sweep may have, and how large one may be.
 const maxSweep, largestSwept = 256, 1 << 20
 
-// parseSweep reads gpus=8..1024 or gpus=8,16,24.
+// parseSweep reads gpus=8..1024 or gpus=8,16,24; a key may be written as in a job, train.seq_len.
 func parseSweep(text string) (sweep, error) {
 	key, list, _ := strings.Cut(text, "=")
+	key = strings.TrimPrefix(key, "train.")
 	s := sweep{key: key, index: -1}
 	var keys []string
 	for i, row := range sweepable {
@@ -89,7 +90,10 @@ func parseSweep(text string) (sweep, error) {
 		var ok, also bool
 		s.lo, ok = count(lo)
 		s.hi, also = count(hi)
-		if !ok || !also || s.lo > s.hi {
+		if ok && also && s.lo > s.hi {
+			return s, wrong(fmt.Sprintf("%q runs backwards, from %d to %d", list, s.lo, s.hi))
+		}
+		if !ok || !also {
 			return s, wrong(fmt.Sprintf("%q is no range of numbers from 1 to %d", list, largestSwept))
 		}
 		return s, nil
@@ -214,7 +218,7 @@ func (q *sweeping) all() (*sweepDoc, error) {
 	}
 	d.Search.Restricted = []string{}
 	start := time.Now()
-	err := q.app.during("searching", func() error {
+	err := q.app.searches(func() error {
 		q.base = *j.problem()
 		for _, v := range values {
 			row, counts, err := q.one(v)

@@ -116,7 +116,7 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 		w.Rest, pins = "kept", search.Kept(found.Best.Plan, q.pins)
 	}
 	var alt search.Alternative
-	err := a.during("searching", func() (err error) {
+	err := a.searches(func() (err error) {
 		if found.lock.obeyed() || found.unfit != nil {
 			alt, err = search.WhyNot(j.problem(), found.Best, pins)
 		} else {

@@ -23,32 +23,47 @@ func MatMulEach[C, T num.Stored](r *rt.Rank, c Buf[C], a, b Buf[T], groups, m, n
 
 // MatMulOn is MatMul that adds to from, of m rows or one for all, which does not overlap c.
 func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, tb bool) {
-	if d := of(r); from.N == n && m > 1 {
+	d := of(r)
+	t := value(suffix[T]())
+	p := cuda.Product{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: t, Out: t}
+	switch bias := from.N == n && m > 1; {
+	case bias && t != cuda.ValueFloat64 && from.At%cuda.Alignment == 0:
+		p.Epilogue, p.Bias = cuda.AddBias, at(d, from)
+		d.multiply(p, at(d, c), none, at(d, a), at(d, b))
+	case bias: // there is no epilogue of doubles
 		d.part(suffix[T](), c.At, from.At, m, n, 0, 0)
-	} else {
-		Copy(r, c, from)
+		d.multiply(p, at(d, c), at(d, c), at(d, a), at(d, b))
+	default:
+		d.multiply(p, at(d, c), at(d, from), at(d, a), at(d, b))
 	}
-	MatMul(r, c, a, b, m, n, k, ta, tb, true)
 }
 
 // multiply makes a product in whatever type c is stored: cuBLASLt's results are of the operands' type or f32.
 func multiply[C, T num.Stored](d *device, c Buf[C], a, b Buf[T], p cuda.Product, acc bool) {
 	p.In, p.Out = value(suffix[T]()), value(suffix[C]())
 	if p.In == p.Out || p.Out == cuda.ValueFloat32 {
-		d.multiply(p, at(d, c), at(d, a), at(d, b), acc)
+		d.multiply(p, at(d, c), added(at(d, c), acc), at(d, a), at(d, b))
 		return
 	}
 	p.Out = value(suffixComputed[T]())
 	summed[C, T](d, c, d.wide(roomOf[C, T](c.N)), acc, func(to cuda.Pointer) {
-		d.multiply(p, to, at(d, a), at(d, b), acc)
+		d.multiply(p, to, added(to, acc), at(d, a), at(d, b))
 	})
 }
 
 // wide is memory for a product's result in f32, beside the workspace.
 func (d *device) wide(bytes int) cuda.Pointer { return d.rooms(workspace, bytes)[1] }
 
-// multiply puts a product on the current stream.
-func (d *device) multiply(p cuda.Product, c, a, b cuda.Pointer, acc bool) {
+// added is what a product is added to: what is there, or nothing.
+func added(to cuda.Pointer, acc bool) cuda.Pointer {
+	if acc {
+		return to
+	}
+	return none
+}
+
+// multiply puts a product on the current stream; it is added to from, unless that is none.
+func (d *device) multiply(p cuda.Product, c, from, a, b cuda.Pointer) {
 	m := d.products[p]
 	if m == nil {
 		var err error
@@ -57,7 +72,11 @@ func (d *device) multiply(p cuda.Product, c, a, b cuda.Pointer, acc bool) {
 		d.products[p] = m
 		d.atClose(m.Close)
 	}
-	rt.Check(d.stream().Multiply(m, 1, float64(flag(acc)), c, a, b, d.scratchMemory(workspace)))
+	beta := 1.0
+	if from == none {
+		beta, from = 0, c
+	}
+	rt.Check(d.stream().MultiplyOn(m, 1, beta, c, from, a, b, d.scratchMemory(workspace)))
 }
 
 // value is a type of matrices by its suffix.

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"regexp"
@@ -45,7 +46,11 @@ func (c *Context) integer(n *Node, path string) (int64, bool) {
 		}
 	}
 	if fix := withSuffix(n, path); fix != "" {
-		c.fix(n.Pos, WrongType, fix, "%s is %s; an integer is wanted", path, n.describe())
+		beside := ""
+		if thousands := strings.ToUpper(n.Text); fix != thousands {
+			beside = fmt.Sprintf(", and %s is %s", thousands, strings.Replace(thousands, "K", "000", 1))
+		}
+		c.fix(n.Pos, WrongType, fix, "%s is %s; an integer is wanted%s", path, n.describe(), beside)
 		return 0, false
 	}
 	if n.Kind == Int || (n.Kind == Float || n.Kind == String) && huge.MatchString(n.Text) {
