@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
+)
+
+// quickFlag is the flag that sets a field, "" if only --set does. --cluster takes the short form of a whole cluster too, 16xh100.
+func quickFlag(key string) string {
+	if key == "cluster" {
+		key = "cluster.node"
+	}
+	for _, q := range spec.Quick {
+		if q.Key == key {
+			return "--" + q.Flag
+		}
+	}
+	return ""
+}
+
+// byFlags says what is wrong with a question in the user's words: what is missing in one by flags alone, and what was meant beside
+// a flag, is named by the flag that gives it.
+func byFlags(path string, err error) error {
+	var diags ir.Diags
+	if !errors.As(err, &diags) {
+		return err
+	}
+	diags = slices.Clone(diags)
+	for i := range diags {
+		d := &diags[i]
+		key, _, _ := strings.Cut(d.Msg, " ")
+		if flag := quickFlag(key); path == "" && d.Code == spec.Missing && flag != "" {
+			d.Msg += "; " + flag + " gives it"
+		}
+		key, value, _ := strings.Cut(d.Fix, "=")
+		if flag := quickFlag(key); strings.HasPrefix(d.Pos.File, "--") && value != "" && flag != "" {
+			d.Fix = flag + " " + value
+		}
+	}
+	return diags
+}
