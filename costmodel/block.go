@@ -1,8 +1,6 @@
 package costmodel
 
 import (
-	"math"
-
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -28,6 +26,7 @@ type Split struct {
 	EP, ETP   int    // ranks that share the experts, and each of them; 0 is 1
 	SP        bool
 	Size      int
+	Sums      int  // bytes of an element of the weights' gradients, summed over micro-batches; 0 is 4
 	Narrow    bool // matmuls are in 8 bits: operands are cast before each
 	Scaled    bool // with a scale a block
 }
@@ -92,14 +91,23 @@ func (b *builder) product(l *Layer, m, n, k float64) {
 	}
 	l.Forward.add(one(m, n, k))
 	l.Backward.add(one(m, k, n))
-	w := one(k, n, m)
+	w, sums := one(k, n, m), b.sums(n*k)
 	if !b.e.SeparateSums {
-		w.Bytes += 8 * n * k // accumulated in f32: read and written
+		w.Bytes += sums
 	}
 	l.Weights.add(w)
-	if sum := float64(b.e.Bytes16.Grads.Size()); b.e.SeparateSums {
-		l.Weights.add(Op{Kind: Vector, Flops: n * k, Bytes: (b.size + 2*sum) * n * k, Kernel: 1})
+	if b.e.SeparateSums {
+		l.Weights.add(Op{Kind: Vector, Flops: n * k, Bytes: b.size*n*k + sums, Kernel: 1})
 	}
+}
+
+// sums are the bytes of so many weights' sums of gradients, read and written.
+func (b *builder) sums(weights float64) float64 {
+	size := b.p.Sums
+	if size == 0 {
+		size = ir.F32.Size()
+	}
+	return 2 * float64(size) * weights
 }
 
 // stream is element-wise work: elements read and written of some tokens, in so many kernels.
@@ -343,54 +351,4 @@ func (b *builder) kept() float64 {
 		bytes += 4 * b.tokens * float64(s.Heads) / b.tp // log-sum-exp
 	}
 	return bytes
-}
-
-// embed is the lookup.
-func (b *builder) embed() Layer {
-	l := Layer{}
-	h := float64(b.s.Hidden)
-	b.stream(&l.Forward, b.tokens, 3*h, 3)
-	b.stream(&l.Weights, b.tokens, 5*h, 2)
-	if b.p.TP > 1 {
-		op := ir.OpAllReduce
-		if b.p.SP {
-			op = ir.OpReduceScatter
-			l.Backward.Comms = append(l.Backward.Comms, Exchange{Op: ir.OpAllGather, Bytes: b.tokens * h * b.size})
-		}
-		l.Forward.Comms = append(l.Forward.Comms, Exchange{Op: op, Bytes: b.tokens * h * b.size})
-	}
-	if b.s.Dropout {
-		l.Saved = b.near * h
-	}
-	return l
-}
-
-// head is the last norm, the logits and the loss over them.
-func (b *builder) head() Layer {
-	l := Layer{}
-	h, v := float64(b.s.Hidden), float64(b.s.Vocab)/b.tp
-	if n := float64(b.e.PadVocab); n > 0 {
-		v = n * math.Ceil(v/n)
-	}
-	b.stream(&l.Forward, b.near, 2*h, 1)
-	b.stream(&l.Backward, b.near, 3*h, 2)
-	b.edge(&l, true)
-	b.product(&l, b.tokens, v, h)
-	wide := 4 / b.size // elements of an f32
-	forward, backward := 2.0, 2.0
-	bytes := b.size
-	if b.e.FloatLogits {
-		forward, backward = (1+wide)+2*wide+2*wide, 2*wide+(1+wide)
-		bytes += 4
-		l.Work = bytes * b.tokens * v
-	}
-	b.stream(&l.Forward, b.tokens, forward*v, 4)
-	b.stream(&l.Backward, b.tokens, backward*v, 3)
-	l.Saved = b.size*b.near*h + bytes*b.tokens*v
-	if b.p.TP > 1 {
-		for range 3 { // maximum, sum, the label's logit
-			l.Forward.Comms = append(l.Forward.Comms, Exchange{Op: ir.OpAllReduce, Bytes: 4 * b.tokens})
-		}
-	}
-	return l
 }

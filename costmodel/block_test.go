@@ -1,6 +1,7 @@
 package costmodel
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
@@ -46,6 +47,48 @@ func TestPaddedVocabulary(t *testing.T) {
 		}
 		if columns != c.columns {
 			t.Errorf("%s: a vocabulary of %d over tp %d has %v columns a rank, want %v", c.engine, c.vocab, c.tp, columns, c.columns)
+		}
+	}
+}
+
+// The classifier's operands are neither cast nor gathered in 8 bits, whatever the blocks' are.
+func TestHeadIsNotNarrow(t *testing.T) {
+	s := &Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 128, FFN: 4096, Vocab: 32000, KeysSeen: 256}
+	split := Split{TP: 4, Micro: 2, SP: true, Size: 2}
+	_, _, want := EngineOf("megatron").Layers(s, split, "none")
+	split.Narrow = true
+	_, _, got := EngineOf("megatron").Layers(s, split, "none")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("with blocks in 8 bits %+v, in 16 %+v", got, want)
+	}
+}
+
+// Gradients of weights are read and written where they are summed, each as large as the engine keeps it.
+func TestSumsOfGradients(t *testing.T) {
+	s := &Transformer{Seq: 512, Hidden: 1024, Heads: 8, KVHeads: 8, HeadDim: 128, FFN: 0, Vocab: 32000, KeysSeen: 256, Experts: 8, Choices: 2, ExpertFFN: 512}
+	const weights = 4*1024*1024 + 8*1024 + 8*2*512*1024 // of attention, the router and the experts
+	for _, separate := range []bool{false, true} {
+		e := *EngineOf("megatron")
+		e.SeparateSums = separate
+		traffic := func(sums int) (bytes float64) {
+			_, block, _ := e.Layers(s, Split{TP: 1, Micro: 1, Size: 2, Sums: sums}, "none")
+			for i := range block.Weights.Ops {
+				bytes += float64(block.Weights.Ops[i].Bytes)
+			}
+			return bytes
+		}
+		if got := traffic(4) - traffic(2); got != 4*weights || traffic(0) != traffic(4) {
+			t.Errorf("separate %v: sums in f32 move %v bytes more than in fp16, want %v; %v by default, of %v", separate, got, 4*weights, traffic(0), traffic(4))
+		}
+	}
+	for _, c := range []struct {
+		engine string
+		params ir.Elem
+		want   int
+	}{{"megatron", ir.BF16, 4}, {"megatron", ir.F16, 2}, {"deepspeed", ir.BF16, 4}, {"deepspeed", ir.F16, 2}, {"fsdp", ir.BF16, 2}, {"fsdp", ir.F32, 4}} {
+		e := EngineOf(c.engine)
+		if got := e.Sums(e.State(ir.FullPrecision(c.params))); got != c.want {
+			t.Errorf("%s sums %v in %d bytes, want %d", c.engine, c.params, got, c.want)
 		}
 	}
 }

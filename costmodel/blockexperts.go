@@ -124,7 +124,7 @@ func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 	}
 	l.Forward.add(one(each, n, k, 0))
 	l.Backward.add(one(each, k, n, 0))
-	l.Weights.add(one(k, n, each, 8*experts*n*k)) // accumulated in f32: read and written
+	l.Weights.add(one(k, n, each, b.sums(experts*n*k)))
 }
 
 // looped is stream, its kernels issued by a loop of the library's own.

@@ -34,7 +34,7 @@ type Engine struct {
 	PerExpert    bool    // each expert's products are kernels of their own, and so are casts to 8 bits with a scale a block; else one does all
 	OpByOp       bool    // the router's choice and rotary positions are PyTorch's ops one by one; else fused kernels
 	FusedExperts bool    // an expert's activation and casts are parts of its products' kernels
-	PadVocab     int     // rows of the vocabulary on a rank of tp are made a multiple of this; 0: they are as they are
+	PadVocab     int     // columns of the classifier's products on a rank of tp are priced as a multiple of this; memory, the embedding and traffic of gradients are of the vocabulary as it is; 0: no column is added
 	UpAgain      bool    // of latent attention what widens the narrow streams is recomputed
 	Graphed      Graphed // what the host issues at once, as CUDA graphs: up to this
 
@@ -124,6 +124,14 @@ func (e *Engine) State(p ir.Precision) ir.Precision {
 		q.Reduce = p.Params
 	}
 	return q
+}
+
+// Sums are the bytes of an element of the weights' gradients as micro-batches are summed, under State's precision.
+func (e *Engine) Sums(state ir.Precision) int {
+	if e.SumsWide && state.Grads == ir.BF16 {
+		return ir.F32.Size()
+	}
+	return state.Grads.Size()
 }
 
 // ExposedTP is the part of tensor parallel collectives that compute waits for. They run beside matmuls, in chunks, on GPUs

@@ -118,7 +118,8 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64) error {
 	}
 	r.report.say(fmt.Sprintf("resume: step %d of %d, from %s", r.done.step, r.total, c.Path), "resume", "step", r.done.step, "path", c.Path)
 	if r.done.step > r.total {
-		r.report.warn(fmt.Sprintf("the checkpoint is past step %d; --steps is the absolute last step, and there is nothing to do", r.total), "last", r.total)
+		r.report.warn(fmt.Sprintf("the checkpoint is of step %d, and --steps is the absolute last step, %d: nothing is left to do; --steps %d does %[2]d more",
+			r.done.step, r.total, r.done.step+r.total), "last", r.total)
 	}
 	return r.metrics.event(r.done.step, "resume", c.Path)
 }

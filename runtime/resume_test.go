@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -90,6 +92,19 @@ func TestSettingAsideTwice(t *testing.T) {
 }
 
 // A run that continues a checkpoint of another folder has nothing before it in its own.
+// Where the checkpoint is past the last step, it is said that nothing is left to do, and what would do more.
+func TestResumePastTheLastStep(t *testing.T) {
+	dir := t.TempDir()
+	_, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 4))
+	must(t, err)
+	var said bytes.Buffer
+	res, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 3), Logger(slog.New(slog.NewTextHandler(&said, nil))))
+	const want = "the checkpoint is of step 4, and --steps is the absolute last step, 3: nothing is left to do; --steps 7 does 3 more"
+	if err != nil || res.Steps != 4 || !strings.Contains(said.String(), want) {
+		t.Errorf("%+v, %v\n%s", res, err, said.String())
+	}
+}
+
 func TestResumeFromElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	_, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 2))

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -21,6 +22,22 @@ func TestUnexpectedSteps(t *testing.T) {
 			t.Errorf("%v ± %v, measured %v: %q", c.predicted, c.part, c.measured, off)
 		}
 	}
+}
+
+// absent is a machine without the devices.
+type absent struct{ Devices }
+
+func (absent) Open(int) (string, error) { return "", errors.New("no GPU here") }
+
+// On a machine that cannot run it, a program says so, and not that its data is not there either.
+func TestTheMachineComesBeforeTheData(t *testing.T) {
+	p := bigram[float32](1, 0)
+	p.Devices = absent{}
+	_, err := train(t, p, t.TempDir(), Data(nil))
+	wantExit(t, err, ExitCannot, "no GPU here")
+	p.Devices = nil
+	_, err = train(t, p, t.TempDir(), Data(nil))
+	wantExit(t, err, ExitInput)
 }
 
 // What a training binary says fits a screen: its flags, its mistakes, and its summary with figures as long as they get.

@@ -121,7 +121,7 @@ func guesses(j *loaded) []guessDoc {
 		out = append(out, guessDoc(g))
 	}
 	c := j.cluster
-	if c.Measured.By == "" && c.Devices() > 1 && (!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
+	if c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 && (!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
 		out = append(out, guessDoc{"node.link.latency_us", strconv.FormatFloat(c.Node.Link.LatencyUS, 'g', -1, 64), "catalogue, not measured"})
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.Source)) {

@@ -50,6 +50,33 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// Searches without a line of progress say that they search, on a terminal alone.
+func TestSearches(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = time.Millisecond
+	for _, terminal := range []bool{true, false} {
+		var stderr bytes.Buffer
+		a := &app{terminal: terminal, stderr: &locked{w: &stderr}}
+		if err := a.searches(func() error { time.Sleep(50 * time.Millisecond); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := stderr.String(); got != map[bool]string{true: "searching ...\n"}[terminal] {
+			t.Errorf("terminal %v: %q", terminal, got)
+		}
+	}
+}
+
+// A note under a label fits a screen.
+func TestNoteFitsTheScreen(t *testing.T) {
+	var stderr bytes.Buffer
+	(&app{stderr: &stderr}).note("target", strings.Repeat("all ranks run on one CPU, ", 9))
+	for i, line := range strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n") {
+		if want := map[bool]string{true: "target   all", false: "         "}[i == 0]; width(line) > screenWidth || !strings.HasPrefix(line, want) {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
 // A file is no terminal, nor is a buffer; and so a search writes nothing to them.
 func TestNoTerminal(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))

@@ -171,13 +171,24 @@ func scalingScreen(d *sweepDoc) string {
 func (s *scalingDoc) sentence() string {
 	off := fmt.Sprintf("within %s", percent(s.Residual))
 	if !s.Fits {
-		return fmt.Sprintf("no serial fraction fits: by %s alone it is %s, by %s %s", grouped(s.least.devices), fraction(s.least.s),
-			grouped(s.most.devices), fraction(s.most.s))
+		return "no serial fraction fits: " + s.denied()
 	}
 	if s.Limit == nil {
 		return fmt.Sprintf("serial fraction %s, %s: less than none, as more devices have more memory", fraction(s.SerialFraction), off)
 	}
 	return fmt.Sprintf("serial fraction %s, %s: at most %s × as fast as %s", fraction(s.SerialFraction), off, short(*s.Limit), grouped(s.From))
+}
+
+// denied is what rows say of which no law is true.
+func (s *scalingDoc) denied() string {
+	least := fmt.Sprintf("by %s alone it is %s", grouped(s.least.devices), fraction(s.least.s))
+	switch {
+	case s.least.s >= 1:
+		return fmt.Sprintf("more devices are no faster than %s", grouped(s.From))
+	case s.least == s.most:
+		return least
+	}
+	return fmt.Sprintf("%s, by %s %s", least, grouped(s.most.devices), fraction(s.most.s))
 }
 
 // first is the row that the others are compared with.

@@ -64,6 +64,10 @@ func TestAmdahlSentence(t *testing.T) {
 		{scalingDoc{From: 8, SerialFraction: -0.01, Residual: 0.002, Fits: true}, "serial fraction -1 %, within 0.2 %: less than none, as more devices have more memory"},
 		{scalingDoc{From: 64, SerialFraction: 0.002, Residual: 0.07, least: ownFraction{128, -0.0705}, most: ownFraction{4096, 0.00327}},
 			"no serial fraction fits: by 128 alone it is -7.05 %, by 4,096 0.327 %"},
+		{scalingDoc{From: 8, SerialFraction: 1.4, Residual: 0, least: ownFraction{16, 1.4}, most: ownFraction{16, 1.4}},
+			"no serial fraction fits: more devices are no faster than 8"},
+		{scalingDoc{From: 8, SerialFraction: -0.5, Residual: 0.2, least: ownFraction{16, -0.6}, most: ownFraction{16, -0.6}},
+			"no serial fraction fits: by 16 alone it is -60 %"},
 	} {
 		if got := c.s.sentence(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -64,7 +64,7 @@ func (d *document) bindingSentence() string {
 	}
 	s += "; memory: " + free
 	if tried {
-		gain := "for nothing"
+		gain := "gains nothing"
 		if more.Speedup >= nothing {
 			gain = signed(more.Speedup)
 		}

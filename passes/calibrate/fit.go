@@ -198,27 +198,63 @@ type solution struct {
 }
 
 // solve is Gauss-Newton from the catalogue's figures, with the slopes that are found there and, of what it ends with, where
-// it ends.
+// it ends. No step makes the fit worse, so that it ends no worse than it began.
 func (f *fitter) solve(keys []string) (*solution, error) {
 	s := &solution{keys: keys, x: make([]float64, len(keys))}
 	if err := f.linear(s); err != nil {
 		return nil, err
 	}
-	const rounds, farthest, still = 12, 2.0, 1e-4
+	const rounds, still = 12, 1e-4
 	for range rounds {
-		step, largest := s.step(-1), 0.0
-		for i := range step {
-			s.x[i] = max(-farthest, min(farthest, s.x[i]+step[i]))
-			largest = max(largest, math.Abs(step[i]))
-		}
-		if largest < still {
-			break
-		}
-		if err := f.residuals(s); err != nil {
+		step := s.step(-1)
+		moved, err := f.advance(s, step)
+		if err != nil {
 			return nil, err
+		}
+		if moved*largest(step) < still {
+			break
 		}
 	}
 	return s, f.linear(s)
+}
+
+// advance takes a step, halved until it lessens the sum of squares, and tells what part of it was taken: 0 if no part that
+// matters does.
+func (f *fitter) advance(s *solution, step []float64) (part float64, err error) {
+	const farthest, least = 2.0, 1.0 / 1024
+	from, errors, cost := slices.Clone(s.x), s.errors, s.cost()
+	for part = 1; part >= least; part /= 2 {
+		for i := range step {
+			s.x[i] = max(-farthest, min(farthest, from[i]+float64(part*step[i])))
+		}
+		if err := f.residuals(s); err != nil {
+			return 0, err
+		}
+		if s.cost() < cost {
+			return part, nil
+		}
+	}
+	s.x, s.errors = from, errors
+	return 0, nil
+}
+
+// cost is the sum of squares that a fit lessens, in deviations: of the factors from 1 and of predictions from measurements.
+func (s *solution) cost() (sum float64) {
+	for _, x := range s.x {
+		sum += float64(x*x) / (belief * belief)
+	}
+	for _, e := range s.errors {
+		sum += float64(e*e) / (noise * noise)
+	}
+	return sum
+}
+
+// largest is the largest magnitude.
+func largest(x []float64) (l float64) {
+	for _, v := range x {
+		l = max(l, math.Abs(v))
+	}
+	return l
 }
 
 // residuals prices all observations where the solution is.

@@ -146,3 +146,23 @@ func TestWorseFitIsNotKept(t *testing.T) {
 		t.Errorf("a fit that helps is not kept: %+v, %v", kept, err)
 	}
 }
+
+// Rows that no factors explain are not fitted worse than by none.
+func TestFitIsNoWorseThanNone(t *testing.T) {
+	rows := runs(t, []int{1}, costmodel.Measured{}, 0)
+	for i, by := range []float64{2, 1.2, 1.1, 0.4} {
+		rows[i].StepS *= by
+	}
+	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
+	none := &solution{}
+	if err := f.residuals(none); err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.solve(costmodel.MeasuredKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.cost() >= none.cost() {
+		t.Errorf("%v costs %.0f, no factors %.0f", s.x, s.cost(), none.cost())
+	}
+}

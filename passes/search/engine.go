@@ -90,7 +90,7 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 		return
 	}
 	shape := shape(transformer(s.problem.Model, s.dims))
-	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8, Scaled: s.problem.gemm() == costmodel.MXFP8}
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8, Scaled: s.problem.gemm() == costmodel.MXFP8}
 	more := split
 	more.Micro++
 	segs := p.prog.Model.Segments

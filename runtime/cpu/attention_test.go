@@ -171,6 +171,9 @@ func testAttentionPanels[F Float](t *testing.T, tol float64) {
 		{Batch: 1, Seq: 150, KSeq: 150, Heads: 1, Group: 2, Dim: 37, VDim: 65, Scale: 0.3, Causal: true},
 		{Batch: 1, Seq: 290, KSeq: 330, Heads: 1, Group: 1, Dim: 33, VDim: 5, Scale: 0.3, Causal: true, Pos0: 60, KPos0: 10, Window: 75},
 		{Batch: 9, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 4, VDim: 3, Scale: 0.5},
+		// two and four blocks of queries that share packed keys
+		{Batch: 14, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Causal: true, Window: 20},
+		{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Causal: true, Window: 20},
 	} {
 		x, k := drawTensors[F](s), Table[F]()
 		o, lse := naiveAttention(wide(x.q), wide(x.k), wide(x.v), s)

@@ -37,4 +37,9 @@ func borrow[F Float]() *scratch[F] {
 	return w
 }
 
-func (w *scratch[F]) giveBack() { poolOf[F]().Put(w) }
+func (w *scratch[F]) giveBack() {
+	for _, p := range []*packed[F]{&w.k, &w.kt, &w.v, &w.rows} {
+		p.at = mat[F]{} // the pool keeps no caller's tensors
+	}
+	poolOf[F]().Put(w)
+}

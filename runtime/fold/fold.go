@@ -48,5 +48,5 @@ func WithUnits(pieces []string) (words []string) {
 	return words
 }
 
-var units = map[string]bool{"%": true, "s": true, "ms": true, "µs": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true,
+var units = map[string]bool{"%": true, "s": true, "ms": true, "µs": true, "min": true, "h": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "GB/s": true,
 	"GPU": true, "GPUs": true, "×": true}
