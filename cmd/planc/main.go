@@ -84,22 +84,19 @@ func bug(args []string, fault any, stack []byte) error {
 // patience is how long work may be silent; tests that compare what is on stderr have more of it.
 var patience = 700 * time.Millisecond
 
-// during does work that may be long, and says what it is if it is
+// during does work that may be long, and says what it is if it is.
 func (a *app) during(what string, work func() error) error {
 	if a.quiet {
 		return work()
 	}
-	say := time.AfterFunc(patience, func() { a.notef("%s ...", what) })
-	defer say.Stop()
+	said := make(chan struct{})
+	say := time.AfterFunc(patience, func() { defer close(said); a.notef("%s ...", what) })
+	defer func() {
+		if !say.Stop() {
+			<-said // what is said is said before what comes of the work
+		}
+	}()
 	return work()
-}
-
-// searches is during of searches that show no progress. Where stderr is no terminal they are silent, as those that do.
-func (a *app) searches(work func() error) error {
-	if !a.terminal {
-		return work()
-	}
-	return a.during("searching", work)
 }
 
 // notef tells the user what happens, on stderr, unless -q. What is no note is a screen, or a command to copy: it stays as it is.

@@ -19,16 +19,19 @@ type progress struct {
 // eraseLine begins a terminal's line anew, empty.
 const eraseLine = "\r\x1b[K"
 
-// searching does a search of a problem. Where stderr is no terminal it is silent.
+// searching does a search of a problem. Where stderr is no terminal it says that it searches, once.
 func (a *app) searching(p *search.Problem, do func() error) error {
 	if a.quiet || !a.terminal {
-		return do()
+		return a.searches(do)
 	}
 	line := &progress{after: 2 * patience, every: patience / 4}
 	p.Watch = func(at search.Progress) { line.last.Store(&at) }
 	defer line.show(a.stderr)()
 	return do()
 }
+
+// searches does work of several searches, which show no line.
+func (a *app) searches(work func() error) error { return a.during("searching", work) }
 
 // show begins to show the line; what it returns ends that.
 func (l *progress) show(w io.Writer) (end func()) {
