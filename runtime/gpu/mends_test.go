@@ -14,13 +14,17 @@ import (
 // A reduction that NCCL does not know stays where it is when the scratch grows behind it: the graph of the second step holds addresses.
 func TestLogSumExpStays(t *testing.T) {
 	p := toy{pp: 1}.program(true)
-	forward := p.Segments[0].Forward
+	forward, backward := p.Segments[0].Forward, p.Segments[0].Backward
 	p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
 		x := View[float64](r, r.Stage.Arena.Workspace.Offset, 4)
 		of(r).Clear(x.At, 32)
 		AllReduce(r, 0, x, x, rt.LSE)
-		of(r).scratch(workspace + 1)
 		forward(r, b)
+	}
+	p.Segments[0].Backward = func(r *rt.Rank, b *rt.Block) {
+		if backward(r, b); b.Micro == micros-1 { // behind the step's last one
+			of(r).scratch(workspace + 1)
+		}
 	}
 	if _, err := train(t, on(p, images())); err != nil {
 		t.Error(err)
