@@ -36,8 +36,8 @@ type Step struct {
 type Time struct {
 	Compute     Seconds `json:"compute"`
 	Recompute   Seconds `json:"recompute"`
-	ExpertAgain Seconds `json:"expert_again"`
-	ExpertEmpty Seconds `json:"expert_empty"`
+	ExpertAgain Seconds `json:"expert_again" since:"2026-11-22"`
+	ExpertEmpty Seconds `json:"expert_empty" since:"2026-11-22"`
 	TPComm      Seconds `json:"tp_comm"`
 	CPComm      Seconds `json:"cp_comm"`
 	EPComm      Seconds `json:"ep_comm"`
