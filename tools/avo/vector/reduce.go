@@ -90,7 +90,6 @@ func reductions(m *machine) {
 	}
 	wideSum("sum", "s += x[i]", func(v, sum reg.VecVirtual) { m.VADDPD(v, sum, sum) })
 	wideSum("sumSquares", "s += x[i]*x[i]", func(v, sum reg.VecVirtual) { m.VFMADD231PD(v, v, sum) })
-	m.dot()
 
 	m.function("largest", "(x []float32, least float32) (top float32)", "\n\n\ttop = least; for i := range x { top = max(top, x[i]) }\n\nof the x[i] that are numbers.")
 	n, x := m.length("x"), m.pointer("x")
