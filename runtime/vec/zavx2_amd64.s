@@ -2757,14 +2757,15 @@ each22done:
 	RET
 
 // func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ x_base+24(FP), DX
-	MOVQ rows+48(FP), BX
-	MOVQ stride+56(FP), SI
-	XORQ DI, DI
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   x_base+24(FP), DX
+	MOVQ   rows+48(FP), BX
+	MOVQ   stride+56(FP), SI
+	IMUL3Q $+64, SI, DI
+	XORQ   R8, R8
 
 columns23many:
 	CMPQ  AX, $+32
@@ -2777,66 +2778,68 @@ columns23many:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	LEAQ  (DX)(DI*4), R8
-	MOVQ  BX, R9
+	LEAQ  (DX)(R8*4), R9
+	MOVQ  BX, R10
 
 down24row:
-	TESTQ        R9, R9
+	TESTQ        R10, R10
 	JE           down24done
-	VMOVUPS      (R8), Y8
+	PREFETCHT0   (R9)(DI*1)
+	PREFETCHT0   64(R9)(DI*1)
+	VMOVUPS      (R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y0, Y0
 	VADDPD       Y8, Y1, Y1
-	VMOVUPS      32(R8), Y8
+	VMOVUPS      32(R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y2, Y2
 	VADDPD       Y8, Y3, Y3
-	VMOVUPS      64(R8), Y8
+	VMOVUPS      64(R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y4, Y4
 	VADDPD       Y8, Y5, Y5
-	VMOVUPS      96(R8), Y8
+	VMOVUPS      96(R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y6, Y6
 	VADDPD       Y8, Y7, Y7
-	LEAQ         (R8)(SI*4), R8
-	DECQ         R9
+	LEAQ         (R9)(SI*4), R9
+	DECQ         R10
 	JMP          down24row
 
 down24done:
-	VMOVUPS     (CX)(DI*4), Y8
+	VMOVUPS     (CX)(R8*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y10, Y10
 	VADDPS      Y10, Y8, Y8
-	VMOVUPS     Y8, (CX)(DI*4)
-	VMOVUPS     32(CX)(DI*4), Y0
+	VMOVUPS     Y8, (CX)(R8*4)
+	VMOVUPS     32(CX)(R8*4), Y0
 	VCVTPD2PSY  Y2, X11
 	VCVTPD2PSY  Y3, X1
 	VINSERTF128 $0x01, X1, Y11, Y11
 	VADDPS      Y11, Y0, Y0
-	VMOVUPS     Y0, 32(CX)(DI*4)
-	VMOVUPS     64(CX)(DI*4), Y0
+	VMOVUPS     Y0, 32(CX)(R8*4)
+	VMOVUPS     64(CX)(R8*4), Y0
 	VCVTPD2PSY  Y4, X12
 	VCVTPD2PSY  Y5, X1
 	VINSERTF128 $0x01, X1, Y12, Y12
 	VADDPS      Y12, Y0, Y0
-	VMOVUPS     Y0, 64(CX)(DI*4)
-	VMOVUPS     96(CX)(DI*4), Y0
+	VMOVUPS     Y0, 64(CX)(R8*4)
+	VMOVUPS     96(CX)(R8*4), Y0
 	VCVTPD2PSY  Y6, X13
 	VCVTPD2PSY  Y7, X1
 	VINSERTF128 $0x01, X1, Y13, Y13
 	VADDPS      Y13, Y0, Y0
-	VMOVUPS     Y0, 96(CX)(DI*4)
-	ADDQ        $+32, DI
+	VMOVUPS     Y0, 96(CX)(R8*4)
+	ADDQ        $+32, R8
 	SUBQ        $+32, AX
 	JMP         columns23many
 
@@ -2846,48 +2849,50 @@ columns23one:
 	JLT   columns23oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	LEAQ  (DX)(DI*4), R8
-	MOVQ  BX, R9
+	LEAQ  (DX)(R8*4), R9
+	MOVQ  BX, R10
 
 down25row:
-	TESTQ        R9, R9
+	TESTQ        R10, R10
 	JE           down25done
-	VMOVUPS      (R8), Y2
+	PREFETCHT0   (R9)(DI*1)
+	VMOVUPS      (R9), Y2
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
 	VADDPD       Y3, Y0, Y0
 	VADDPD       Y2, Y1, Y1
-	LEAQ         (R8)(SI*4), R8
-	DECQ         R9
+	LEAQ         (R9)(SI*4), R9
+	DECQ         R10
 	JMP          down25row
 
 down25done:
-	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (CX)(R8*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y14, Y14
 	VADDPS      Y14, Y2, Y2
-	VMOVUPS     Y2, (CX)(DI*4)
-	ADDQ        $+8, DI
+	VMOVUPS     Y2, (CX)(R8*4)
+	ADDQ        $+8, R8
 	SUBQ        $+8, AX
 	JMP         columns23one
 
 columns23oneend:
 	TESTQ   AX, AX
 	JE      columns23done
-	LEAQ    vectorMasks<>+0(SB), R8
-	MOVQ    $+8, R9
-	SUBQ    AX, R9
-	VMOVUPS (R8)(R9*4), Y0
+	LEAQ    vectorMasks<>+0(SB), R9
+	MOVQ    $+8, R10
+	SUBQ    AX, R10
+	VMOVUPS (R9)(R10*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
-	LEAQ    (DX)(DI*4), AX
+	LEAQ    (DX)(R8*4), AX
 	MOVQ    BX, DX
 
 down26row:
 	TESTQ        DX, DX
 	JE           down26done
+	PREFETCHT0   (AX)(DI*1)
 	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
 	VEXTRACTF128 $0x01, Y3, X3
@@ -2899,12 +2904,12 @@ down26row:
 	JMP          down26row
 
 down26done:
-	VMASKMOVPS  (CX)(DI*4), Y0, Y3
+	VMASKMOVPS  (CX)(R8*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
 	VINSERTF128 $0x01, X1, Y15, Y15
 	VADDPS      Y15, Y3, Y3
-	VMASKMOVPS  Y3, Y0, (CX)(DI*4)
+	VMASKMOVPS  Y3, Y0, (CX)(R8*4)
 
 columns23done:
 	VZEROUPPER
@@ -4563,17 +4568,18 @@ down49done:
 	RET
 
 // func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ dy_base+24(FP), DX
-	MOVQ x_base+48(FP), BX
-	MOVQ mean_len+80(FP), SI
-	MOVQ mean_base+72(FP), DI
-	MOVQ rstd_base+96(FP), R8
-	MOVQ stride+120(FP), R9
-	XORQ R10, R10
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   dy_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	MOVQ   mean_len+80(FP), SI
+	MOVQ   mean_base+72(FP), DI
+	MOVQ   rstd_base+96(FP), R8
+	MOVQ   stride+120(FP), R9
+	IMUL3Q $+64, R9, R10
+	XORQ   R11, R11
 
 columns52many:
 	CMPQ  AX, $+16
@@ -4582,56 +4588,58 @@ columns52many:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	LEAQ  (BX)(R10*4), R11
-	LEAQ  (DX)(R10*4), R12
-	XORQ  R13, R13
-	MOVQ  SI, R14
+	LEAQ  (BX)(R11*4), R12
+	LEAQ  (DX)(R11*4), R13
+	XORQ  R14, R14
+	MOVQ  SI, R15
 
 down53row:
-	TESTQ        R14, R14
+	TESTQ        R15, R15
 	JE           down53done
-	VBROADCASTSS (DI)(R13*4), Y4
-	VBROADCASTSS (R8)(R13*4), Y5
-	VMOVUPS      (R11), Y6
+	PREFETCHT0   (R12)(R10*1)
+	PREFETCHT0   (R13)(R10*1)
+	VBROADCASTSS (DI)(R14*4), Y4
+	VBROADCASTSS (R8)(R14*4), Y5
+	VMOVUPS      (R12), Y6
 	VSUBPS       Y4, Y6, Y6
 	VMULPS       Y5, Y6, Y6
-	VMOVUPS      (R12), Y7
+	VMOVUPS      (R13), Y7
 	VMULPS       Y7, Y6, Y6
 	VCVTPS2PD    X6, Y7
 	VEXTRACTF128 $0x01, Y6, X6
 	VCVTPS2PD    X6, Y6
 	VADDPD       Y7, Y0, Y0
 	VADDPD       Y6, Y1, Y1
-	VMOVUPS      32(R11), Y6
+	VMOVUPS      32(R12), Y6
 	VSUBPS       Y4, Y6, Y6
 	VMULPS       Y5, Y6, Y6
-	VMOVUPS      32(R12), Y4
+	VMOVUPS      32(R13), Y4
 	VMULPS       Y4, Y6, Y6
 	VCVTPS2PD    X6, Y4
 	VEXTRACTF128 $0x01, Y6, X5
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
-	LEAQ         (R11)(R9*4), R11
 	LEAQ         (R12)(R9*4), R12
-	INCQ         R13
-	DECQ         R14
+	LEAQ         (R13)(R9*4), R13
+	INCQ         R14
+	DECQ         R15
 	JMP          down53row
 
 down53done:
-	VMOVUPS     (CX)(R10*4), Y4
+	VMOVUPS     (CX)(R11*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y8, Y8
 	VADDPS      Y8, Y4, Y4
-	VMOVUPS     Y4, (CX)(R10*4)
-	VMOVUPS     32(CX)(R10*4), Y0
+	VMOVUPS     Y4, (CX)(R11*4)
+	VMOVUPS     32(CX)(R11*4), Y0
 	VCVTPD2PSY  Y2, X9
 	VCVTPD2PSY  Y3, X1
 	VINSERTF128 $0x01, X1, Y9, Y9
 	VADDPS      Y9, Y0, Y0
-	VMOVUPS     Y0, 32(CX)(R10*4)
-	ADDQ        $+16, R10
+	VMOVUPS     Y0, 32(CX)(R11*4)
+	ADDQ        $+16, R11
 	SUBQ        $+16, AX
 	JMP         columns52many
 
@@ -4641,59 +4649,63 @@ columns52one:
 	JLT   columns52oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	LEAQ  (BX)(R10*4), R11
-	LEAQ  (DX)(R10*4), R12
-	XORQ  R13, R13
-	MOVQ  SI, R14
+	LEAQ  (BX)(R11*4), R12
+	LEAQ  (DX)(R11*4), R13
+	XORQ  R14, R14
+	MOVQ  SI, R15
 
 down54row:
-	TESTQ        R14, R14
+	TESTQ        R15, R15
 	JE           down54done
-	VBROADCASTSS (DI)(R13*4), Y2
-	VBROADCASTSS (R8)(R13*4), Y3
-	VMOVUPS      (R11), Y4
+	PREFETCHT0   (R12)(R10*1)
+	PREFETCHT0   (R13)(R10*1)
+	VBROADCASTSS (DI)(R14*4), Y2
+	VBROADCASTSS (R8)(R14*4), Y3
+	VMOVUPS      (R12), Y4
 	VSUBPS       Y2, Y4, Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R12), Y2
+	VMOVUPS      (R13), Y2
 	VMULPS       Y2, Y4, Y4
 	VCVTPS2PD    X4, Y2
 	VEXTRACTF128 $0x01, Y4, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
-	LEAQ         (R11)(R9*4), R11
 	LEAQ         (R12)(R9*4), R12
-	INCQ         R13
-	DECQ         R14
+	LEAQ         (R13)(R9*4), R13
+	INCQ         R14
+	DECQ         R15
 	JMP          down54row
 
 down54done:
-	VMOVUPS     (CX)(R10*4), Y2
+	VMOVUPS     (CX)(R11*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y10, Y10
 	VADDPS      Y10, Y2, Y2
-	VMOVUPS     Y2, (CX)(R10*4)
-	ADDQ        $+8, R10
+	VMOVUPS     Y2, (CX)(R11*4)
+	ADDQ        $+8, R11
 	SUBQ        $+8, AX
 	JMP         columns52one
 
 columns52oneend:
 	TESTQ   AX, AX
 	JE      columns52done
-	LEAQ    vectorMasks<>+0(SB), R11
-	MOVQ    $+8, R12
-	SUBQ    AX, R12
-	VMOVUPS (R11)(R12*4), Y0
+	LEAQ    vectorMasks<>+0(SB), R12
+	MOVQ    $+8, R13
+	SUBQ    AX, R13
+	VMOVUPS (R12)(R13*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
-	LEAQ    (BX)(R10*4), AX
-	LEAQ    (DX)(R10*4), DX
+	LEAQ    (BX)(R11*4), AX
+	LEAQ    (DX)(R11*4), DX
 	XORQ    BX, BX
 
 down55row:
 	TESTQ        SI, SI
 	JE           down55done
+	PREFETCHT0   (AX)(R10*1)
+	PREFETCHT0   (DX)(R10*1)
 	VBROADCASTSS (DI)(BX*4), Y3
 	VBROADCASTSS (R8)(BX*4), Y4
 	VMASKMOVPS   (AX), Y0, Y5
@@ -4713,12 +4725,12 @@ down55row:
 	JMP          down55row
 
 down55done:
-	VMASKMOVPS  (CX)(R10*4), Y0, Y3
+	VMASKMOVPS  (CX)(R11*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
 	VINSERTF128 $0x01, X1, Y11, Y11
 	VADDPS      Y11, Y3, Y3
-	VMASKMOVPS  Y3, Y0, (CX)(R10*4)
+	VMASKMOVPS  Y3, Y0, (CX)(R11*4)
 
 columns52done:
 	VZEROUPPER

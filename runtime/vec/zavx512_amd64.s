@@ -2395,14 +2395,15 @@ each22done:
 	RET
 
 // func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ x_base+24(FP), DX
-	MOVQ rows+48(FP), BX
-	MOVQ stride+56(FP), SI
-	XORQ DI, DI
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   x_base+24(FP), DX
+	MOVQ   rows+48(FP), BX
+	MOVQ   stride+56(FP), SI
+	IMUL3Q $+64, SI, DI
+	XORQ   R8, R8
 
 columns23many:
 	CMPQ   AX, $+64
@@ -2415,66 +2416,70 @@ columns23many:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	LEAQ   (DX)(DI*4), R8
-	MOVQ   BX, R9
+	LEAQ   (DX)(R8*4), R9
+	MOVQ   BX, R10
 
 down24row:
-	TESTQ         R9, R9
+	TESTQ         R10, R10
 	JE            down24done
-	VMOVUPS       (R8), Z8
+	PREFETCHT0    (R9)(DI*1)
+	PREFETCHT0    64(R9)(DI*1)
+	PREFETCHT0    128(R9)(DI*1)
+	PREFETCHT0    192(R9)(DI*1)
+	VMOVUPS       (R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z0, Z0
 	VADDPD        Z8, Z1, Z1
-	VMOVUPS       64(R8), Z8
+	VMOVUPS       64(R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z2, Z2
 	VADDPD        Z8, Z3, Z3
-	VMOVUPS       128(R8), Z8
+	VMOVUPS       128(R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z4, Z4
 	VADDPD        Z8, Z5, Z5
-	VMOVUPS       192(R8), Z8
+	VMOVUPS       192(R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z6, Z6
 	VADDPD        Z8, Z7, Z7
-	LEAQ          (R8)(SI*4), R8
-	DECQ          R9
+	LEAQ          (R9)(SI*4), R9
+	DECQ          R10
 	JMP           down24row
 
 down24done:
-	VMOVUPS      (CX)(DI*4), Z8
+	VMOVUPS      (CX)(R8*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
 	VINSERTF64X4 $0x01, Y9, Z10, Z10
 	VADDPS       Z10, Z8, Z8
-	VMOVUPS      Z8, (CX)(DI*4)
-	VMOVUPS      64(CX)(DI*4), Z8
+	VMOVUPS      Z8, (CX)(R8*4)
+	VMOVUPS      64(CX)(R8*4), Z8
 	VCVTPD2PS    Z2, Y11
 	VCVTPD2PS    Z3, Y9
 	VINSERTF64X4 $0x01, Y9, Z11, Z11
 	VADDPS       Z11, Z8, Z8
-	VMOVUPS      Z8, 64(CX)(DI*4)
-	VMOVUPS      128(CX)(DI*4), Z8
+	VMOVUPS      Z8, 64(CX)(R8*4)
+	VMOVUPS      128(CX)(R8*4), Z8
 	VCVTPD2PS    Z4, Y12
 	VCVTPD2PS    Z5, Y9
 	VINSERTF64X4 $0x01, Y9, Z12, Z12
 	VADDPS       Z12, Z8, Z8
-	VMOVUPS      Z8, 128(CX)(DI*4)
-	VMOVUPS      192(CX)(DI*4), Z8
+	VMOVUPS      Z8, 128(CX)(R8*4)
+	VMOVUPS      192(CX)(R8*4), Z8
 	VCVTPD2PS    Z6, Y13
 	VCVTPD2PS    Z7, Y9
 	VINSERTF64X4 $0x01, Y9, Z13, Z13
 	VADDPS       Z13, Z8, Z8
-	VMOVUPS      Z8, 192(CX)(DI*4)
-	ADDQ         $+64, DI
+	VMOVUPS      Z8, 192(CX)(R8*4)
+	ADDQ         $+64, R8
 	SUBQ         $+64, AX
 	JMP          columns23many
 
@@ -2484,47 +2489,49 @@ columns23one:
 	JLT    columns23oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	LEAQ   (DX)(DI*4), R8
-	MOVQ   BX, R9
+	LEAQ   (DX)(R8*4), R9
+	MOVQ   BX, R10
 
 down25row:
-	TESTQ         R9, R9
+	TESTQ         R10, R10
 	JE            down25done
-	VMOVUPS       (R8), Z0
+	PREFETCHT0    (R9)(DI*1)
+	VMOVUPS       (R9), Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
 	VCVTPS2PD     Y0, Z0
 	VADDPD        Z1, Z14, Z14
 	VADDPD        Z0, Z15, Z15
-	LEAQ          (R8)(SI*4), R8
-	DECQ          R9
+	LEAQ          (R9)(SI*4), R9
+	DECQ          R10
 	JMP           down25row
 
 down25done:
-	VMOVUPS      (CX)(DI*4), Z0
+	VMOVUPS      (CX)(R8*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
 	VINSERTF64X4 $0x01, Y1, Z16, Z16
 	VADDPS       Z16, Z0, Z0
-	VMOVUPS      Z0, (CX)(DI*4)
-	ADDQ         $+16, DI
+	VMOVUPS      Z0, (CX)(R8*4)
+	ADDQ         $+16, R8
 	SUBQ         $+16, AX
 	JMP          columns23one
 
 columns23oneend:
 	TESTQ  AX, AX
 	JE     columns23done
-	MOVQ   $-1, R8
-	BZHIQ  AX, R8, R8
-	KMOVW  R8, K1
+	MOVQ   $-1, R9
+	BZHIQ  AX, R9, R9
+	KMOVW  R9, K1
 	VPXORD Z17, Z17, Z17
 	VPXORD Z18, Z18, Z18
-	LEAQ   (DX)(DI*4), AX
+	LEAQ   (DX)(R8*4), AX
 	MOVQ   BX, DX
 
 down26row:
 	TESTQ         DX, DX
 	JE            down26done
+	PREFETCHT0    (AX)(DI*1)
 	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
@@ -2536,12 +2543,12 @@ down26row:
 	JMP           down26row
 
 down26done:
-	VMOVUPS.Z    (CX)(DI*4), K1, Z0
+	VMOVUPS.Z    (CX)(R8*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
 	VINSERTF64X4 $0x01, Y1, Z19, Z19
 	VADDPS       Z19, Z0, Z0
-	VMOVUPS      Z0, K1, (CX)(DI*4)
+	VMOVUPS      Z0, K1, (CX)(R8*4)
 
 columns23done:
 	VZEROUPPER
@@ -4090,17 +4097,18 @@ down49done:
 	RET
 
 // func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ dy_base+24(FP), DX
-	MOVQ x_base+48(FP), BX
-	MOVQ mean_len+80(FP), SI
-	MOVQ mean_base+72(FP), DI
-	MOVQ rstd_base+96(FP), R8
-	MOVQ stride+120(FP), R9
-	XORQ R10, R10
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   dy_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	MOVQ   mean_len+80(FP), SI
+	MOVQ   mean_base+72(FP), DI
+	MOVQ   rstd_base+96(FP), R8
+	MOVQ   stride+120(FP), R9
+	IMUL3Q $+64, R9, R10
+	XORQ   R11, R11
 
 columns52many:
 	CMPQ   AX, $+32
@@ -4109,56 +4117,60 @@ columns52many:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	LEAQ   (BX)(R10*4), R11
-	LEAQ   (DX)(R10*4), R12
-	XORQ   R13, R13
-	MOVQ   SI, R14
+	LEAQ   (BX)(R11*4), R12
+	LEAQ   (DX)(R11*4), R13
+	XORQ   R14, R14
+	MOVQ   SI, R15
 
 down53row:
-	TESTQ         R14, R14
+	TESTQ         R15, R15
 	JE            down53done
-	VBROADCASTSS  (DI)(R13*4), Z4
-	VBROADCASTSS  (R8)(R13*4), Z5
-	VMOVUPS       (R11), Z6
+	PREFETCHT0    (R12)(R10*1)
+	PREFETCHT0    64(R12)(R10*1)
+	PREFETCHT0    (R13)(R10*1)
+	PREFETCHT0    64(R13)(R10*1)
+	VBROADCASTSS  (DI)(R14*4), Z4
+	VBROADCASTSS  (R8)(R14*4), Z5
+	VMOVUPS       (R12), Z6
 	VSUBPS        Z4, Z6, Z6
 	VMULPS        Z5, Z6, Z6
-	VMOVUPS       (R12), Z7
+	VMOVUPS       (R13), Z7
 	VMULPS        Z7, Z6, Z6
 	VCVTPS2PD     Y6, Z7
 	VEXTRACTF64X4 $0x01, Z6, Y6
 	VCVTPS2PD     Y6, Z6
 	VADDPD        Z7, Z0, Z0
 	VADDPD        Z6, Z1, Z1
-	VMOVUPS       64(R11), Z6
+	VMOVUPS       64(R12), Z6
 	VSUBPS        Z4, Z6, Z6
 	VMULPS        Z5, Z6, Z6
-	VMOVUPS       64(R12), Z4
+	VMOVUPS       64(R13), Z4
 	VMULPS        Z4, Z6, Z6
 	VCVTPS2PD     Y6, Z4
 	VEXTRACTF64X4 $0x01, Z6, Y5
 	VCVTPS2PD     Y5, Z5
 	VADDPD        Z4, Z2, Z2
 	VADDPD        Z5, Z3, Z3
-	LEAQ          (R11)(R9*4), R11
 	LEAQ          (R12)(R9*4), R12
-	INCQ          R13
-	DECQ          R14
+	LEAQ          (R13)(R9*4), R13
+	INCQ          R14
+	DECQ          R15
 	JMP           down53row
 
 down53done:
-	VMOVUPS      (CX)(R10*4), Z4
+	VMOVUPS      (CX)(R11*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
 	VINSERTF64X4 $0x01, Y5, Z8, Z8
 	VADDPS       Z8, Z4, Z4
-	VMOVUPS      Z4, (CX)(R10*4)
-	VMOVUPS      64(CX)(R10*4), Z4
+	VMOVUPS      Z4, (CX)(R11*4)
+	VMOVUPS      64(CX)(R11*4), Z4
 	VCVTPD2PS    Z2, Y9
 	VCVTPD2PS    Z3, Y5
 	VINSERTF64X4 $0x01, Y5, Z9, Z9
 	VADDPS       Z9, Z4, Z4
-	VMOVUPS      Z4, 64(CX)(R10*4)
-	ADDQ         $+32, R10
+	VMOVUPS      Z4, 64(CX)(R11*4)
+	ADDQ         $+32, R11
 	SUBQ         $+32, AX
 	JMP          columns52many
 
@@ -4168,58 +4180,62 @@ columns52one:
 	JLT    columns52oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	LEAQ   (BX)(R10*4), R11
-	LEAQ   (DX)(R10*4), R12
-	XORQ   R13, R13
-	MOVQ   SI, R14
+	LEAQ   (BX)(R11*4), R12
+	LEAQ   (DX)(R11*4), R13
+	XORQ   R14, R14
+	MOVQ   SI, R15
 
 down54row:
-	TESTQ         R14, R14
+	TESTQ         R15, R15
 	JE            down54done
-	VBROADCASTSS  (DI)(R13*4), Z0
-	VBROADCASTSS  (R8)(R13*4), Z1
-	VMOVUPS       (R11), Z2
+	PREFETCHT0    (R12)(R10*1)
+	PREFETCHT0    (R13)(R10*1)
+	VBROADCASTSS  (DI)(R14*4), Z0
+	VBROADCASTSS  (R8)(R14*4), Z1
+	VMOVUPS       (R12), Z2
 	VSUBPS        Z0, Z2, Z2
 	VMULPS        Z1, Z2, Z2
-	VMOVUPS       (R12), Z0
+	VMOVUPS       (R13), Z0
 	VMULPS        Z0, Z2, Z2
 	VCVTPS2PD     Y2, Z0
 	VEXTRACTF64X4 $0x01, Z2, Y1
 	VCVTPS2PD     Y1, Z1
 	VADDPD        Z0, Z10, Z10
 	VADDPD        Z1, Z11, Z11
-	LEAQ          (R11)(R9*4), R11
 	LEAQ          (R12)(R9*4), R12
-	INCQ          R13
-	DECQ          R14
+	LEAQ          (R13)(R9*4), R13
+	INCQ          R14
+	DECQ          R15
 	JMP           down54row
 
 down54done:
-	VMOVUPS      (CX)(R10*4), Z0
+	VMOVUPS      (CX)(R11*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
 	VINSERTF64X4 $0x01, Y1, Z12, Z12
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      Z0, (CX)(R10*4)
-	ADDQ         $+16, R10
+	VMOVUPS      Z0, (CX)(R11*4)
+	ADDQ         $+16, R11
 	SUBQ         $+16, AX
 	JMP          columns52one
 
 columns52oneend:
 	TESTQ  AX, AX
 	JE     columns52done
-	MOVQ   $-1, R11
-	BZHIQ  AX, R11, R11
-	KMOVW  R11, K1
+	MOVQ   $-1, R12
+	BZHIQ  AX, R12, R12
+	KMOVW  R12, K1
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
-	LEAQ   (BX)(R10*4), AX
-	LEAQ   (DX)(R10*4), DX
+	LEAQ   (BX)(R11*4), AX
+	LEAQ   (DX)(R11*4), DX
 	XORQ   BX, BX
 
 down55row:
 	TESTQ         SI, SI
 	JE            down55done
+	PREFETCHT0    (AX)(R10*1)
+	PREFETCHT0    (DX)(R10*1)
 	VBROADCASTSS  (DI)(BX*4), Z0
 	VBROADCASTSS  (R8)(BX*4), Z1
 	VMOVUPS.Z     (AX), K1, Z2
@@ -4239,12 +4255,12 @@ down55row:
 	JMP           down55row
 
 down55done:
-	VMOVUPS.Z    (CX)(R10*4), K1, Z0
+	VMOVUPS.Z    (CX)(R11*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
 	VINSERTF64X4 $0x01, Y1, Z15, Z15
 	VADDPS       Z15, Z0, Z0
-	VMOVUPS      Z0, K1, (CX)(R10*4)
+	VMOVUPS      Z0, K1, (CX)(R11*4)
 
 columns52done:
 	VZEROUPPER

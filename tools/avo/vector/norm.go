@@ -201,12 +201,15 @@ func (m *machine) gainGrad() {
 	n, out, dy, x := m.length("out"), m.pointer("out"), m.pointer("dy"), m.pointer("x")
 	rows, mean, rstd := m.length("mean"), m.pointer("mean"), m.pointer("rstd")
 	stride := m.Load(m.Param("stride"), m.GP64())
+	ahead := m.ahead(stride)
 	m.columns(n, 2, func(i reg.Register, k int, t *tail) {
 		sums, a, b, row := m.zeros(2*k), m.GP64(), m.GP64(), m.GP64()
 		m.LEAQ(operand.Mem{Base: x, Index: i, Scale: 4}, a)
 		m.LEAQ(operand.Mem{Base: dy, Index: i, Scale: 4}, b)
 		m.XORQ(row, row)
 		m.down(rows, func() {
+			m.ask(a, ahead, k)
+			m.ask(b, ahead, k)
 			mi, ri := m.vec(), m.vec()
 			m.VBROADCASTSS(operand.Mem{Base: mean, Index: row, Scale: 4}, mi)
 			m.VBROADCASTSS(operand.Mem{Base: rstd, Index: row, Scale: 4}, ri)
