@@ -30,6 +30,7 @@ type family struct {
 	perhaps    []floorTable
 	mostOwned  int
 
+	cell   *cell   // nil of plans from outside
 	plan   ir.Plan // without those, the axes in their usual order
 	counts []int   // blocks of each chunk
 	first  int     // where its plans begin in the space
