@@ -7,11 +7,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// cell is what families share that agree in the degrees, in sp and in the micro-batch, and do backward in one pass: they differ in
-// chunks and schedules.
+// cell is what families share that agree in the degrees, in sp and in the micro-batch, and all do backward in one pass or in two:
+// they differ in chunks and schedules.
 type cell struct {
 	orders []order           // once they were asked for
 	least  costmodel.Seconds // see leastLayers; 0 where nobody asked
+	work   costmodel.Seconds // leastWork of each plan; likewise
 	base   *base             // likewise
 }
 
@@ -31,6 +32,17 @@ func (e *enumeration) cell(plan *ir.Plan) *cell {
 		e.cells[k] = &cell{}
 	}
 	return e.cells[k]
+}
+
+// roughly is [searcher.leastWork] of a cell's plans, which is the same of each.
+func (s *searcher) roughly(c *cell, plan *ir.Plan) costmodel.Seconds {
+	if c == nil {
+		return s.leastWork(plan)
+	}
+	if c.work == 0 {
+		c.work = s.leastWork(plan)
+	}
+	return c.work
 }
 
 // leastLayers is the least that a micro-batch takes in all layers, collectives included, of a cell's plans: in whichever order

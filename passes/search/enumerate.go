@@ -219,7 +219,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 	}
 	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
-		if e.limit > 0 && e.shaped && (e.s.leastWork(&plan) > e.limit || e.s.nearly(e.p, e.cell(&plan), &plan) > e.limit) {
+		if c := e.cell(&plan); e.limit > 0 && c != nil && (e.s.roughly(c, &plan) > e.limit || e.s.nearly(e.p, c, &plan) > e.limit) {
 			e.passed = true
 			continue
 		}

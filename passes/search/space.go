@@ -79,7 +79,7 @@ func (sp *space) rough(s *searcher) []*family {
 	}
 	for _, f := range sp.families {
 		if f.rough == 0 {
-			f.rough = s.leastWork(&f.plan)
+			f.rough = s.roughly(f.cell, &f.plan)
 		}
 	}
 	sp.roughly = slices.Clone(sp.families)
