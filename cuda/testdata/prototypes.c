@@ -16,6 +16,11 @@
 #include "../nvrtc.h"
 #endif
 
+#if __has_include(<nvml.h>)
+#define HAS_NVML
+#include "../nvml.h"
+#endif
+
 #define SAME(needed, name, params, args) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult (*) params), #name);
 PLANC_DRIVER(SAME)
@@ -106,4 +111,11 @@ NUMBER(1, CUBLAS_OP_T)
 PLANC_NVRTC(SAME_TYPED)
 NUMBER(planc_nvrtc_ok, NVRTC_SUCCESS)
 NUMBER(planc_nvrtc_compilation, NVRTC_ERROR_COMPILATION)
+#endif
+
+#ifdef HAS_NVML
+PLANC_NVML(SAME_TYPED)
+NUMBER(planc_nvml_ok, NVML_SUCCESS)
+NUMBER(planc_nvml_unsupported, NVML_ERROR_NOT_SUPPORTED)
+NUMBER(planc_nvml_clock_sm, NVML_CLOCK_SM)
 #endif
