@@ -82,8 +82,22 @@ func compile(m emulated.Machine, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "toy.cu"), toy, 0o666); err != nil {
 		return err
 	}
-	for _, name := range []string{"move", "reduce", "step", "optimizer", "toy"} {
-		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o", name+".fatbin", name+".cu")
+	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "toy.cu"}); err != nil {
+		return err
+	}
+	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), MeasuredSources())
+}
+
+// measuring ends the name of the folder of what TestMeasure loads.
+const measuring = "-measured"
+
+// compileAll makes modules of sources of a folder.
+func compileAll(m emulated.Machine, dir, to string, sources []string) error {
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return err
+	}
+	for _, name := range sources {
+		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o", filepath.Join(to, strings.TrimSuffix(name, ".cu")+".fatbin"), name)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", name, err, out)

@@ -37,6 +37,7 @@ type machine struct {
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
 	ranks  int
+	gauges *gauges // nil where NVML is not there
 
 	shared bool // all ranks use the first GPU
 	mutex  sync.Mutex
@@ -74,6 +75,7 @@ func (m *machine) Open(ranks int) (name string, err error) {
 	if m.gpus = m.gpus[:min(ranks, len(m.gpus))]; m.shared {
 		m.gpus = m.gpus[:1]
 	}
+	m.gauges = openGauges(m.gpus)
 	if m.blas, err = cuda.OpenBLAS(); err != nil {
 		return "", err
 	}
