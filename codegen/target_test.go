@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // half computes in bf16 and accumulates in f32.
@@ -28,5 +29,38 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	}
 	if !strings.Contains(string(src), `chain1 = gpu.Fused{`) || !strings.Contains(string(src), "gpu.Main(&program, kernels)") {
 		t.Errorf("no groups, or no entry, in\n%s", src)
+	}
+}
+
+// A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative; what is there instead, should the library refuse, is
+// the same kernels as without.
+func TestProductsEndInGelu(t *testing.T) {
+	c := small
+	c.Family, c.Activation = spec.GPT2, "gelu_new"
+	c.KVHeads, c.HeadDim, c.AttentionBias, c.QKVBias, c.MLPBias, c.RopeTheta = 4, 2, true, true, true, 0
+	for recompute, block := range map[string]string{"none": "block", "full": "blockRemat"} {
+		plan := ir.SerialPlan(c.Layers, 2, bf16)
+		if plan.Recompute = recompute; recompute == "full" {
+			plan.RecomputeLayers = c.Layers
+		}
+		src := generateConfig(t, GPU, c, plan)
+		for fn, wants := range map[string][]string{
+			block + "Forward": {
+				"gpu.MatMulOn(r, q, attnQBias, ln1, attnQ, 16, 8, 8, false, false)",
+				"if !gpu.MatMulGelu(r, act, up, mlpUpBias, ln2, mlpUp, 16, 12, 8, false, false) {",
+				"gpu.MatMulOn(r, up, mlpUpBias, ln2, mlpUp, 16, 12, 8, false, false)", "1, 192, up, act)",
+			},
+			block + "Backward": {
+				"if !gpu.MatMulGeluGrad(r, dAct, up, dY, mlpDown, 16, 12, 8, false, true) {",
+				"gpu.MatMul(r, dDown, dY, mlpDown, 16, 12, 8, false, true, false)", "1, 192, dDown, up, dAct)",
+			},
+		} {
+			text := textOf(t, src, fn)
+			for _, want := range wants {
+				if !strings.Contains(text, want) {
+					t.Errorf("recompute %s: %s has no %s in\n%s", recompute, fn, want, text)
+				}
+			}
+		}
 	}
 }

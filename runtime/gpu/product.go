@@ -64,19 +64,26 @@ func added(to cuda.Pointer, acc bool) cuda.Pointer {
 
 // multiply puts a product on the current stream; it is added to from, unless that is none.
 func (d *device) multiply(p cuda.Product, c, from, a, b cuda.Pointer) {
-	m := d.products[p]
-	if m == nil {
-		var err error
-		m, err = d.blas.Prepare(p, workspace)
-		rt.Check(err)
-		d.products[p] = m
-		d.atClose(m.Close)
-	}
+	m, err := d.multiplier(p)
+	rt.Check(err)
 	beta := 1.0
 	if from == none {
 		beta, from = 0, c
 	}
 	rt.Check(d.stream().MultiplyOn(m, 1, beta, c, from, a, b, d.scratchMemory(workspace)))
+}
+
+// multiplier is a product's, prepared when it is first wanted.
+func (d *device) multiplier(p cuda.Product) (*cuda.Multiplier, error) {
+	if m := d.products[p]; m != nil {
+		return m, nil
+	}
+	m, err := d.blas.Prepare(p, workspace)
+	if err == nil {
+		d.products[p] = m
+		d.atClose(m.Close)
+	}
+	return m, err
 }
 
 // value is a type of matrices by its suffix.
