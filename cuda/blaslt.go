@@ -93,7 +93,7 @@ type Epilogue int
 const (
 	Plain        Epilogue = 1
 	AddBias      Epilogue = 4
-	GELU         Epilogue = 32  // x/2 * (1 + tanh(sqrt(2/π) * (x + 0.044715 x^3)))
+	GELU         Epilogue = 32 // x/2 * (1 + tanh(sqrt(2/π) * (x + 0.044715 x^3)))
 	GELUBias     Epilogue = 36
 	GELUAux      Epilogue = 160 // writes Aux
 	GELUAuxBias  Epilogue = 164 // adds the bias, writes Aux
@@ -221,15 +221,24 @@ func (m *Multiplier) epilogue() error {
 
 // choice is what the heuristic says, asked for the first product of its kind. What it could not be asked is asked again.
 func (p *Products) choice(m *Multiplier, workspace int64) (C.cublasLtMatmulAlgo_t, error) {
-	k := kind{m.product, workspace}
-	k.Bias, k.Aux = min(k.Bias, 1), min(k.Aux, 1)
+	k := m.kind(workspace)
 	c, ok := p.chosen[k]
 	if !ok {
-		if c.algo, c.err = m.choose(workspace); c.err == nil || none(c.err) {
+		var algos []C.cublasLtMatmulAlgo_t
+		if algos, c.err = m.ways(workspace, 1); c.err == nil {
+			c.algo = algos[0]
+		}
+		if c.err == nil || none(c.err) {
 			p.chosen[k] = c
 		}
 	}
 	return c.algo, c.err
+}
+
+func (m *Multiplier) kind(workspace int64) kind {
+	k := kind{m.product, workspace}
+	k.Bias, k.Aux = min(k.Bias, 1), min(k.Aux, 1)
+	return k
 }
 
 // errNoWay is the error of a product that the heuristic has no way to compute.
@@ -241,26 +250,38 @@ func none(err error) bool {
 	return errors.Is(err, errNoWay) || errors.As(err, &e) && e.Code == C.planc_lt_not_supported
 }
 
-// choose asks the heuristic.
-func (m *Multiplier) choose(workspace int64) (algo C.cublasLtMatmulAlgo_t, err error) {
+// mostWays is how many ways of computing the heuristic is asked for at most.
+const mostWays = 8
+
+// ways asks the heuristic for so many ways, the best first.
+func (m *Multiplier) ways(workspace int64, n int) ([]C.cublasLtMatmulAlgo_t, error) {
 	var pref C.cublasLtMatmulPreference_t
 	if err := declined(C.planc_cublasLtMatmulPreferenceCreate(&pref), "cublasLtMatmulPreferenceCreate", ""); err != nil {
-		return algo, err
+		return nil, err
 	}
 	defer C.planc_cublasLtMatmulPreferenceDestroy(pref)
 	if err := prefer(pref, workspace); err != nil {
-		return algo, err
+		return nil, err
 	}
-	var best C.cublasLtMatmulHeuristicResult_t
+	var results [mostWays]C.cublasLtMatmulHeuristicResult_t
 	var got C.int
-	r := C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, 1, &best, &got)
+	r := C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, C.int(n), &results[0], &got)
 	if err := declined(r, "cublasLtMatmulAlgoGetHeuristic", ""); err != nil {
-		return algo, err
+		return nil, err
+	}
+	var algos []C.cublasLtMatmulAlgo_t
+	for i := range results[:got] {
+		if results[i].state == 0 {
+			algos = append(algos, results[i].algo)
+		}
 	}
 	if got == 0 {
-		return algo, fmt.Errorf("%w with %d bytes of workspace", errNoWay, workspace)
+		return nil, fmt.Errorf("%w with %d bytes of workspace", errNoWay, workspace)
 	}
-	return best.algo, declined(best.state, "cublasLtMatmulAlgoGetHeuristic", "")
+	if len(algos) == 0 {
+		return nil, declined(results[0].state, "cublasLtMatmulAlgoGetHeuristic", "")
+	}
+	return algos, nil
 }
 
 // prefer limits the choice to ways that get by with the workspace and with our alignment.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,18 @@ func TestBinaryForGPUs(t *testing.T) {
 	for i := range want {
 		if !(math.Abs(got[i]-want[i]) <= 1e-4*want[i]) { // of bf16
 			t.Errorf("step %d: loss %v, on GPUs %v", i+1, want[i], got[i])
+		}
+	}
+	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu": false, "PLANC_TIME_PRODUCTS=1": true} { // the former rounds before GELU too
+		b.env = append(machine.Env(), env)
+		other := b.losses("./there")
+		for i, x := range other {
+			if !(math.Abs(x-want[i]) <= 1e-4*want[i]) {
+				t.Errorf("%s: step %d: loss %v, on GPUs %v", env, i+1, want[i], x)
+			}
+		}
+		if slices.Equal(other, got) != same {
+			t.Errorf("%s: losses %v, without %v", env, other, got)
 		}
 	}
 	for _, file := range []string{"main.go", "kernels/chains.cu"} {

@@ -3,6 +3,8 @@
 package gpu
 
 import (
+	"os"
+
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/num"
@@ -66,12 +68,25 @@ func added(to cuda.Pointer, acc bool) cuda.Pointer {
 func (d *device) multiply(p cuda.Product, c, from, a, b cuda.Pointer) {
 	m, err := d.multiplier(p)
 	rt.Check(err)
-	beta := 1.0
+	beta, room, inPlace := 1.0, d.scratchMemory(workspace), from == c
 	if from == none {
 		beta, from = 0, c
 	}
-	rt.Check(d.stream().MultiplyOn(m, 1, beta, c, from, a, b, d.scratchMemory(workspace)))
+	p.Bias, p.Aux = min(p.Bias, 1), min(p.Aux, 1)
+	if d.step.done == 0 && !inPlace && !d.timed[p] && os.Getenv(timeWays) == "1" {
+		d.timed[p] = true
+		rt.Check(d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room))
+		return
+	}
+	rt.Check(d.stream().MultiplyOn(m, 1, beta, c, from, a, b, room))
 }
+
+// timeWays is the variable of the environment that has the first step time several ways of computing each kind of product, and the others use the fastest. Two runs
+// can then differ in rounding, and copies of what several ranks compute alike as well.
+const (
+	timeWays = "PLANC_TIME_PRODUCTS"
+	ways     = 8
+)
 
 // multiplier is a product's, prepared when it is first wanted.
 func (d *device) multiplier(p cuda.Product) (*cuda.Multiplier, error) {
