@@ -107,20 +107,17 @@ func (e *emitter) ended(n, then *ir.Node, args []any, apart func()) {
 	name, call := "MatMulGeluGrad", []any{jen.Id("r"), op.Outs[0], op.Args[len(op.Args)-1]}
 	if op.Op == ir.OpGelu {
 		name = "MatMulGelu"
-		call = []any{jen.Id("r"), op.Outs[0], e.unless(!e.kept[n], n.Outs[0]), e.unless(e.from[n] == nil, e.from[n])}
+		call = []any{jen.Id("r"), op.Outs[0], e.operand(!e.kept[n], n.Outs[0]), e.operand(e.from[n] == nil, e.from[n])}
 	}
-	outer := e.body
-	outer.If(jen.Op("!").Add(e.calling(e.runtime(name), append(call, args...)...))).BlockFunc(func(b *jen.Group) {
-		e.body = b
+	e.unless(e.calling(e.runtime(name), append(call, args...)...), func() {
 		apart()
 		e.now = then
 		emitLoop(e, then)
 	})
-	e.body = outer
 }
 
-// unless is a value as an operand, or what stands for none.
-func (e *emitter) unless(not bool, v *ir.Value) any {
+// operand is a value, or what stands for none.
+func (e *emitter) operand(not bool, v *ir.Value) any {
 	if not {
 		return e.nothing(e.now.Outs[0].Type)
 	}

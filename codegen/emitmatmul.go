@@ -64,6 +64,11 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 		e.ended(n, then, args[1:], func() { e.product(n, a, b, groups, rows, cols, terms, ta, tb) })
 		return
 	}
+	if sum := e.sum[n]; sum != nil {
+		delete(e.sum, n)
+		e.summed(n, sum, args, func() { e.product(n, a, b, groups, rows, cols, terms, ta, tb) })
+		return
+	}
 	name := "MatMul"
 	if groups > 0 {
 		name, args = "MatMulEach", slices.Insert(args, 3, any(groups))

@@ -25,7 +25,7 @@ func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 		}
 	}
 	if e.gpu() {
-		nodes = e.activations(nodes)
+		nodes = e.biasGrads(e.activations(nodes))
 	}
 	return nodes
 }

@@ -22,6 +22,7 @@ type emitter struct {
 	with map[*ir.Node]*ir.Node  // the addition that it takes in
 	then map[*ir.Node]*ir.Node  // the group that it ends in
 	kept map[*ir.Node]bool      // whether others than that want its result
+	sum  map[*ir.Node]*ir.Node  // the sum of its right operand's rows that it does as well
 
 	wheres map[string]string // names of the rank's parts of zigzag dims, by dim and split
 }
@@ -163,6 +164,9 @@ func (e *emitter) node(n *ir.Node) {
 	}
 	if then := e.then[n]; then != nil {
 		e.body.Comment("\t" + opLine(only(then)))
+	}
+	if sum := e.sum[n]; sum != nil {
+		e.body.Comment("\t" + opLine(sum))
 	}
 	e.results(n)
 	emit(e, n)

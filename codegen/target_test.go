@@ -32,7 +32,7 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	}
 }
 
-// A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative; what is there instead, should the library refuse, is
+// A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative, and a weight's gradient sums its bias's; what is there instead, should the library refuse, is
 // the same kernels as without.
 func TestProductsEndInGelu(t *testing.T) {
 	c := small
@@ -53,6 +53,9 @@ func TestProductsEndInGelu(t *testing.T) {
 			block + "Backward": {
 				"if !gpu.MatMulGeluGrad(r, dAct, up, dY, mlpDown, 16, 12, 8, false, true) {",
 				"gpu.MatMul(r, dDown, dY, mlpDown, 16, 12, 8, false, true, false)", "1, 192, dDown, up, dAct)",
+				"if !gpu.MatMulBiasGrad(r, dUp0_2, dUp, ln2, dAct, 8, 12, 16, true, false, b.Micro > 0) {",
+				"gpu.MatMul(r, dUp0_2, ln2, dAct, 8, 12, 16, true, false, b.Micro > 0)\n\t\tgpu.SumRows(r, dUp, dAct, 16, 12, true)",
+				"if !gpu.MatMulBiasGrad(r, dV0_2, dV, ",
 			},
 		} {
 			text := textOf(t, src, fn)

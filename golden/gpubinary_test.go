@@ -47,7 +47,7 @@ func TestBinaryForGPUs(t *testing.T) {
 			t.Errorf("step %d: loss %v, on GPUs %v", i+1, want[i], got[i])
 		}
 	}
-	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu": false, "PLANC_TIME_PRODUCTS=1": true} { // the former rounds before GELU too
+	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu,bias": false, "PLANC_TIME_PRODUCTS=1": true} { // the former rounds before GELU too
 		b.env = append(machine.Env(), env)
 		other := b.losses("./there")
 		for i, x := range other {

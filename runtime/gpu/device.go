@@ -48,6 +48,7 @@ type device struct {
 	iotas     map[int]iota32       // what numbers lie at an offset of the arena
 	products  map[cuda.Product]*cuda.Multiplier
 	timed     map[cuda.Product]bool // wherever Bias and Aux lie: the fastest way is known
+	refused   map[cuda.Product]bool // likewise: cuBLASLt does not take it
 
 	step   step
 	feeds  []*feed
@@ -140,7 +141,7 @@ func (d *device) open(m *machine) (err error) {
 	}
 	d.kernels = map[string]*cuda.Kernel{}
 	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.Product]*cuda.Multiplier{}
-	d.timed = map[cuda.Product]bool{}
+	d.timed, d.refused = map[cuda.Product]bool{}, map[cuda.Product]bool{}
 	if err = d.modules.load(); err != nil {
 		return err
 	}

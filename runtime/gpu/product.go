@@ -66,8 +66,14 @@ func added(to cuda.Pointer, acc bool) cuda.Pointer {
 
 // multiply puts a product on the current stream; it is added to from, unless that is none.
 func (d *device) multiply(p cuda.Product, c, from, a, b cuda.Pointer) {
+	rt.Check(d.tryMultiply(p, c, from, a, b))
+}
+
+func (d *device) tryMultiply(p cuda.Product, c, from, a, b cuda.Pointer) error {
 	m, err := d.multiplier(p)
-	rt.Check(err)
+	if err != nil {
+		return err
+	}
 	beta, room, inPlace := 1.0, d.scratchMemory(workspace), from == c
 	if from == none {
 		beta, from = 0, c
@@ -75,10 +81,21 @@ func (d *device) multiply(p cuda.Product, c, from, a, b cuda.Pointer) {
 	p.Bias, p.Aux = min(p.Bias, 1), min(p.Aux, 1)
 	if d.step.done == 0 && !inPlace && !d.timed[p] && os.Getenv(timeWays) == "1" {
 		d.timed[p] = true
-		rt.Check(d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room))
-		return
+		return d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room)
 	}
-	rt.Check(d.stream().MultiplyOn(m, 1, beta, c, from, a, b, room))
+	return d.stream().MultiplyOn(m, 1, beta, c, from, a, b, room)
+}
+
+// ended is multiply with an epilogue, for which there is another way: it returns false, now and ever after, where the library refuses it.
+// What else goes wrong is met again on that way.
+func (d *device) ended(p cuda.Product, c, from, a, b cuda.Pointer) bool {
+	kind := p
+	kind.Bias, kind.Aux = min(p.Bias, 1), min(p.Aux, 1)
+	if d.refused[kind] {
+		return false
+	}
+	d.refused[kind] = d.tryMultiply(p, c, from, a, b) != nil
+	return !d.refused[kind]
 }
 
 // timeWays is the variable of the environment that has the first step time several ways of computing each kind of product, and the others use the fastest. Two runs
