@@ -104,7 +104,10 @@ func (b *gpuBinary) must(name string, args ...string) {
 // losses are those that a binary writes down.
 func (b *gpuBinary) losses(binary string) (losses []float64) {
 	b.t.Helper()
-	dir := filepath.Join(b.dir, "run of "+filepath.Base(binary))
+	dir, err := os.MkdirTemp(b.dir, "run of "+filepath.Base(binary))
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	b.must(binary, "--dir", dir)
 	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
