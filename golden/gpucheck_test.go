@@ -193,8 +193,11 @@ func writeCheck(t *testing.T, dir string, kernels map[string][]byte, groups []ch
 
 // The draws that a GPU is tried with have every kind of plan that those of the short run have and that GPUs can run.
 func TestGPUCheckHasEveryKind(t *testing.T) {
-	had := map[string]bool{}
+	had, two := map[string]bool{}, 0
 	for _, c := range checkCases(checkDraws, checkExpertDraws) {
+		if c.on == codegen.GPU && c.plan.Ranks() == 2 {
+			two++
+		}
 		for _, kind := range c.kinds() {
 			had[kind] = had[kind] || c.on == codegen.GPU
 		}
@@ -210,6 +213,9 @@ func TestGPUCheckHasEveryKind(t *testing.T) {
 				t.Errorf("none of them is of schedule %s", name)
 			}
 		}
+	}
+	if two < 4 {
+		t.Errorf("%d of them are of two ranks, which NCCL can connect on one GPU", two)
 	}
 	t.Logf("%d kinds: %v", len(had), slices.Sorted(maps.Keys(had)))
 }

@@ -31,7 +31,7 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 	}
 	defer remove()
 	tokens, batches, weights := filepath.Join(dir, "tokens.bin"), filepath.Join(dir, "batches.bin"), filepath.Join(dir, "weights")
-	if err := writeTokens(tokens, (steps*m.Batch+16)*m.Seq, m.Vocab); err != nil {
+	if err := writeTokens(tokens, steps*m.Batch*m.Seq+1, m.Vocab); err != nil {
 		return err
 	}
 	if err := writeBatches(batches, tokens, &m, steps); err != nil {

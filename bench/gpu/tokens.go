@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -39,7 +40,11 @@ func writeBatches(path, tokens string, m *model, steps int) error {
 	in, labels := make([]int32, m.Seq), make([]int32, m.Seq)
 	var out []byte
 	for g := range int64(steps * m.Batch) {
-		if _, err := set.Train(g, in, labels); err != nil {
+		counted, err := set.Train(g, in, labels)
+		if err == nil && counted < m.Seq {
+			err = fmt.Errorf("%s: of sample %d only %d tokens count", tokens, g, counted)
+		}
+		if err != nil {
 			return err
 		}
 		for _, id := range append(in[:m.Seq:m.Seq], labels[m.Seq-1]) {
