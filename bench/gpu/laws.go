@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 )
 
 // LawGroup is a plan on the GPU, after the programs that it is held to, as golden/gpucheck_test.go writes them to laws.json.
@@ -41,11 +42,24 @@ func (v *verdict) scalars() float64 { return max(v.Losses, v.Norms, v.Valid) }
 // narrowFactor times the farthest yardstick is the bound of a plan in 16 bits, as in golden/lawnarrow_test.go.
 const narrowFactor = 4
 
+// broken says why a group has no numbers to judge, or nothing.
+func (g *LawGroup) broken(verdicts []verdict) string {
+	if len(verdicts) != len(g.Cases) {
+		return fmt.Sprintf("%d of %d programs ran", len(verdicts), len(g.Cases))
+	}
+	for i, c := range g.Cases {
+		switch v := &verdicts[i]; {
+		case v.ID != c.ID:
+			return fmt.Sprintf("program %d is %s, want %s", i, v.ID, c.ID)
+		case v.Err != "":
+			return c.ID + ": " + v.Err
+		}
+	}
+	return ""
+}
+
 // judge holds a group's programs for GPUs to their bounds; "" is no fault.
 func (g *LawGroup) judge(verdicts []verdict) (why string, scalars, grads float64) {
-	if len(verdicts) < len(g.Cases) {
-		return fmt.Sprintf("%d of %d programs ran", len(verdicts), len(g.Cases)), 0, 0
-	}
 	var yard verdict
 	for i, c := range g.Cases {
 		if v := &verdicts[i]; c.Yard {
@@ -54,12 +68,6 @@ func (g *LawGroup) judge(verdicts []verdict) (why string, scalars, grads float64
 	}
 	for i, c := range g.Cases {
 		v := &verdicts[i]
-		if v.ID != c.ID {
-			return fmt.Sprintf("program %d is %s, want %s", i, v.ID, c.ID), 0, 0
-		}
-		if v.Err != "" {
-			return c.ID + ": " + v.Err, 0, 0
-		}
 		if !c.GPU {
 			continue
 		}
@@ -91,10 +99,13 @@ func lawsByNCCL(ctx context.Context, b *bench, r *Result) error {
 	return b.laws(ctx, r, 1, []string{"PLANC_SHARE_GPU=nccl", "NCCL_MULTI_RANK_GPU_ENABLE=1", "NCCL_MAX_CTAS=4"}, func(g *LawGroup) bool { return g.Ranks == 2 })
 }
 
-// lawRun is what a group came to.
+// groupLimit is how long a group may take, whose ranks may wait for each other forever.
+const groupLimit = 45 * time.Second
+
+// lawRun is what a group came to: Why says what is wrong with its numbers, Broken why there are none.
 type lawRun struct {
 	Group          *LawGroup
-	Why            string
+	Why, Broken    string
 	Scalars, Grads float64
 	Verdicts       []verdict
 	ran            bool
@@ -128,7 +139,9 @@ func (b *bench) laws(ctx context.Context, r *Result, n int, env []string, take f
 
 // run runs the group's programs in a process of their own.
 func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
-	out, err := b.output(ctx, env, b.program("laws"), l.Group.Name)
+	own, stop := context.WithTimeout(ctx, groupLimit)
+	defer stop()
+	out, err := b.output(own, env, b.program("laws"), l.Group.Name)
 	l.ran = ctx.Err() == nil
 	for line := range bytes.Lines(out) {
 		var v verdict
@@ -136,33 +149,40 @@ func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
 			l.Verdicts = append(l.Verdicts, v)
 		}
 	}
-	if l.Why, l.Scalars, l.Grads = l.Group.judge(l.Verdicts); err != nil {
-		l.Why = fmt.Sprintf("%s; %v", l.Why, err)
+	if l.Broken = l.Group.broken(l.Verdicts); err != nil {
+		l.Broken += "; " + err.Error()
+	}
+	if l.Broken == "" {
+		l.Why, l.Scalars, l.Grads = l.Group.judge(l.Verdicts)
 	}
 }
 
 // tell makes the table: what failed first.
 func tell(r *Result, runs []lawRun) error {
 	r.Raw, r.Columns = runs, []string{"plan", "type", "ranks", "scalars off", "gradients off", ""}
-	bad, ran := 0, 0
-	for _, failed := range []bool{true, false} {
+	bad, broken := 0, 0
+	for _, sound := range []bool{false, true} {
 		for _, l := range runs {
-			if !l.ran || (l.Why != "") != failed {
+			if !l.ran || (l.Why+l.Broken == "") != sound {
 				continue
 			}
 			last := l.Group.Cases[len(l.Group.Cases)-1]
-			r.row(l.Group.Plan, last.Type, fmt.Sprint(l.Group.Ranks), fmt.Sprintf("%.2g", l.Scalars), fmt.Sprintf("%.2g", l.Grads), tail(l.Why, 300))
-			if ran++; failed {
+			r.row(l.Group.Plan, last.Type, fmt.Sprint(l.Group.Ranks), fmt.Sprintf("%.2g", l.Scalars), fmt.Sprintf("%.2g", l.Grads), tail(l.Why+l.Broken, 300))
+			if l.Why != "" {
 				bad++
+			}
+			if l.Broken != "" {
+				broken++
 			}
 		}
 	}
+	ran := len(r.Rows) - broken
 	r.note("%d plans of %d ran, %d are off", ran, len(runs), bad)
 	switch {
 	case bad > 0:
 		return faultf("%d of %d plans are not what one rank trains to", bad, ran)
 	case ran < len(runs):
-		return fmt.Errorf("%d of %d plans ran in time", ran, len(runs))
+		return fmt.Errorf("%d of %d plans ran to their end in time", ran, len(runs))
 	}
 	return nil
 }

@@ -117,34 +117,38 @@ func TestJudge(t *testing.T) {
 	good := verdict{ID: "gpu", Steps: 3, Arena: 8, Losses: 1e-11, Grad: 1e-11}
 	with := func(change func(*verdict)) verdict { v := good; change(&v); return v }
 	for _, c := range []struct {
-		what  string
-		group LawGroup
-		yard  *verdict
-		got   verdict
-		fails bool
+		what          string
+		group         LawGroup
+		yard          *verdict
+		got           verdict
+		fails, broken bool
 	}{
-		{"inside", exact, nil, good, false},
-		{"a loss", exact, nil, with(func(v *verdict) { v.Losses = 1e-9 }), true},
-		{"a gradient", exact, nil, with(func(v *verdict) { v.Grad = 1e-9 }), true},
-		{"a parameter", exact, nil, with(func(v *verdict) { v.Param = 1e-9 }), true},
-		{"copies", exact, nil, with(func(v *verdict) { v.Copies = 1e-16 }), true},
-		{"steps", exact, nil, with(func(v *verdict) { v.Steps = 2 }), true},
-		{"memory", exact, nil, with(func(v *verdict) { v.Arena = 9 }), true},
-		{"an error", exact, nil, with(func(v *verdict) { v.Err = "no GPU" }), true},
-		{"another program", exact, nil, with(func(v *verdict) { v.ID = "ref" }), true},
-		{"within four yardsticks", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Losses, v.Grad = 3.9e-3, 3.9e-2 }), false},
-		{"beyond them", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Losses = 4.1e-3 }), true},
-		{"beyond in gradients", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Grad = 4.1e-2 }), true},
+		{"inside", exact, nil, good, false, false},
+		{"a loss", exact, nil, with(func(v *verdict) { v.Losses = 1e-9 }), true, false},
+		{"a gradient", exact, nil, with(func(v *verdict) { v.Grad = 1e-9 }), true, false},
+		{"a parameter", exact, nil, with(func(v *verdict) { v.Param = 1e-9 }), true, false},
+		{"copies", exact, nil, with(func(v *verdict) { v.Copies = 1e-16 }), true, false},
+		{"steps", exact, nil, with(func(v *verdict) { v.Steps = 2 }), true, false},
+		{"memory", exact, nil, with(func(v *verdict) { v.Arena = 9 }), true, false},
+		{"an error", exact, nil, with(func(v *verdict) { v.Err = "no GPU" }), false, true},
+		{"another program", exact, nil, with(func(v *verdict) { v.ID = "ref" }), false, true},
+		{"within four yardsticks", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Losses, v.Grad = 3.9e-3, 3.9e-2 }), false, false},
+		{"beyond them", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Losses = 4.1e-3 }), true, false},
+		{"beyond in gradients", narrow, &verdict{ID: "yard", Losses: 1e-3, Grad: 1e-2}, with(func(v *verdict) { v.Grad = 4.1e-2 }), true, false},
 	} {
 		verdicts := []verdict{{ID: "ref", Steps: 3}}
 		if c.yard != nil {
 			verdicts = append(verdicts, *c.yard)
 		}
-		if why, _, _ := c.group.judge(append(verdicts, c.got)); (why != "") != c.fails {
+		verdicts = append(verdicts, c.got)
+		if broken := c.group.broken(verdicts); (broken != "") != c.broken {
+			t.Errorf("%s: broken: %q", c.what, broken)
+		}
+		if why, _, _ := c.group.judge(verdicts); (why != "") != c.fails {
 			t.Errorf("%s: %q", c.what, why)
 		}
 	}
-	if why, _, _ := exact.judge([]verdict{{ID: "ref"}}); why == "" {
+	if exact.broken([]verdict{{ID: "ref"}}) == "" {
 		t.Error("a program that did not run is good")
 	}
 }

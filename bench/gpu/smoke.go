@@ -32,7 +32,7 @@ func machine(ctx context.Context, b *bench, r *Result) error {
 		r.note("%s", strings.TrimSpace(string(out)))
 	}
 	out, err := b.kernels(ctx, "machine")
-	r.note("%s", strings.Join(out.Notes, "; "))
+	r.Notes = append(r.Notes, out.Notes...)
 	return err
 }
 
