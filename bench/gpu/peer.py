@@ -159,7 +159,7 @@ def attempt(trainer, batches, micro, ready, want):
     if CUDA:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    tried = {"Micro": micro}
+    tried, start = {"Micro": micro}, time.time()
     try:
         took = []
         for i in range(6):
@@ -170,6 +170,7 @@ def attempt(trainer, batches, micro, ready, want):
     except torch.OutOfMemoryError as e:
         tried["Failed"] = str(e).split("\n")[0]
         trainer.opt.zero_grad(set_to_none=True)
+        want["Started"] += time.time() - start  # what comes first is a step that fits
     if CUDA:
         tried["Bytes"] = torch.cuda.max_memory_reserved()
     return tried

@@ -100,7 +100,7 @@ func (b *bench) train(ctx context.Context, r *Result, name string) error {
 			return err
 		}
 		t.Theirs.add(took)
-		turn, err := b.ours(ctx, &m, tokens, n+2, 0)
+		turn, err := b.ours(ctx, &m, tokens, n+2, -1)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,8 @@ func (b *bench) peerOf(m *model, tokens string) peerWants {
 	return peerWants{Model: *m, Micros: micros, Compile: !b.tiny, Precision: "bf16", Patience: 80, Batches: tokens, MemoryFraction: 0.5}
 }
 
-// ours starts planc's program and ends it after n steps, before it would save what it has; steps' times are those after the second.
+// ours starts planc's program and ends it after n steps, before it would save what it has; steps' times are those after the second. What
+// the device has in use above idle is looked at unless that is -1.
 func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle int64) (s Side, err error) {
 	dir, remove, err := scratch()
 	if err != nil {
@@ -129,7 +130,7 @@ func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle i
 	}
 	defer remove()
 	steps, first, err := b.upTo(ctx, m, dir, tokens, n, nil, func() {
-		if idle > 0 {
+		if idle >= 0 {
 			s.Bytes = max(s.Bytes, b.memory(ctx)-idle)
 		}
 	})
@@ -180,7 +181,7 @@ func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, m
 	}
 }
 
-// memory is how many bytes of the device are in use, 0 where nvidia-smi is not there to say.
+// memory is how many bytes of the device are in use, -1 where nvidia-smi is not there to say.
 func (b *bench) memory(ctx context.Context) int64 {
 	out, err := b.output(ctx, nil, "nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0")
 	var mib int64
@@ -188,7 +189,7 @@ func (b *bench) memory(ctx context.Context) int64 {
 		_, err = fmt.Sscan(string(out), &mib)
 	}
 	if err != nil {
-		return 0
+		return -1
 	}
 	return mib << 20
 }
