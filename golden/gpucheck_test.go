@@ -202,7 +202,7 @@ func TestGPUCheckHasEveryKind(t *testing.T) {
 			had[kind] = had[kind] || c.on == codegen.GPU
 		}
 	}
-	for _, want := range []string{"zero 0", "zero 1", "zero 2", "zero 3", "recompute full", "recompute selective", "sp true", "ep true", "dp true", "tp true", "pp 2"} {
+	for _, want := range []string{"zero 0", "zero 1", "zero 2", "zero 3", "recompute full", "recompute selective", "sp true", "ep true", "dp true", "tp true", "pp 2", "cp ring", "cp heads", "cp gather"} {
 		if !had[want] {
 			t.Errorf("none of them is of %s", want)
 		}
