@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,7 +59,7 @@ func (r *Result) section(b *bytes.Buffer) {
 // report makes pages of parts' results: PART.md in out for each file of results.
 func report(out string, files []string) error {
 	if len(files) == 0 {
-		return fmt.Errorf("report: which results? gpu-check report -out docs/measured FILE.json...")
+		return errors.New("report: it wants files of results, PART.json")
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
