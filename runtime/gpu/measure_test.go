@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/planc-dev/planc/cuda/emulated"
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
 
@@ -15,7 +16,7 @@ func TestMeasure(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
 	}
-	if os.Getenv("PLANC_EMULATED_ORDER") != orders[0] {
+	if os.Getenv("PLANC_EMULATED_ORDER") != emulated.Orders[0] {
 		t.Skip("one stream has one order")
 	}
 	m, err := Measure(os.DirFS(os.Getenv(inside) + measuring))
