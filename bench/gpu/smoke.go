@@ -88,7 +88,7 @@ func (b *bench) smoke(ctx context.Context, program string, wrap ...string) (loss
 	return losses, nil, err
 }
 
-// twoRuns holds the smallest program to the same bits twice, and the last of the laws', which has several ranks.
+// twoRuns holds the smallest program to the same bits twice.
 func twoRuns(ctx context.Context, b *bench, r *Result) error {
 	var runs [2][]float64
 	for i := range runs {
@@ -101,24 +101,6 @@ func twoRuns(ctx context.Context, b *bench, r *Result) error {
 		return faultf("losses %v, and of the same program again %v", runs[0], runs[1])
 	}
 	r.note("%d losses have the same bits twice", len(runs[0]))
-	out, err := b.output(ctx, []string{"PLANC_SHARE_GPU=1"}, b.program("laws"), "twice")
-	if err != nil {
-		return err
-	}
-	n := 0
-	for line := range bytes.Lines(out) {
-		var v verdict
-		if err := json.Unmarshal(line, &v); err != nil || v.Err != "" {
-			return fmt.Errorf("%s, %v", line, err)
-		}
-		if n++; v.scalars() != 0 || v.Grad != 0 || v.Param != 0 {
-			return faultf("a plan of several ranks, the second time: scalars %.3g, gradients %.3g, parameters %.3g off", v.scalars(), v.Grad, v.Param)
-		}
-	}
-	if n != 2 {
-		return fmt.Errorf("%d runs of a plan of several ranks, want 2", n)
-	}
-	r.note("so have losses, gradients and parameters of a plan of several ranks")
 	return nil
 }
 
