@@ -37,18 +37,21 @@ type machine struct {
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
 	ranks  int
+	gauges *gauges // nil where NVML is not there
 
-	shared bool // all ranks use the first GPU
+	one    bool // all ranks use the first GPU
+	shared bool // and meet on the host at each collective
 	mutex  sync.Mutex
-	hubs   map[string]*hub // where ranks meet that do
+	hubs   map[string]*hub // where they do
 }
 
-// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right.
+// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right. With "nccl" in place of 1
+// NCCL is between them, which since 2.30 takes two ranks of one GPU where NCCL_MULTI_RANK_GPU_ENABLE=1.
 const shareGPU = "PLANC_SHARE_GPU"
 
 // gpu is that of a rank.
 func (m *machine) gpu(rank int) cuda.Device {
-	if m.shared {
+	if m.one {
 		return m.gpus[0]
 	}
 	return m.gpus[rank]
@@ -66,14 +69,17 @@ func (m *machine) Open(ranks int) (name string, err error) {
 	if m.gpus, err = driver.Devices(); err != nil {
 		return "", err
 	}
-	m.ranks, m.hubs, m.shared = ranks, map[string]*hub{}, ranks > 1 && os.Getenv(shareGPU) == "1"
-	if n := len(m.gpus); n < ranks && !m.shared {
+	how := os.Getenv(shareGPU)
+	m.ranks, m.hubs, m.shared = ranks, map[string]*hub{}, ranks > 1 && how == "1"
+	m.one = m.shared || ranks > 1 && how == "nccl"
+	if n := len(m.gpus); n < ranks && !m.one {
 		return "", fmt.Errorf("the plan has %d ranks, each of which needs a GPU, and the driver shows %d: "+
 			"compile for as many, or look at CUDA_VISIBLE_DEVICES; %s=1 has them share one, slowly", ranks, n, shareGPU)
 	}
-	if m.gpus = m.gpus[:min(ranks, len(m.gpus))]; m.shared {
+	if m.gpus = m.gpus[:min(ranks, len(m.gpus))]; m.one {
 		m.gpus = m.gpus[:1]
 	}
+	m.gauges = openGauges(m.gpus)
 	if m.blas, err = cuda.OpenBLAS(); err != nil {
 		return "", err
 	}
