@@ -109,7 +109,9 @@ func TestFlagMessages(t *testing.T) {
 		{"--checkpoint-evry 3", 2, "bigram: unknown flag --checkpoint-evry; did you mean --checkpoint-every?\n"},
 		{"--steps", 2, "bigram: --steps needs a value: --steps N\n"},
 		{"train", 2, "bigram: unexpected argument train; --help lists the flags\n"},
-		{"--nodes 2", 3, "bigram: --nodes: launch by other launchers is not there yet; without it the binary starts all its ranks here\n"},
+		{"--nodes 2", 3, "bigram: --nnodes 2: --node-rank says which of them this is, 0 to 1\n"},
+		{"--nnodes=2 --node_rank=1 --master-addr=h", 3, "bigram: --nnodes has started 2 processes, and a program for CPUs runs all its ranks in one; start it once, alone\n"},
+		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
 		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
 		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, avx512, avx2, portable\n"},
 		{"--threads 0", 2, "bigram: --threads 0: it is a count from 1 to 1024\n"},
@@ -128,11 +130,16 @@ func TestFlagMessages(t *testing.T) {
 }
 
 func TestLaunchersAreRefused(t *testing.T) {
-	t.Setenv("WORLD_SIZE", "8")
-	code, _, stderr := runCommand(t)
-	want := "bigram: WORLD_SIZE=8: launch by other launchers (torchrun) is not there yet; start the binary once, alone: it starts all its ranks here\n"
-	if code != ExitCannot || stderr != want {
-		t.Errorf("exit %d, %q", code, stderr)
+	t.Setenv("RANK", "1")
+	t.Setenv("MASTER_ADDR", "127.0.0.1")
+	for n, want := range map[string]string{
+		"8": "bigram: WORLD_SIZE=8, by torchrun: it has started 8 processes, and the program has 2 ranks; start 2, one for each rank, or one on each node, or compile the program for 8 devices\n",
+		"2": "bigram: torchrun has started 2 processes, and a program for CPUs runs all its ranks in one; start it once, alone\n",
+	} {
+		t.Setenv("WORLD_SIZE", n)
+		if code, _, stderr := runCommand(t); code != ExitCannot || stderr != want {
+			t.Errorf("exit %d, %q", code, stderr)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 // Exit codes of a training program.
@@ -135,7 +137,9 @@ type options struct {
 	poison                     bool
 	watch                      func(Call)
 	onChoice                   func(*Choice)
-	isa                        string // of the kernels; "" is auto
+	isa                        string         // of the kernels; "" is auto
+	launch                     *launch.Launch // that the process is part of; nil: none
+	joinWithin                 time.Duration
 }
 
 type setting struct {

@@ -27,7 +27,7 @@ func TestUnexpectedSteps(t *testing.T) {
 // absent is a machine without the devices.
 type absent struct{ Devices }
 
-func (absent) Open(int) (string, error) { return "", errors.New("no GPU here") }
+func (absent) Open(*Team) (string, error) { return "", errors.New("no GPU here") }
 
 // On a machine that cannot run it, a program says so, and not that its data is not there either.
 func TestTheMachineComesBeforeTheData(t *testing.T) {

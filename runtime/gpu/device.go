@@ -48,6 +48,7 @@ type device struct {
 	iotas     map[int]iota32       // what numbers lie at an offset of the arena
 	products  map[cuda.Product]*cuda.Multiplier
 
+	apart  bool // there are ranks of other processes, which it does not meet on the host
 	step   step
 	feeds  []*feed
 	ending []func() error // what generated code's functions have made
@@ -124,6 +125,7 @@ func (d *device) atClose(f func() error) { d.ending = append(d.ending, f) }
 
 // open takes the rank's GPU into use.
 func (d *device) open(m *machine) (err error) {
+	d.apart = m.apart
 	if d.context, err = m.gpu(d.rank.ID).Open(); err != nil {
 		return err
 	}
