@@ -93,6 +93,12 @@ func (b *gpuBinary) losses(binary string) (losses []float64) {
 	b.t.Helper()
 	dir := filepath.Join(b.dir, "run of "+filepath.Base(binary))
 	b.must(binary, "--dir", dir)
+	return b.lossesIn(dir)
+}
+
+// lossesIn are those of a run's folder.
+func (b *gpuBinary) lossesIn(dir string) (losses []float64) {
+	b.t.Helper()
 	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
 		b.t.Fatal(err)
