@@ -8,6 +8,13 @@ type Cost struct {
 	Comm    Seconds // collectives in line: the next op waits for them
 	Context Seconds // of Comm, those over cp
 	Experts Seconds // of Comm, those over ep and etp, of tokens on their way to experts and back
+	Remade  Seconds // of Compute, the experts' forward values that backward makes again
+	Empty   Seconds // of Compute, what experts do for places that no token has
+}
+
+// Plus adds a function that follows.
+func (c Cost) Plus(d Cost) Cost {
+	return Cost{c.Compute + d.Compute, c.Comm + d.Comm, c.Context + d.Context, c.Experts + d.Experts, c.Remade + d.Remade, c.Empty + d.Empty}
 }
 
 // Sum is all of it.
@@ -40,6 +47,7 @@ type Chunk struct {
 type Pass struct {
 	Compute, Recompute, TPComm Seconds
 	CPComm, EPComm             Seconds
+	ExpertAgain, ExpertEmpty   Seconds
 	Exposed                    Seconds // waiting for parameters to come and for gradients to go, and what compute loses to them
 	Sent                       Seconds // waiting until what it sends has gone
 	Tail                       Seconds // gradients that are on their way when the pass ends
@@ -48,7 +56,7 @@ type Pass struct {
 
 // Total is how long the pass takes.
 func (p *Pass) Total() Seconds {
-	return p.Compute + p.Recompute + p.TPComm + p.CPComm + p.EPComm + p.Exposed + p.Sent
+	return p.Compute + p.Recompute + p.ExpertAgain + p.ExpertEmpty + p.TPComm + p.CPComm + p.EPComm + p.Exposed + p.Sent
 }
 
 // layerDone says when in a pass a layer has its gradients.
@@ -170,7 +178,9 @@ func (c *Chunk) parts(kind ir.ActionKind) Pass {
 				p.comm(r.Forward, n)
 			}
 		}
-		p.Compute += n * cost.Compute
+		p.Compute += n * (cost.Compute - cost.Remade - cost.Empty)
+		p.ExpertAgain += n * cost.Remade
+		p.ExpertEmpty += n * cost.Empty
 		p.comm(cost, n)
 	}
 	return p

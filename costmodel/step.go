@@ -34,24 +34,26 @@ type Step struct {
 
 // Time is a step's time by the parts of contract.md: exposed seconds of the critical path.
 type Time struct {
-	Compute   Seconds `json:"compute"`
-	Recompute Seconds `json:"recompute"`
-	TPComm    Seconds `json:"tp_comm"`
-	CPComm    Seconds `json:"cp_comm"`
-	EPComm    Seconds `json:"ep_comm"`
-	PPComm    Seconds `json:"pp_comm"`
-	PPBubble  Seconds `json:"pp_bubble"`
-	DPComm    Seconds `json:"dp_comm"`
-	Optimizer Seconds `json:"optimizer"`
-	Offload   Seconds `json:"offload"`
-	Other     Seconds `json:"other"`
+	Compute     Seconds `json:"compute"`
+	Recompute   Seconds `json:"recompute"`
+	ExpertAgain Seconds `json:"expert_again" since:"2026-11-22"`
+	ExpertEmpty Seconds `json:"expert_empty" since:"2026-11-22"`
+	TPComm      Seconds `json:"tp_comm"`
+	CPComm      Seconds `json:"cp_comm"`
+	EPComm      Seconds `json:"ep_comm"`
+	PPComm      Seconds `json:"pp_comm"`
+	PPBubble    Seconds `json:"pp_bubble"`
+	DPComm      Seconds `json:"dp_comm"`
+	Optimizer   Seconds `json:"optimizer"`
+	Offload     Seconds `json:"offload"`
+	Other       Seconds `json:"other"`
 }
 
 // TimeParts names the parts in their order.
-var TimeParts = []string{"compute", "recompute", "tp_comm", "cp_comm", "ep_comm", "pp_comm", "pp_bubble", "dp_comm", "optimizer", "offload", "other"}
+var TimeParts = []string{"compute", "recompute", "expert_again", "expert_empty", "tp_comm", "cp_comm", "ep_comm", "pp_comm", "pp_bubble", "dp_comm", "optimizer", "offload", "other"}
 
 func (t *Time) parts() []*Seconds {
-	return []*Seconds{&t.Compute, &t.Recompute, &t.TPComm, &t.CPComm, &t.EPComm, &t.PPComm, &t.PPBubble, &t.DPComm, &t.Optimizer, &t.Offload, &t.Other}
+	return []*Seconds{&t.Compute, &t.Recompute, &t.ExpertAgain, &t.ExpertEmpty, &t.TPComm, &t.CPComm, &t.EPComm, &t.PPComm, &t.PPBubble, &t.DPComm, &t.Optimizer, &t.Offload, &t.Other}
 }
 
 // Part is a part by its name.
@@ -162,6 +164,8 @@ func (r *stepRun) work(stage int) Time {
 		for _, p := range passes.all() {
 			t.Compute += n * p.Compute
 			t.Recompute += n * p.Recompute
+			t.ExpertAgain += n * p.ExpertAgain
+			t.ExpertEmpty += n * p.ExpertEmpty
 			t.TPComm += n * p.TPComm
 			t.CPComm += n * p.CPComm
 			t.EPComm += n * p.EPComm

@@ -21,6 +21,7 @@ var (
 	mode      = flag.String("peer", "eager", "eager, compile, or none")
 	python    = flag.String("python", "python3", "a Python that has PyTorch 2 (and transformers, for llama)")
 	isa       = flag.String("cpu-isa", "auto", "instructions of ours")
+	perCall   = flag.Bool("calls", false, "instead, what each call of a kernel takes in a step of ours")
 	keep      = flag.String("keep", "", "folder for jobs and binaries, to look at; else they are removed")
 )
 
@@ -57,6 +58,12 @@ func measure() error {
 		m.precision, m.ranks = *precision, *ranks
 		if m.vocab == 0 {
 			m.vocab = 256
+		}
+		if *perCall {
+			if err := calls(dir, m, limit); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			continue
 		}
 		r, err := compare(dir, m)
 		if err != nil {

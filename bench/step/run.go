@@ -20,10 +20,7 @@ func compare(dir string, m model) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := *steps
-	if n == 0 {
-		n = int(2/(m.flops()/200e9)) + 3
-	}
+	n := stepsOf(m)
 	var p *peer
 	if *mode != "none" {
 		if p, err = startPeer(m); err != nil {
@@ -48,6 +45,14 @@ func compare(dir string, m model) (*result, error) {
 		r.peerRSS = p.rss
 	}
 	return r, nil
+}
+
+// stepsOf is how many steps a turn has.
+func stepsOf(m model) int {
+	if *steps > 0 {
+		return *steps
+	}
+	return int(2/(m.flops()/200e9)) + 3
 }
 
 // build compiles the model's job and returns the binary.

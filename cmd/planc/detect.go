@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
@@ -23,20 +24,20 @@ import (
 const FileExists ir.Code = "FileExists"
 
 func (a *app) detectCommand() *cobra.Command {
-	var out string
+	var out, target string
 	c := &cobra.Command{
 		Use:   "detect [-o FILE]",
 		Short: "a cluster file for this machine",
-		Long: "detect prints a cluster file for this machine's CPU: its name, cores and memory as the system reports them,\n" +
-			"and for rates the assumptions of the catalogue's cpu, which source says of each. Nothing is measured.",
+		Long: "detect prints a cluster file for this machine: its NVIDIA GPUs, how they are connected and its network ports, as\n" +
+			"nvidia-smi and the system report them, and for rates the catalogue's; where there is no GPU, or with --target cpu,\n" +
+			"its CPU. Each figure's source says what is assumed. Nothing is measured: planc calibrate does that.",
 		Example: "planc detect -o here.yaml && planc plan --set cluster=here.yaml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			m := look(os.DirFS("/"))
-			if n := len(m.GPUs); n > 0 {
-				a.notef("note: %d NVIDIA %s not in the file: GPUs are detected when planc can use them", n, plural(n, "GPU")+map[bool]string{true: " is", false: " are"}[n == 1])
+			text, err := a.detected(look(os.DirFS("/")), target)
+			if err != nil {
+				return err
 			}
-			text := clusterFileOf(m, nil)
 			if out == "" {
 				return a.print(text)
 			}
@@ -44,7 +45,54 @@ func (a *app) detectCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not be there yet")
+	c.Flags().StringVar(&target, "target", "", "`PLATFORM` to describe: cpu, cuda; else cuda where there are GPUs")
 	return c
+}
+
+// onGPUs tells whether a command is about this machine's GPUs: as --target says, else where there are some.
+func onGPUs(target string, m machine) (bool, error) {
+	if target == "" {
+		return len(m.GPUs) > 0, nil
+	}
+	on, err := targetNamed(target)
+	return on == codegen.GPU, err
+}
+
+// detected is the cluster file of what the target names.
+func (a *app) detected(m machine, target string) (string, error) {
+	gpus, err := onGPUs(target, m)
+	if err != nil {
+		return "", err
+	}
+	if !gpus {
+		return clusterFileOf(m, nil), nil
+	}
+	c, b, err := a.gpusHere(m)
+	if err != nil {
+		return "", err
+	}
+	return gpuClusterText(c, b.Driver), nil
+}
+
+// gpusHere are this machine's GPUs as a cluster, and as they are described.
+func (a *app) gpusHere(m machine) (*costmodel.Cluster, gpuBox, error) {
+	b, err := lookGPUs(os.DirFS("/"), m, askSystem)
+	if err == nil {
+		b.visible(os.Getenv("CUDA_VISIBLE_DEVICES"))
+		if len(b.GPUs) == 0 {
+			err = errors.New("there is no NVIDIA GPU that programs may use here: look at nvidia-smi and CUDA_VISIBLE_DEVICES; --target cpu is about the CPU")
+		}
+	}
+	if err != nil {
+		return nil, b, err
+	}
+	for i, g := range b.GPUs {
+		if g.MIG {
+			a.notef("note: GPU %d is cut into instances (MIG); the file is of whole GPUs", i)
+		}
+	}
+	c, err := clusterOfGPUs(m, b)
+	return c, b, err
 }
 
 // filePath is a path that a job takes for a file and not for a name.

@@ -20,8 +20,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "what works here, and what is missing",
 		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, the CPU, and what there is for\n" +
-			"GPUs: driver, cuBLASLt, NCCL, NVRTC, nvcc, with versions, and what cannot be done without each. It exits with 0 if\n" +
-			"training on the CPU works, else with 1 and the fix.",
+			"GPUs: driver, cuBLASLt, NCCL, NVRTC, nvcc, with versions; where there are GPUs, how they reach each other, and the\n" +
+			"network; and what cannot be done without each. It exits with 0 if training on the CPU works, else with 1 and the fix.",
 		Example: "planc doctor --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -32,7 +32,8 @@ func gpuFindings(root fs.FS, m machine) []finding {
 		}
 	}
 	n, err := build.FindNVCC(ctx)
-	return append(found, nvccFinding(n, err, m.Driver))
+	found = append(found, nvccFinding(n, err, m.Driver))
+	return append(found, linkFindings(root, m, askSystem)...)
 }
 
 const driverLibrary = "NVIDIA driver" // its row of cuda.Libraries, which doctor shows with the GPUs

@@ -30,9 +30,16 @@ func expertsSentence(p ir.Plan, e search.Experts) string {
 	if p.EP > 1 && e.Own > 0 {
 		text += fmt.Sprintf("; where ep counts as an axis of its own that is %s · ep %d", axes(e.Own), p.EP)
 	}
+	if e.Rounds == 0 {
+		return text + ". Priced as if tokens were spread evenly over experts."
+	}
 	rounds := "one round is"
 	if e.Rounds > 1 {
 		rounds = fmt.Sprintf("%.0f rounds are", e.Rounds)
 	}
-	return text + fmt.Sprintf(". Priced as if any token may choose any expert: with moe_slack %v %s expected.", p.MoESlack, rounds)
+	text += fmt.Sprintf(". Priced as if any token may choose any expert: with moe_slack %v %s expected", p.MoESlack, rounds)
+	if e.Empty > 0 {
+		text += fmt.Sprintf(", %.0f %% of whose places stay empty (expert_empty)", 100*e.Empty)
+	}
+	return text + ". Backward makes the experts' values again (expert_again)."
 }

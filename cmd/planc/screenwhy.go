@@ -85,7 +85,8 @@ func (d *document) unfitSentence() string {
 
 // limits are the levers that act on a part of a step.
 var limits = map[string][]string{"compute": {"flops", "memory_bandwidth"}, "recompute": {memoryBinds}, "tp_comm": {"link", "network"},
-	"dp_comm": {"network", "link"}, "pp_comm": {"network", "link"}, "pp_bubble": {"batch"}, "optimizer": {"memory_bandwidth"}}
+	"dp_comm": {"network", "link"}, "pp_comm": {"network", "link"}, "pp_bubble": {"batch"}, "expert_again": {"flops", "memory_bandwidth"},
+	"expert_empty": {"flops", "memory_bandwidth"}, "optimizer": {"memory_bandwidth"}}
 
 // strongest is the lever that gains most of those that act on a part of the step.
 func (d *document) strongest(part string) (best leverDoc, ok bool) {

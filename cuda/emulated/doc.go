@@ -1,6 +1,6 @@
 // Package emulated is an NVIDIA machine without a GPU, for tests of whole programs: shared libraries under the names of
 // the driver, cuBLASLt, NCCL and NVRTC that really execute, on host memory, and an nvcc that makes modules for them of the same
-// .cu files, with the machine's C++ compiler and the header of cuda/kernels/emulate.
+// .cu files, with the machine's C++ compiler and the header of cuda/kernels/emulate. An nvidia-smi says what planc asks it.
 //
 // Begin with [Install]: it puts the libraries and nvcc into a folder, and [Machine.Env] is the environment in which planc
 // and a program find them. A program then runs as on a GPU, unchanged.

@@ -89,7 +89,11 @@ func (m Machine) write(src string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"module.h": module, "emulate.h": emulate.Header(), "nvcc": m.nvcc(script, module)} {
+	smi, err := fs.ReadFile(own, "nvidia-smi.sh")
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"module.h": module, "emulate.h": emulate.Header(), "nvcc": m.nvcc(script, module), "nvidia-smi": smi} {
 		if err := os.WriteFile(filepath.Join(m.Bin(), name), text, 0o777); err != nil {
 			return err
 		}

@@ -168,9 +168,14 @@ func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 	case "tp":
 		other.TP, other.DP = 2*best.TP, max(1, best.DP/2)
 	case "pp":
-		other.PP, other.DP, other.Schedule = 2*best.PP, max(1, best.DP/2), "1f1b"
+		other.PP, other.VPP, other.DP, other.Schedule = 2*best.PP, 1, max(1, best.DP/2), "1f1b"
 	case "micro_batch":
 		other.MicroBatch = 2 * best.MicroBatch
+	}
+	if other.Zero > 0 && other.DP != best.DP { // which follows
+		if other.ZeroGroup = other.Replicas(); other.ZeroGroup == 1 {
+			other.Zero = 0
+		}
 	}
 	other.MicroBatches = s.problem.GlobalBatch / max(1, other.DP*other.MicroBatch)
 	for _, r := range Legal(other, s.dims, s.problem.Cluster, s.problem.GlobalBatch) {

@@ -138,13 +138,18 @@ func (g *group) on(m ir.Mesh, axes []ir.Axis) []ir.Axis {
 type Experts struct {
 	Replicas int     // edp: ranks that have the same experts
 	Own      int     // dp where ep is counted as an axis of its own, 0 where that is no whole number
-	Rounds   float64 // expected, where tokens choose any expert as likely as any other
+	Rounds   float64 // expected, where tokens choose any expert as likely as any other; 0: the engine has tokens without places
+	Empty    float64 // of the places of these rounds, the part that stays empty
 }
 
 // ExpertsOf says so of a plan of a model with experts.
 func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
-	e := Experts{Replicas: expertReplicas(&plan), Rounds: s.load(&k, plan.MicroBatch).rounds}
+	e := Experts{Replicas: expertReplicas(&plan)}
+	if p.engine().Own {
+		l := s.load(&k, plan.MicroBatch)
+		e.Rounds, e.Empty = l.rounds, l.empty
+	}
 	if plan.DP%plan.EP == 0 {
 		e.Own = plan.DP / plan.EP
 	}

@@ -32,7 +32,7 @@ func flightOf(f *ir.Func, m ir.Mesh, i, at int) flight {
 // ranks copy them themselves, they are in line.
 func (s *searcher) flying(p *funcProfile, k int, rounds float64, m *meshAt, own arithmetic) costmodel.Cost {
 	ways := s.waysOf(p, m)
-	c := costmodel.Cost{Compute: own.time}
+	c := costmodel.Cost{Compute: own.time, Remade: own.remade, Empty: own.empty}
 	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels
 	ends := make([]costmodel.Seconds, len(p.comms))
 	next := 0

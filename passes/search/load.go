@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -13,6 +14,7 @@ import (
 type load struct {
 	rounds float64
 	filled float64 // of the places of all rounds, the part that products work on
+	empty  float64 // of the places of all rounds, the part that no token has
 	run    float64 // rows of a product that follow each other without an empty one between; 0: all
 }
 
@@ -21,7 +23,7 @@ type load struct {
 // sqrt(2 ln n) deviations above their mean.
 func (s *searcher) load(k *profileKey, micro int) load {
 	if k.experts.slack == 0 {
-		return load{1, 1, 0}
+		return load{1, 1, 0, 0}
 	}
 	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
 	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
@@ -34,8 +36,9 @@ func (s *searcher) load(k *profileKey, micro int) load {
 	}
 	p := ir.Plan{DP: 1, CP: k.cp, TP: k.tp, ETP: k.experts.etp, MicroBatch: micro, MoESlack: k.experts.slack}
 	places := float64(p.ExpertSlots(s.dims.Seq, s.dims.Experts, s.dims.Choices) / (k.tp * k.cp / k.experts.etp))
-	l := load{max(1, math.Ceil(most/places-1e-9)), 1, 0}
+	l := load{max(1, math.Ceil(most/places-1e-9)), 1, 0, 0}
 	run := min(places, mean/l.rounds)
+	l.empty = 1 - run/places
 	if s.problem != nil && s.problem.Cluster.IsCPU() && places-run >= rowGap {
 		l.filled, l.run = run/places, run
 	}
@@ -64,4 +67,42 @@ func (l load) fill(o *costmodel.Op, places bool) (empty costmodel.Op) {
 	empty.Flops = (1 - l.filled) * g.Batch * g.K * g.M
 	empty.Bytes = empty.Flops * size
 	return empty
+}
+
+// tight is an op over all places of a round as if none of them were empty: what it would cost at the rate that it has. A product
+// that passes over empty places is so already.
+func (l load) tight(o costmodel.Op, places bool) costmodel.Op {
+	matrix, some := o.Kind == costmodel.Matrix, 1-l.empty
+	if matrix && l.run > 0 {
+		return o
+	}
+	fixed := 0.0 // bytes of weights, or of their gradients
+	if g := o.Shape; matrix {
+		if fixed = g.K * g.N; !places {
+			fixed = g.M * g.N
+		}
+		fixed *= o.Bytes / (float64(g.M*g.K) + float64(g.K*g.N) + float64(g.M*g.N))
+	}
+	o.Flops *= some
+	o.Bytes = fixed + float64((o.Bytes-fixed)*some)
+	return o
+}
+
+// remadeBy are the ops of a function's rounds that make forward values again: those that no gradient leads to.
+func remadeBy(f *ir.Func) map[*ir.Node]bool {
+	out, of := map[*ir.Node]bool{}, map[*ir.Value]bool{}
+	for _, v := range f.Inputs {
+		of[v] = v.Place.Region == ir.PlaceDY
+	}
+	if !slices.ContainsFunc(f.Inputs, func(v *ir.Value) bool { return of[v] }) {
+		return nil
+	}
+	for _, n := range f.Nodes {
+		grad := slices.ContainsFunc(n.Args, func(a *ir.Value) bool { return of[a] })
+		for _, o := range n.Outs {
+			of[o] = grad
+		}
+		out[n] = n.Attr.Round && !grad
+	}
+	return out
 }

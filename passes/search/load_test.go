@@ -77,3 +77,51 @@ func TestFill(t *testing.T) {
 		t.Errorf("a loop over elements became %+v and %+v", other, e)
 	}
 }
+
+// What experts do for empty places, and what they do again, has names of its own: a larger slack in which one round does takes
+// longer by what is empty alone, and what is left is the work of tokens. A model without experts has neither, nor have engines
+// that keep no places.
+func TestExpertsTimeHasNames(t *testing.T) {
+	cfg := llamaConfig(4, 1024, 8, 8, 2048, 2048, 1024)
+	price := func(engine string, slack float64) (costmodel.Time, *searcher) {
+		p := problem(cluster(t, "dgx-h100", 1, 1), cfg, 1024, 16, ir.FullPrecision(ir.BF16))
+		p.Engine = costmodel.EngineOf(engine)
+		s, err := newSearcher(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := s.dims.plain(16, p.Precision)
+		plan.MoESlack = slack
+		return s.stepOf(s.member(plan)).Simulate(), s
+	}
+	if dense, _ := price("planc", 0); dense.ExpertAgain != 0 || dense.ExpertEmpty != 0 {
+		t.Errorf("without experts: %+v", dense)
+	}
+	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 2048
+	if other, _ := price("megatron", 1.25); other.ExpertAgain != 0 || other.ExpertEmpty != 0 {
+		t.Errorf("megatron: %+v", other)
+	}
+	less, s := price("planc", 1.25)
+	more, _ := price("planc", 2.5)
+	near := func(a, b costmodel.Seconds) bool { return math.Abs(float64(a/b)-1) < 0.03 } // tiles that overhang
+	if !near(more.Compute, less.Compute) || !near(more.ExpertAgain, less.ExpertAgain) || more.ExpertEmpty < 4*less.ExpertEmpty {
+		t.Errorf("slack 1.25: %+v\nslack 2.5: %+v", less, more)
+	}
+	if e := less.ExpertEmpty / (more.Total() - less.Total() + less.ExpertEmpty); !near(e, less.ExpertEmpty/more.ExpertEmpty) {
+		t.Errorf("slack 2.5 takes %v longer, of which empty %v", more.Total()-less.Total(), more.ExpertEmpty-less.ExpertEmpty)
+	}
+	// of the three products of a gated expert the last is not needed again
+	for _, p := range s.profiles {
+		for i := range p.segs {
+			again := 0.0
+			for _, o := range p.segs[i].backward.ops {
+				if o.remade && o.at.Kind == costmodel.Matrix {
+					again += o.at.Flops
+				}
+			}
+			if want := p.segs[i].forward.round.at * 2 / 3; again != want {
+				t.Errorf("%s: products of %v flops again, want %v", p.segs[i].variant.Name, again, want)
+			}
+		}
+	}
+}

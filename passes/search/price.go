@@ -79,10 +79,7 @@ func (s *searcher) interferes() float64 {
 func layersOf(r *ir.Run, segment int, c *layerCost) costmodel.Layers {
 	l := costmodel.Layers{Segment: segment, From: r.From, Count: r.Count, Forward: c.forward, Backward: c.backward, Weights: c.weights, Every: r.Every}
 	if r.Every > 0 { // does both parts of a split backward at once
-		l.Backward.Compute += c.weights.Compute
-		l.Backward.Comm += c.weights.Comm
-		l.Backward.Context += c.weights.Context
-		l.Backward.Experts += c.weights.Experts
+		l.Backward = c.backward.Plus(c.weights)
 		l.Weights = costmodel.Cost{}
 	}
 	if r.Remat {

@@ -90,6 +90,7 @@ type opLine struct {
 	at, slope costmodel.Op
 	round     bool // done in each round of the experts
 	places    bool // of those, a product with a row for each place
+	remade    bool // of those, a forward value that backward makes again
 }
 
 // commLine is a collective in line, its bytes as a line over the micro-batch.
@@ -175,6 +176,7 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 		return p
 	}
 	p.ops = make([]opLine, 0, len(f.Nodes))
+	remade := remadeBy(f)
 	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
 			p.comms = append(p.comms, commLine{what: c, flight: flightOf(f, m, i, len(p.ops)), group: groupOf(n, c.Axes, m), round: n.Attr.Round})
@@ -185,6 +187,7 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 			continue
 		}
 		p.add(costmodel.OpOf(n, m), n.Attr.Round, len(n.Outs) > 0 && n.Outs[0].Type.Has(ir.SlotDim))
+		p.ops[len(p.ops)-1].remade = remade[n]
 	}
 	return p
 }
@@ -274,7 +277,7 @@ func (s *searcher) cost(p *funcProfile, k int, of load, m *meshAt) costmodel.Cos
 	if p.flights {
 		return s.flying(p, k, of.rounds, m, own)
 	}
-	c := costmodel.Cost{Compute: own.time}
+	c := costmodel.Cost{Compute: own.time, Remade: own.remade, Empty: own.empty}
 	kernels, beside, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
 	ways := s.waysOf(p, m)
 	for i := range p.comms {
@@ -342,6 +345,8 @@ type worksKey struct {
 type arithmetic struct {
 	time      costmodel.Seconds
 	attention costmodel.Seconds // of it
+	remade    costmodel.Seconds // of it, experts' forward values that backward makes again
+	empty     costmodel.Seconds // of it, for places that no token has; no part of remade
 	kernels   float64
 	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
@@ -368,6 +373,13 @@ func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
 		t := costmodel.Seconds(times) * (s.device.Time(&o) + s.device.Within(&empty))
 		if own.time += t; o.Kind >= costmodel.Attention {
 			own.attention += t
+		}
+		if p.ops[i].round {
+			full := l.tight(o, p.ops[i].places)
+			idle := costmodel.Seconds(times) * (s.device.Within(&o) + s.device.Within(&empty) - s.device.Within(&full))
+			if own.empty += idle; p.ops[i].remade {
+				own.remade += t - idle
+			}
 		}
 		if p.flights {
 			own.each = append(own.each, t)

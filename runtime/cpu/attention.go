@@ -197,9 +197,9 @@ func (w *scratch[F]) attend(hd *head[F], i0, i1 int) {
 func (w *scratch[F]) begin(hd *head[F], i0, i1 int) {
 	step := hd.Heads * hd.Group
 	for i := range i1 - i0 {
-		w.max[i], w.sum[i] = math.Inf(-1), 0
+		w.max[i], w.sum[i] = F(math.Inf(-1)), 0
 		if hd.More {
-			if l := float64(hd.lse[(i0+i)*step]); !math.IsInf(l, -1) {
+			if l := hd.lse[(i0+i)*step]; !math.IsInf(float64(l), -1) {
 				w.max[i], w.sum[i] = l, 1 // of exp(score - lse)
 			}
 		}
@@ -217,10 +217,12 @@ func (w *scratch[F]) attendBlock(hd *head[F], i0, rows, at, j0, n int) {
 		return
 	}
 	w.scoresOf(p, hd.q.rows(i0), &w.kt, rows)
-	for i := range rows {
-		w.factor[i] = F(w.weigh(hd, i0, i, at+i, j0))
-	}
 	before := hd.More || lo < j0
+	if !w.weighRows(hd, rows, at, before) {
+		for i := range rows {
+			w.factor[i] = F(w.weigh(hd, i0, i, at+i, j0))
+		}
+	}
 	if before {
 		scaleRows(o, w.factor[:rows], hd.VDim)
 	}
@@ -235,7 +237,7 @@ func (w *scratch[F]) finish(hd *head[F], i0, i1 int) {
 		for i := range rows {
 			l, f := math.Inf(-1), 1.0
 			if sum := w.sum[b-i0+i]; sum > 0 || sum != sum {
-				l, f = w.max[b-i0+i]+rng.Log(sum), 1/sum
+				l, f = float64(w.max[b-i0+i])+rng.Log(sum), 1/sum
 			}
 			hd.lse[(b+i)*step], w.factor[i] = F(l), F(f)
 		}
@@ -269,13 +271,13 @@ func (w *scratch[F]) weigh(hd *head[F], i0, i, at, j0 int) float64 {
 		return 1
 	}
 	scale := hd.scores(row, nil, i0+i, j0+first)
-	top := max(w.max[at], float64(scale*highest(row)))
-	if math.IsInf(top, -1) {
+	top := max(w.max[at], scale*highest(row))
+	if math.IsInf(float64(top), -1) {
 		clear(row)
 		return 1
 	}
-	f := exp[F](w.max[at] - top)
-	w.max[at], w.sum[at] = top, float64(w.sum[at]*f)+weights(row, scale, top)
+	f := exp[F](float64(w.max[at]) - float64(top))
+	w.max[at], w.sum[at] = top, float64(w.sum[at]*f)+weights(row, scale, float64(top))
 	if hd.Dropout > 0 {
 		hd.drop(row, i0+i, j0+first)
 	}

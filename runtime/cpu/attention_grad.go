@@ -75,9 +75,13 @@ func (w *scratch[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {
 	w.scoresOf(p, q, &w.kt, rows)
 	w.scoresOf(dp, do, &w.v, rows)
 	for i := range rows {
-		w.max[i] = float64(hd.lse[(i0+i)*step])
-		w.sum[i] = inner(do.d[i*do.ld:][:hd.VDim], o.d[i*o.ld:][:hd.VDim])
-		w.weighGrad(hd, i0, i, j0)
+		w.max[i] = hd.lse[(i0+i)*step]
+	}
+	w.innerRows(do, o, rows, hd.VDim)
+	if !w.gradRows(hd, rows) {
+		for i := range rows {
+			w.weighGrad(hd, i0, i, j0)
+		}
 	}
 	keys := w.seen.n
 	w.rows.pack(do, rows, hd.VDim)
@@ -93,7 +97,7 @@ func (w *scratch[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {
 func (w *scratch[F]) weighGrad(hd *head[F], i0, i, j0 int) {
 	p, first := w.visible(w.p[:], i)
 	dp, _ := w.visible(w.dp[:], i)
-	lse, d, scale := w.max[i], F(w.sum[i]), F(hd.Scale)
+	lse, d, scale := float64(w.max[i]), w.inner[i], F(hd.Scale)
 	if math.IsInf(lse, -1) {
 		clear(p)
 		clear(dp)

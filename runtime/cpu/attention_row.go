@@ -59,14 +59,6 @@ func gradScores[F Float](p, dp []F, lse float64, each, d, scale F) {
 	}
 }
 
-// inner is the sum of x*y.
-func inner[F Float](x, y []F) float64 {
-	if k, row := loops32(x); k != nil {
-		return k.Dot(row, any(y).([]float32))
-	}
-	return dot(x, y)
-}
-
 // scaleRows is
 //
 //	for i, j := range [len(factors), cols] { x[i,j] *= factors[i] }

@@ -12,13 +12,17 @@ type scratch[F Float] struct {
 
 	// Attention's, for a block of keys and one of queries.
 	p, dp    [qBlock * pRow]F
-	max, sum [qBlocks * qBlock]float64 // of the queries' scores so far; in the gradient, lse and do·o
+	max      [qBlocks * qBlock]F       // of the queries' scores so far; in the gradient, lse
+	sum      [qBlocks * qBlock]float64 // of the queries' exponentials so far, or of a row's
+	inner    [qBlock]F                 // of a query's output and its gradient
+	own      [qBlock]float64           // of a row's exponentials
 	factor   [qBlock]F                 // of the rows of what was computed before
 	slope    [kBlock]F                 // of the softcap, at a row's scores
 	seen     seen
-	begun    int       // keys of the block that have a gradient
-	k, kt, v packed[F] // the keys, their transpose, the values; in the gradient, these transposed
-	rows     packed[F] // of queries, or of their outputs' gradient
+	seeing   [qBlock]int // keys that have a gradient by each query, from the first on
+	begun    int         // keys of the block that have a gradient
+	k, kt, v packed[F]   // the keys, their transpose, the values; in the gradient, these transposed
+	rows     packed[F]   // of queries, or of their outputs' gradient
 }
 
 var pools [2]sync.Pool // of *scratch[float32] and *scratch[float64]

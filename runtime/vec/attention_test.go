@@ -2,6 +2,7 @@ package vec_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/planc-dev/planc/runtime/vec"
@@ -78,6 +79,85 @@ func TestScaleRows(t *testing.T) {
 				}
 			}
 			k.ScaleRows(y, nil, cols, stride)
+		}
+	})
+}
+
+// Rows of a block of scores, each seeing some of them, against a loop in float64; what lies behind a row stays.
+func TestRowsOfScores(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		const scale, factor, rows = 0.25, 0.125, 9
+		const ulps = 2 + 4 // the exponent's rounding, of less than 8 to one of 2^-22, is up to 4 of its power
+		for _, cols := range lengths {
+			stride := cols + 3
+			a, g := draw(8, rows*stride, false), draw(9, rows*stride, false)
+			seen, top, sum, d := make([]int, rows), make([]float32, rows), make([]float64, rows), draw(10, rows, false)
+			for i := range rows {
+				seen[i], top[i] = cols*i/(rows-1), float32(i%3-1)
+			}
+			p, e, dp, shift := slices.Clone(a), slices.Clone(a), slices.Clone(g), slices.Clone(top)
+			k.SoftmaxRows(p, seen, cols, stride, scale, top, sum)
+			k.GradRows(e, dp, seen, cols, stride, scale, factor, shift, d)
+			for i := range rows {
+				x, most, total := a[i*stride:], shift[i], 0.0
+				for _, v := range x[:seen[i]] {
+					most = max(most, scale*v)
+				}
+				for j := range stride {
+					at := i*stride + j
+					switch {
+					case j >= cols:
+						if p[at] != a[at] || e[at] != a[at] || dp[at] != g[at] {
+							t.Fatalf("row %d of %d scores: the element behind changes", i, cols)
+						}
+					case j >= seen[i]:
+						if p[at] != 0 || e[at] != 0 || dp[at] != 0 {
+							t.Fatalf("row %d of %d scores: element %d, unseen, is not 0", i, cols, j)
+						}
+					default:
+						want := math.Exp(scale*float64(x[j]) - float64(most))
+						weight := math.Exp(scale*float64(x[j]) - float64(shift[i]))
+						total += want
+						if grad := weight * (float64(g[at]) - float64(d[i])) * factor; !near(p[at], want, ulps, 0) || !near(e[at], weight, ulps, 0) || !near(dp[at], grad, ulps+3, 1e-7) {
+							t.Fatalf("row %d of %d scores, element %d: %v, %v and %v, want %v, %v and %v", i, cols, j, p[at], e[at], dp[at], want, weight, grad)
+						}
+					}
+				}
+				if top[i] != most {
+					t.Fatalf("row %d of %d scores has maximum %v, want %v", i, cols, top[i], most)
+				}
+				same(t, "SoftmaxRows' sum", cols, sum[i], total, total, 1.2e-7)
+			}
+			k.DotRows(d, a, g, cols, stride, stride)
+			for i := range rows {
+				products, about := 0.0, 0.0
+				for j := range cols {
+					v := float64(a[i*stride+j]) * float64(g[i*stride+j])
+					products, about = products+v, about+math.Abs(v)
+				}
+				same(t, "DotRows", cols, float64(d[i]), products, about, 1e-7)
+			}
+		}
+	})
+}
+
+// A row of -Inf has no weight and leaves its maximum; a NaN stays with its element and is in the sum, not in the maximum.
+func TestRowsNotFinite(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		inf, nan := float32(math.Inf(1)), float32(math.NaN())
+		x := []float32{-inf, -inf, -inf, 1, nan, 2, nan, nan, nan, -inf, 3, -inf}
+		top, sum := []float32{-inf, -inf, -inf, -inf}, make([]float64, 4)
+		k.SoftmaxRows(x, []int{3, 3, 3, 3}, 3, 3, 1, top, sum)
+		if !slices.Equal(top, []float32{-inf, 2, -inf, 3}) {
+			t.Errorf("maxima are %v", top)
+		}
+		if sum[0] != 0 || sum[1] == sum[1] || sum[2] == sum[2] || sum[3] != 1 {
+			t.Errorf("sums are %v", sum)
+		}
+		for i, want := range []float64{0, 0, 0, math.Exp(-1), math.NaN(), 1, math.NaN(), math.NaN(), math.NaN(), 0, 1, 0} {
+			if !near(x[i], want, 1, 0) {
+				t.Errorf("element %d is %v, want %v", i, x[i], want)
+			}
 		}
 	})
 }

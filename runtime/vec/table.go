@@ -98,6 +98,29 @@ type Kernels struct {
 	// ScaleRows is
 	//	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
 	ScaleRows func(y, factors []float32, cols, stride int)
+	// SoftmaxRows is
+	//	for i := range seen {
+	//		row, n := x[i*stride:][:cols], seen[i]
+	//		for j := range n { top[i] = max(top[i], scale*row[j]) }
+	//		for j := range n { row[j] = e^(scale*row[j]-top[i]) }
+	//		clear(row[n:]); sum[i] = the sum of row
+	//	}
+	// with maxima of numbers alone, exponentials of -Inf 0 whatever top[i] is, and sums in float64. scale > 0.
+	SoftmaxRows func(x []float32, seen []int, cols, stride int, scale float32, top []float32, sum []float64)
+	// GradRows is
+	//	for i := range seen {
+	//		row, grad, n := p[i*stride:][:cols], dp[i*stride:][:cols], seen[i]
+	//		for j := range n {
+	//			row[j] = e^(scale*row[j]-shift[i])
+	//			grad[j] = row[j] * (grad[j]-d[i]) * factor
+	//		}
+	//		clear(row[n:]); clear(grad[n:])
+	//	}
+	GradRows func(p, dp []float32, seen []int, cols, stride int, scale, factor float32, shift, d []float32)
+	// DotRows is
+	//	for i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }
+	// with sums in float64.
+	DotRows func(d, x, y []float32, cols, stride, yStride int)
 
 	// Moments is
 	//	for i := range x { mean += x[i]/n; }; for i := range x { square += (x[i]-mean)^2/n }

@@ -205,6 +205,43 @@ func expGradAVX2(p []float32, dp []float32, scale float32, shift float32, d floa
 //go:noescape
 func scaleRowsAVX2(y []float32, factors []float32, cols int, stride int)
 
+// softmaxRowsAVX2 is
+//
+//	for i := range seen {
+//		row, n := x[i*stride:][:cols], seen[i]
+//		for j := range n { top[i] = max(top[i], scale*row[j]) }
+//		for j := range n { row[j] = e^(scale*row[j]-top[i]) }
+//		clear(row[n:]); sum[i] = the sum of row
+//	}
+//
+// with maxima of numbers alone, exponentials of -Inf 0 whatever top[i] is, and sums in float64. scale > 0.
+//
+//go:noescape
+func softmaxRowsAVX2(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+
+// gradRowsAVX2 is
+//
+//	for i := range seen {
+//		row, grad, n := p[i*stride:][:cols], dp[i*stride:][:cols], seen[i]
+//		for j := range n {
+//			row[j] = e^(scale*row[j]-shift[i])
+//			grad[j] = row[j] * (grad[j]-d[i]) * factor
+//		}
+//		clear(row[n:]); clear(grad[n:])
+//	}
+//
+//go:noescape
+func gradRowsAVX2(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
+
+// dotRowsAVX2 is
+//
+//	for i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }
+//
+// with sums in float64.
+//
+//go:noescape
+func dotRowsAVX2(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
+
 // momentsAVX2 is
 //
 //	for i := range x { mean += x[i]/len(x) }

@@ -3411,6 +3411,610 @@ down30done:
 	VZEROUPPER
 	RET
 
+// func softmaxRowsAVX2(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·softmaxRowsAVX2(SB), NOSPLIT, $0-120
+	MOVQ         seen_len+32(FP), AX
+	MOVQ         seen_base+24(FP), CX
+	MOVQ         x_base+0(FP), DX
+	MOVQ         cols+48(FP), BX
+	MOVQ         stride+56(FP), SI
+	SHLQ         $0x02, SI
+	VBROADCASTSS scale+64(FP), Y0
+	MOVQ         top_base+72(FP), DI
+	MOVQ         sum_base+96(FP), R8
+
+down32row:
+	TESTQ   AX, AX
+	JE      down32done
+	MOVQ    (CX), R9
+	VMOVUPS vectorConstants<>+2560(SB), Y1
+	VMOVUPS vectorConstants<>+2560(SB), Y2
+	VMOVUPS vectorConstants<>+2560(SB), Y3
+	VMOVUPS vectorConstants<>+2560(SB), Y4
+	XORQ    R10, R10
+	MOVQ    R9, R11
+
+each33many:
+	CMPQ    R11, $+32
+	JLT     each33manyend
+	VMOVUPS (DX)(R10*4), Y5
+	VMAXPS  Y1, Y5, Y1
+	VMOVUPS 32(DX)(R10*4), Y5
+	VMAXPS  Y2, Y5, Y2
+	VMOVUPS 64(DX)(R10*4), Y5
+	VMAXPS  Y3, Y5, Y3
+	VMOVUPS 96(DX)(R10*4), Y5
+	VMAXPS  Y4, Y5, Y4
+	ADDQ    $+32, R10
+	SUBQ    $+32, R11
+	JMP     each33many
+
+each33manyend:
+each33one:
+	CMPQ    R11, $+8
+	JLT     each33oneend
+	VMOVUPS (DX)(R10*4), Y5
+	VMAXPS  Y1, Y5, Y1
+	ADDQ    $+8, R10
+	SUBQ    $+8, R11
+	JMP     each33one
+
+each33oneend:
+	TESTQ      R11, R11
+	JE         each33done
+	LEAQ       vectorMasks<>+0(SB), R12
+	MOVQ       $+8, R13
+	SUBQ       R11, R13
+	VMOVUPS    (R12)(R13*4), Y5
+	VMASKMOVPS (DX)(R10*4), Y5, Y6
+	VMOVUPS    vectorConstants<>+2560(SB), Y7
+	VBLENDVPS  Y5, Y6, Y7, Y6
+	VMAXPS     Y1, Y6, Y1
+
+each33done:
+	VMAXPS       Y3, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMAXPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VMAXPS       X2, X1, X1
+	VPSHUFD      $0x4e, X1, X2
+	VMAXPS       X2, X1, X1
+	VPSHUFD      $0xb1, X1, X2
+	VMAXPS       X2, X1, X1
+	VMULSS       X0, X1, X1
+	VMAXSS       (DI), X1, X1
+	VMOVSS       X1, (DI)
+	VBROADCASTSS X1, Y1
+	VMAXPS       vectorConstants<>+2624(SB), Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	XORQ         R10, R10
+	MOVQ         R9, R11
+
+each34many:
+	CMPQ         R11, $+16
+	JLT          each34manyend
+	VMOVUPS      (DX)(R10*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (DX)(R10*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	VMOVUPS      32(DX)(R10*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, 32(DX)(R10*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y7, Y5, Y5
+	ADDQ         $+16, R10
+	SUBQ         $+16, R11
+	JMP          each34many
+
+each34manyend:
+each34one:
+	CMPQ         R11, $+8
+	JLT          each34oneend
+	VMOVUPS      (DX)(R10*4), Y6
+	VFMSUB213PS  Y1, Y0, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VROUNDPS     $0x08, Y7, Y7
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
+	VMULPS       Y6, Y6, Y9
+	VFMADD213PS  Y6, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y7, Y7
+	VPSRAD       $0x01, Y7, Y6
+	VPSUBD       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (DX)(R10*4)
+	VCVTPS2PD    X8, Y6
+	VEXTRACTF128 $0x01, Y8, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	ADDQ         $+8, R10
+	SUBQ         $+8, R11
+	JMP          each34one
+
+each34oneend:
+	TESTQ        R11, R11
+	JE           each34done
+	LEAQ         vectorMasks<>+0(SB), R12
+	MOVQ         $+8, R13
+	SUBQ         R11, R13
+	VMOVUPS      (R12)(R13*4), Y6
+	VMASKMOVPS   (DX)(R10*4), Y6, Y7
+	VFMSUB213PS  Y1, Y0, Y7
+	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMAXPS       Y7, Y1, Y7
+	VMULPS       vectorConstants<>+128(SB), Y7, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y7
+	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y7, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y7, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y7, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y7, Y8
+	VMULPS       Y7, Y7, Y9
+	VFMADD213PS  Y7, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y7
+	VPSUBD       Y7, Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VANDPS       Y6, Y8, Y8
+	VMASKMOVPS   Y8, Y6, (DX)(R10*4)
+	VCVTPS2PD    X8, Y1
+	VEXTRACTF128 $0x01, Y8, X6
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y1, Y2, Y2
+	VADDPD       Y6, Y3, Y3
+
+each34done:
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y5, Y3, Y3
+	VADDPD       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPD       X1, X2, X2
+	VPSHUFD      $0x4e, X2, X1
+	VADDPD       X1, X2, X2
+	VMOVSD       X2, (R8)
+	VPXOR        Y1, Y1, Y1
+	MOVQ         BX, R10
+	SUBQ         R9, R10
+	XORQ         R11, R11
+	MOVQ         R10, R12
+
+each35one:
+	CMPQ    R12, $+8
+	JLT     each35oneend
+	LEAQ    (DX)(R9*4), R10
+	VMOVUPS Y1, (R10)(R11*4)
+	ADDQ    $+8, R11
+	SUBQ    $+8, R12
+	JMP     each35one
+
+each35oneend:
+	TESTQ      R12, R12
+	JE         each35done
+	LEAQ       vectorMasks<>+0(SB), R10
+	MOVQ       $+8, R13
+	SUBQ       R12, R13
+	VMOVUPS    (R10)(R13*4), Y2
+	LEAQ       (DX)(R9*4), R10
+	VMASKMOVPS Y1, Y2, (R10)(R11*4)
+
+each35done:
+	ADDQ $0x08, CX
+	ADDQ $0x04, DI
+	ADDQ $0x08, R8
+	ADDQ SI, DX
+	DECQ AX
+	JMP  down32row
+
+down32done:
+	VZEROUPPER
+	RET
+
+// func gradRowsAVX2(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-144
+	MOVQ         seen_len+56(FP), AX
+	MOVQ         seen_base+48(FP), CX
+	MOVQ         p_base+0(FP), DX
+	MOVQ         dp_base+24(FP), BX
+	MOVQ         cols+72(FP), SI
+	MOVQ         stride+80(FP), DI
+	SHLQ         $0x02, DI
+	VBROADCASTSS scale+88(FP), Y0
+	VBROADCASTSS factor+92(FP), Y1
+	MOVQ         shift_base+96(FP), R8
+	MOVQ         d_base+120(FP), R9
+
+down36row:
+	TESTQ        AX, AX
+	JE           down36done
+	MOVQ         (CX), R10
+	VBROADCASTSS (R8), Y2
+	VBROADCASTSS (R9), Y3
+	XORQ         R11, R11
+	MOVQ         R10, R12
+
+each37many:
+	CMPQ         R12, $+16
+	JLT          each37manyend
+	VMOVUPS      (DX)(R11*4), Y4
+	VMOVUPS      (BX)(R11*4), Y5
+	VFMSUB213PS  Y2, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, (DX)(R11*4)
+	VSUBPS       Y3, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VMOVUPS      Y5, (BX)(R11*4)
+	VMOVUPS      32(DX)(R11*4), Y4
+	VMOVUPS      32(BX)(R11*4), Y5
+	VFMSUB213PS  Y2, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, 32(DX)(R11*4)
+	VSUBPS       Y3, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VMOVUPS      Y5, 32(BX)(R11*4)
+	ADDQ         $+16, R11
+	SUBQ         $+16, R12
+	JMP          each37many
+
+each37manyend:
+each37one:
+	CMPQ         R12, $+8
+	JLT          each37oneend
+	VMOVUPS      (DX)(R11*4), Y4
+	VMOVUPS      (BX)(R11*4), Y5
+	VFMSUB213PS  Y2, Y0, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VROUNDPS     $0x08, Y6, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSRAD       $0x01, Y6, Y4
+	VPSUBD       Y4, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMOVUPS      Y7, (DX)(R11*4)
+	VSUBPS       Y3, Y5, Y5
+	VMULPS       Y7, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VMOVUPS      Y5, (BX)(R11*4)
+	ADDQ         $+8, R11
+	SUBQ         $+8, R12
+	JMP          each37one
+
+each37oneend:
+	TESTQ        R12, R12
+	JE           each37done
+	LEAQ         vectorMasks<>+0(SB), R13
+	MOVQ         $+8, R14
+	SUBQ         R12, R14
+	VMOVUPS      (R13)(R14*4), Y4
+	VMASKMOVPS   (DX)(R11*4), Y4, Y5
+	VMASKMOVPS   (BX)(R11*4), Y4, Y6
+	VFMSUB213PS  Y2, Y0, Y5
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y5, Y2, Y5
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y5, Y2, Y5
+	VMULPS       vectorConstants<>+128(SB), Y5, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y5
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y5
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y5, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y5, Y7
+	VMULPS       Y5, Y5, Y8
+	VFMADD213PS  Y5, Y8, Y7
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y5
+	VPSUBD       Y5, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y7, Y7
+	VMASKMOVPS   Y7, Y4, (DX)(R11*4)
+	VSUBPS       Y3, Y6, Y6
+	VMULPS       Y7, Y6, Y6
+	VMULPS       Y1, Y6, Y6
+	VMASKMOVPS   Y6, Y4, (BX)(R11*4)
+
+each37done:
+	VPXOR Y2, Y2, Y2
+	MOVQ  SI, R11
+	SUBQ  R10, R11
+	XORQ  R12, R12
+	MOVQ  R11, R13
+
+each38one:
+	CMPQ    R13, $+8
+	JLT     each38oneend
+	LEAQ    (DX)(R10*4), R11
+	VMOVUPS Y2, (R11)(R12*4)
+	LEAQ    (BX)(R10*4), R11
+	VMOVUPS Y2, (R11)(R12*4)
+	ADDQ    $+8, R12
+	SUBQ    $+8, R13
+	JMP     each38one
+
+each38oneend:
+	TESTQ      R13, R13
+	JE         each38done
+	LEAQ       vectorMasks<>+0(SB), R11
+	MOVQ       $+8, R14
+	SUBQ       R13, R14
+	VMOVUPS    (R11)(R14*4), Y3
+	LEAQ       (DX)(R10*4), R11
+	VMASKMOVPS Y2, Y3, (R11)(R12*4)
+	LEAQ       (BX)(R10*4), R11
+	VMASKMOVPS Y2, Y3, (R11)(R12*4)
+
+each38done:
+	ADDQ $0x08, CX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ DI, DX
+	ADDQ DI, BX
+	DECQ AX
+	JMP  down36row
+
+down36done:
+	VZEROUPPER
+	RET
+
+// func dotRowsAVX2(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-96
+	MOVQ d_len+8(FP), AX
+	MOVQ d_base+0(FP), CX
+	MOVQ x_base+24(FP), DX
+	MOVQ y_base+48(FP), BX
+	MOVQ cols+72(FP), SI
+	MOVQ stride+80(FP), DI
+	SHLQ $0x02, DI
+	MOVQ yStride+88(FP), R8
+
+down39row:
+	TESTQ AX, AX
+	JE    down39done
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	XORQ  R9, R9
+	MOVQ  SI, R10
+
+each40many:
+	CMPQ         R10, $+16
+	JLT          each40manyend
+	VMOVUPS      (DX)(R9*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      (BX)(R9*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y4, Y6, Y1
+	VMOVUPS      32(DX)(R9*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      32(BX)(R9*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y2
+	VFMADD231PD  Y4, Y6, Y3
+	ADDQ         $+16, R9
+	SUBQ         $+16, R10
+	JMP          each40many
+
+each40manyend:
+each40one:
+	CMPQ         R10, $+8
+	JLT          each40oneend
+	VMOVUPS      (DX)(R9*4), Y4
+	VCVTPS2PD    X4, Y5
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VMOVUPS      (BX)(R9*4), Y6
+	VCVTPS2PD    X6, Y7
+	VEXTRACTF128 $0x01, Y6, X6
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y4, Y6, Y1
+	ADDQ         $+8, R9
+	SUBQ         $+8, R10
+	JMP          each40one
+
+each40oneend:
+	TESTQ        R10, R10
+	JE           each40done
+	LEAQ         vectorMasks<>+0(SB), R11
+	MOVQ         $+8, R12
+	SUBQ         R10, R12
+	VMOVUPS      (R11)(R12*4), Y4
+	VMASKMOVPS   (DX)(R9*4), Y4, Y5
+	VCVTPS2PD    X5, Y6
+	VEXTRACTF128 $0x01, Y5, X5
+	VCVTPS2PD    X5, Y5
+	VMASKMOVPS   (BX)(R9*4), Y4, Y4
+	VCVTPS2PD    X4, Y7
+	VEXTRACTF128 $0x01, Y4, X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y6, Y7, Y0
+	VFMADD231PD  Y5, Y4, Y1
+
+each40done:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VADDPD       X1, X0, X0
+	VCVTSD2SS    X0, X0, X0
+	VMOVSS       X0, (CX)
+	ADDQ         $0x04, CX
+	ADDQ         DI, DX
+	LEAQ         (BX)(R8*4), BX
+	DECQ         AX
+	JMP          down39row
+
+down39done:
+	VZEROUPPER
+	RET
+
 // func momentsAVX2(x []float32) (mean float32, square float32)
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·momentsAVX2(SB), NOSPLIT, $0-32
@@ -3423,9 +4027,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-32
 	XORQ  DX, DX
 	MOVQ  AX, BX
 
-each32many:
+each41many:
 	CMPQ    BX, $+32
-	JLT     each32manyend
+	JLT     each41manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(CX)(DX*4), Y4
@@ -3436,21 +4040,21 @@ each32many:
 	VADDPS  Y4, Y3, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, BX
-	JMP     each32many
+	JMP     each41many
 
-each32manyend:
-each32one:
+each41manyend:
+each41one:
 	CMPQ    BX, $+8
-	JLT     each32oneend
+	JLT     each41oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VADDPS  Y4, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, BX
-	JMP     each32one
+	JMP     each41one
 
-each32oneend:
+each41oneend:
 	TESTQ      BX, BX
-	JE         each32done
+	JE         each41done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       BX, DI
@@ -3458,7 +4062,7 @@ each32oneend:
 	VMASKMOVPS (CX)(DX*4), Y4, Y4
 	VADDPS     Y4, Y0, Y0
 
-each32done:
+each41done:
 	VXORPS       X4, X4, X4
 	VCVTSI2SSQ   AX, X4, X4
 	VMOVSS       vectorConstants<>+640(SB), X5
@@ -3482,9 +4086,9 @@ each32done:
 	VPXOR        Y5, Y5, Y5
 	XORQ         DX, DX
 
-each33many:
+each42many:
 	CMPQ        AX, $+32
-	JLT         each33manyend
+	JLT         each42manyend
 	VMOVUPS     (CX)(DX*4), Y6
 	VSUBPS      Y0, Y6, Y6
 	VFMADD231PS Y6, Y6, Y1
@@ -3499,22 +4103,22 @@ each33many:
 	VFMADD231PS Y6, Y6, Y5
 	ADDQ        $+32, DX
 	SUBQ        $+32, AX
-	JMP         each33many
+	JMP         each42many
 
-each33manyend:
-each33one:
+each42manyend:
+each42one:
 	CMPQ        AX, $+8
-	JLT         each33oneend
+	JLT         each42oneend
 	VMOVUPS     (CX)(DX*4), Y6
 	VSUBPS      Y0, Y6, Y6
 	VFMADD231PS Y6, Y6, Y1
 	ADDQ        $+8, DX
 	SUBQ        $+8, AX
-	JMP         each33one
+	JMP         each42one
 
-each33oneend:
+each42oneend:
 	TESTQ       AX, AX
-	JE          each33done
+	JE          each42done
 	LEAQ        vectorMasks<>+0(SB), BX
 	MOVQ        $+8, SI
 	SUBQ        AX, SI
@@ -3524,7 +4128,7 @@ each33oneend:
 	VANDPS      Y6, Y7, Y7
 	VFMADD231PS Y7, Y7, Y1
 
-each33done:
+each42done:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -3551,9 +4155,9 @@ TEXT ·meanSquareAVX2(SB), NOSPLIT, $0-28
 	XORQ  DX, DX
 	MOVQ  AX, BX
 
-each34many:
+each43many:
 	CMPQ        BX, $+32
-	JLT         each34manyend
+	JLT         each43manyend
 	VMOVUPS     (CX)(DX*4), Y4
 	VFMADD231PS Y4, Y4, Y0
 	VMOVUPS     32(CX)(DX*4), Y4
@@ -3564,21 +4168,21 @@ each34many:
 	VFMADD231PS Y4, Y4, Y3
 	ADDQ        $+32, DX
 	SUBQ        $+32, BX
-	JMP         each34many
+	JMP         each43many
 
-each34manyend:
-each34one:
+each43manyend:
+each43one:
 	CMPQ        BX, $+8
-	JLT         each34oneend
+	JLT         each43oneend
 	VMOVUPS     (CX)(DX*4), Y4
 	VFMADD231PS Y4, Y4, Y0
 	ADDQ        $+8, DX
 	SUBQ        $+8, BX
-	JMP         each34one
+	JMP         each43one
 
-each34oneend:
+each43oneend:
 	TESTQ       BX, BX
-	JE          each34done
+	JE          each43done
 	LEAQ        vectorMasks<>+0(SB), SI
 	MOVQ        $+8, DI
 	SUBQ        BX, DI
@@ -3586,7 +4190,7 @@ each34oneend:
 	VMASKMOVPS  (CX)(DX*4), Y4, Y4
 	VFMADD231PS Y4, Y4, Y0
 
-each34done:
+each43done:
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0
@@ -3618,9 +4222,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-84
 	MOVQ         gain_base+48(FP), BX
 	XORQ         SI, SI
 
-each35many:
+each44many:
 	CMPQ    AX, $+32
-	JLT     each35manyend
+	JLT     each44manyend
 	VMOVUPS (DX)(SI*4), Y3
 	VMOVUPS (BX)(SI*4), Y4
 	VSUBPS  Y0, Y3, Y3
@@ -3651,12 +4255,12 @@ each35many:
 	VMOVUPS Y3, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
-	JMP     each35many
+	JMP     each44many
 
-each35manyend:
-each35one:
+each44manyend:
+each44one:
 	CMPQ    AX, $+8
-	JLT     each35oneend
+	JLT     each44oneend
 	VMOVUPS (DX)(SI*4), Y3
 	VMOVUPS (BX)(SI*4), Y4
 	VSUBPS  Y0, Y3, Y3
@@ -3666,11 +4270,11 @@ each35one:
 	VMOVUPS Y3, (CX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, AX
-	JMP     each35one
+	JMP     each44one
 
-each35oneend:
+each44oneend:
 	TESTQ      AX, AX
-	JE         each35done
+	JE         each44done
 	LEAQ       vectorMasks<>+0(SB), DI
 	MOVQ       $+8, R8
 	SUBQ       AX, R8
@@ -3683,7 +4287,7 @@ each35oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (CX)(SI*4)
 
-each35done:
+each44done:
 	VZEROUPPER
 	RET
 
@@ -3700,9 +4304,9 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-108
 	MOVQ         bias_base+72(FP), SI
 	XORQ         DI, DI
 
-each36many:
+each45many:
 	CMPQ        AX, $+32
-	JLT         each36manyend
+	JLT         each45manyend
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -3737,12 +4341,12 @@ each36many:
 	VMOVUPS     Y3, 96(CX)(DI*4)
 	ADDQ        $+32, DI
 	SUBQ        $+32, AX
-	JMP         each36many
+	JMP         each45many
 
-each36manyend:
-each36one:
+each45manyend:
+each45one:
 	CMPQ        AX, $+8
-	JLT         each36oneend
+	JLT         each45oneend
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
 	VSUBPS      Y0, Y3, Y3
@@ -3753,11 +4357,11 @@ each36one:
 	VMOVUPS     Y3, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each36one
+	JMP         each45one
 
-each36oneend:
+each45oneend:
 	TESTQ       AX, AX
-	JE          each36done
+	JE          each45done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -3771,7 +4375,7 @@ each36oneend:
 	VFMADD213PS Y0, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (CX)(DI*4)
 
-each36done:
+each45done:
 	VZEROUPPER
 	RET
 
@@ -3792,9 +4396,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-96
 	XORQ         SI, SI
 	MOVQ         AX, DI
 
-each37many:
+each46many:
 	CMPQ        DI, $+16
-	JLT         each37manyend
+	JLT         each46manyend
 	VMOVUPS     (BX)(SI*4), Y7
 	VMOVUPS     (DX)(SI*4), Y8
 	VADDPS      Y2, Y7, Y7
@@ -3813,12 +4417,12 @@ each37many:
 	VFMADD231PS Y8, Y7, Y6
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each37many
+	JMP         each46many
 
-each37manyend:
-each37one:
+each46manyend:
+each46one:
 	CMPQ        DI, $+8
-	JLT         each37oneend
+	JLT         each46oneend
 	VMOVUPS     (BX)(SI*4), Y7
 	VMOVUPS     (DX)(SI*4), Y8
 	VADDPS      Y2, Y7, Y7
@@ -3829,11 +4433,11 @@ each37one:
 	VFMADD231PS Y8, Y7, Y5
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each37one
+	JMP         each46one
 
-each37oneend:
+each46oneend:
 	TESTQ       DI, DI
-	JE          each37done
+	JE          each46done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -3847,7 +4451,7 @@ each37oneend:
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y8, Y5
 
-each37done:
+each46done:
 	VXORPS       X0, X0, X0
 	VCVTSI2SSQ   AX, X0, X0
 	VMOVSS       vectorConstants<>+640(SB), X2
@@ -3891,9 +4495,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-116
 	VMULPS       Y1, Y4, Y4
 	XORQ         DI, DI
 
-each38many:
+each47many:
 	CMPQ         AX, $+32
-	JLT          each38manyend
+	JLT          each47manyend
 	VMOVUPS      (SI)(DI*4), Y5
 	VMOVUPS      (BX)(DI*4), Y6
 	VADDPS       Y2, Y5, Y5
@@ -3932,12 +4536,12 @@ each38many:
 	VMOVUPS      Y5, 96(CX)(DI*4)
 	ADDQ         $+32, DI
 	SUBQ         $+32, AX
-	JMP          each38many
+	JMP          each47many
 
-each38manyend:
-each38one:
+each47manyend:
+each47one:
 	CMPQ         AX, $+8
-	JLT          each38oneend
+	JLT          each47oneend
 	VMOVUPS      (SI)(DI*4), Y5
 	VMOVUPS      (BX)(DI*4), Y6
 	VADDPS       Y2, Y5, Y5
@@ -3949,11 +4553,11 @@ each38one:
 	VMOVUPS      Y5, (CX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, AX
-	JMP          each38one
+	JMP          each47one
 
-each38oneend:
+each47oneend:
 	TESTQ        AX, AX
-	JE           each38done
+	JE           each47done
 	LEAQ         vectorMasks<>+0(SB), R8
 	MOVQ         $+8, R9
 	SUBQ         AX, R9
@@ -3968,7 +4572,7 @@ each38oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y5, (CX)(DI*4)
 
-each38done:
+each47done:
 	VZEROUPPER
 	RET
 
@@ -3985,9 +4589,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	MOVQ stride+120(FP), R9
 	XORQ R10, R10
 
-columns39many:
+columns48many:
 	CMPQ  AX, $+16
-	JLT   columns39manyend
+	JLT   columns48manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3997,9 +4601,9 @@ columns39many:
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
-down40row:
+down49row:
 	TESTQ        R14, R14
-	JE           down40done
+	JE           down49done
 	VBROADCASTSS (DI)(R13*4), Y4
 	VBROADCASTSS (R8)(R13*4), Y5
 	VMOVUPS      (R11), Y6
@@ -4026,9 +4630,9 @@ down40row:
 	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
-	JMP          down40row
+	JMP          down49row
 
-down40done:
+down49done:
 	VMOVUPS     (CX)(R10*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -4043,12 +4647,12 @@ down40done:
 	VMOVUPS     Y0, 32(CX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, AX
-	JMP         columns39many
+	JMP         columns48many
 
-columns39manyend:
-columns39one:
+columns48manyend:
+columns48one:
 	CMPQ  AX, $+8
-	JLT   columns39oneend
+	JLT   columns48oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R10*4), R11
@@ -4056,9 +4660,9 @@ columns39one:
 	XORQ  R13, R13
 	MOVQ  SI, R14
 
-down41row:
+down50row:
 	TESTQ        R14, R14
-	JE           down41done
+	JE           down50done
 	VBROADCASTSS (DI)(R13*4), Y2
 	VBROADCASTSS (R8)(R13*4), Y3
 	VMOVUPS      (R11), Y4
@@ -4075,9 +4679,9 @@ down41row:
 	LEAQ         (R12)(R9*4), R12
 	INCQ         R13
 	DECQ         R14
-	JMP          down41row
+	JMP          down50row
 
-down41done:
+down50done:
 	VMOVUPS     (CX)(R10*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -4086,11 +4690,11 @@ down41done:
 	VMOVUPS     Y2, (CX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, AX
-	JMP         columns39one
+	JMP         columns48one
 
-columns39oneend:
+columns48oneend:
 	TESTQ   AX, AX
-	JE      columns39done
+	JE      columns48done
 	LEAQ    vectorMasks<>+0(SB), R11
 	MOVQ    $+8, R12
 	SUBQ    AX, R12
@@ -4101,9 +4705,9 @@ columns39oneend:
 	LEAQ    (DX)(R10*4), DX
 	XORQ    BX, BX
 
-down42row:
+down51row:
 	TESTQ        SI, SI
-	JE           down42done
+	JE           down51done
 	VBROADCASTSS (DI)(BX*4), Y3
 	VBROADCASTSS (R8)(BX*4), Y4
 	VMASKMOVPS   (AX), Y0, Y5
@@ -4120,9 +4724,9 @@ down42row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down42row
+	JMP          down51row
 
-down42done:
+down51done:
 	VMASKMOVPS  (CX)(R10*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -4130,7 +4734,7 @@ down42done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R10*4)
 
-columns39done:
+columns48done:
 	VZEROUPPER
 	RET
 
@@ -4147,9 +4751,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns43many:
+columns52many:
 	CMPQ    AX, $+16
-	JLT     columns43manyend
+	JLT     columns52manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -4158,9 +4762,9 @@ columns43many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down44row:
+down53row:
 	TESTQ       R13, R13
-	JE          down44done
+	JE          down53done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -4180,26 +4784,26 @@ down44row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down44row
+	JMP         down53row
 
-down44done:
+down53done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns43many
+	JMP  columns52many
 
-columns43manyend:
-columns43one:
+columns52manyend:
+columns52one:
 	CMPQ    AX, $+8
-	JLT     columns43oneend
+	JLT     columns52oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down45row:
+down54row:
 	TESTQ       R13, R13
-	JE          down45done
+	JE          down54done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -4211,16 +4815,16 @@ down45row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down45row
+	JMP         down54row
 
-down45done:
+down54done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns43one
+	JMP  columns52one
 
-columns43oneend:
+columns52oneend:
 	TESTQ      AX, AX
-	JE         columns43done
+	JE         columns52done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -4231,9 +4835,9 @@ columns43oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down46row:
+down55row:
 	TESTQ       DX, DX
-	JE          down46done
+	JE          down55done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -4245,10 +4849,10 @@ down46row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down46row
+	JMP         down55row
 
-down46done:
-columns43done:
+down55done:
+columns52done:
 	VZEROUPPER
 	RET
 
@@ -4263,27 +4867,18 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Y2
 	VPBROADCASTQ first+48(FP), Y3
 	VPBROADCASTQ first+48(FP), Y4
-	VPADDQ       vectorConstants<>+2560(SB), Y3, Y3
-	VPADDQ       vectorConstants<>+2624(SB), Y4, Y4
+	VPADDQ       vectorConstants<>+2688(SB), Y3, Y3
+	VPADDQ       vectorConstants<>+2752(SB), Y4, Y4
 	XORQ         BX, BX
 
-each47one:
+each56one:
 	CMPQ     AX, $+8
-	JLT      each47oneend
+	JLT      each56oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
-	VPADDQ   vectorConstants<>+2688(SB), Y3, Y3
+	VPADDQ   vectorConstants<>+2816(SB), Y3, Y3
 	VPSRLQ   $0x1e, Y6, Y7
-	VPXOR    Y7, Y6, Y6
-	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+2816(SB), Y6, Y8
-	VPADDQ   Y8, Y7, Y7
-	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+2752(SB), Y6, Y6
-	VPADDQ   Y7, Y6, Y6
-	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
 	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
@@ -4291,6 +4886,15 @@ each47one:
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
 	VPMULUDQ vectorConstants<>+2880(SB), Y6, Y6
+	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x1b, Y6, Y7
+	VPXOR    Y7, Y6, Y6
+	VPSRLQ   $0x20, Y6, Y7
+	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+3072(SB), Y6, Y8
+	VPADDQ   Y8, Y7, Y7
+	VPSLLQ   $0x20, Y7, Y7
+	VPMULUDQ vectorConstants<>+3008(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
@@ -4298,36 +4902,27 @@ each47one:
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+2816(SB), Y6, Y8
-	VPADDQ   Y8, Y7, Y7
-	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+2752(SB), Y6, Y6
-	VPADDQ   Y7, Y6, Y6
-	VPSRLQ   $0x1b, Y6, Y7
-	VPXOR    Y7, Y6, Y6
-	VPSRLQ   $0x20, Y6, Y7
 	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
 	VPMULUDQ vectorConstants<>+2944(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
 	VPMULUDQ vectorConstants<>+2880(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x1b, Y6, Y7
+	VPXOR    Y7, Y6, Y6
+	VPSRLQ   $0x20, Y6, Y7
+	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+3072(SB), Y6, Y8
+	VPADDQ   Y8, Y7, Y7
+	VPSLLQ   $0x20, Y7, Y7
+	VPMULUDQ vectorConstants<>+3008(SB), Y6, Y6
+	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x0b, Y6, Y6
 	VMOVUPS  Y4, Y7
-	VPADDQ   vectorConstants<>+2688(SB), Y4, Y4
+	VPADDQ   vectorConstants<>+2816(SB), Y4, Y4
 	VPSRLQ   $0x1e, Y7, Y8
-	VPXOR    Y8, Y7, Y7
-	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+2752(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+2816(SB), Y7, Y9
-	VPADDQ   Y9, Y8, Y8
-	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
-	VPADDQ   Y8, Y7, Y7
-	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
 	VPMULUDQ vectorConstants<>+2880(SB), Y8, Y8
@@ -4335,6 +4930,15 @@ each47one:
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
 	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
+	VPADDQ   Y8, Y7, Y7
+	VPSRLQ   $0x1b, Y7, Y8
+	VPXOR    Y8, Y7, Y7
+	VPSRLQ   $0x20, Y7, Y8
+	VPMULUDQ vectorConstants<>+3008(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+3072(SB), Y7, Y9
+	VPADDQ   Y9, Y8, Y8
+	VPSLLQ   $0x20, Y8, Y8
+	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -4342,20 +4946,20 @@ each47one:
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+2752(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+2816(SB), Y7, Y9
-	VPADDQ   Y9, Y8, Y8
-	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+2752(SB), Y7, Y7
-	VPADDQ   Y8, Y7, Y7
-	VPSRLQ   $0x1b, Y7, Y8
-	VPXOR    Y8, Y7, Y7
-	VPSRLQ   $0x20, Y7, Y8
 	VPMULUDQ vectorConstants<>+2880(SB), Y8, Y8
 	VPMULUDQ vectorConstants<>+2944(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
 	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
+	VPADDQ   Y8, Y7, Y7
+	VPSRLQ   $0x1b, Y7, Y8
+	VPXOR    Y8, Y7, Y7
+	VPSRLQ   $0x20, Y7, Y8
+	VPMULUDQ vectorConstants<>+3008(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+3072(SB), Y7, Y9
+	VPADDQ   Y9, Y8, Y8
+	VPSLLQ   $0x20, Y8, Y8
+	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -4368,11 +4972,11 @@ each47one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each47one
+	JMP      each56one
 
-each47oneend:
+each56oneend:
 	TESTQ      AX, AX
-	JE         each47done
+	JE         each56done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -4380,17 +4984,8 @@ each47oneend:
 	VMASKMOVPS (DX)(BX*4), Y5, Y6
 	VMULPS     Y0, Y6, Y6
 	VMOVUPS    Y3, Y0
-	VPADDQ     vectorConstants<>+2688(SB), Y3, Y3
+	VPADDQ     vectorConstants<>+2816(SB), Y3, Y3
 	VPSRLQ     $0x1e, Y0, Y3
-	VPXOR      Y3, Y0, Y0
-	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+2816(SB), Y0, Y7
-	VPADDQ     Y7, Y3, Y3
-	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+2752(SB), Y0, Y0
-	VPADDQ     Y3, Y0, Y0
-	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
 	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
@@ -4398,6 +4993,15 @@ each47oneend:
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
 	VPMULUDQ   vectorConstants<>+2880(SB), Y0, Y0
+	VPADDQ     Y3, Y0, Y0
+	VPSRLQ     $0x1b, Y0, Y3
+	VPXOR      Y3, Y0, Y0
+	VPSRLQ     $0x20, Y0, Y3
+	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+3072(SB), Y0, Y7
+	VPADDQ     Y7, Y3, Y3
+	VPSLLQ     $0x20, Y3, Y3
+	VPMULUDQ   vectorConstants<>+3008(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
@@ -4405,36 +5009,27 @@ each47oneend:
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+2816(SB), Y0, Y7
-	VPADDQ     Y7, Y3, Y3
-	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+2752(SB), Y0, Y0
-	VPADDQ     Y3, Y0, Y0
-	VPSRLQ     $0x1b, Y0, Y3
-	VPXOR      Y3, Y0, Y0
-	VPSRLQ     $0x20, Y0, Y3
 	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
 	VPMULUDQ   vectorConstants<>+2944(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
 	VPMULUDQ   vectorConstants<>+2880(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
+	VPSRLQ     $0x1b, Y0, Y3
+	VPXOR      Y3, Y0, Y0
+	VPSRLQ     $0x20, Y0, Y3
+	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+3072(SB), Y0, Y7
+	VPADDQ     Y7, Y3, Y3
+	VPSLLQ     $0x20, Y3, Y3
+	VPMULUDQ   vectorConstants<>+3008(SB), Y0, Y0
+	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x0b, Y0, Y0
 	VMOVUPS    Y4, Y3
-	VPADDQ     vectorConstants<>+2688(SB), Y4, Y4
+	VPADDQ     vectorConstants<>+2816(SB), Y4, Y4
 	VPSRLQ     $0x1e, Y3, Y4
-	VPXOR      Y4, Y3, Y3
-	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+2752(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+2816(SB), Y3, Y7
-	VPADDQ     Y7, Y4, Y4
-	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
-	VPADDQ     Y4, Y3, Y3
-	VPSRLQ     $0x1b, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
 	VPMULUDQ   vectorConstants<>+2880(SB), Y4, Y4
@@ -4443,19 +5038,19 @@ each47oneend:
 	VPSLLQ     $0x20, Y4, Y4
 	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
+	VPSRLQ     $0x1b, Y3, Y4
+	VPXOR      Y4, Y3, Y3
+	VPSRLQ     $0x20, Y3, Y4
+	VPMULUDQ   vectorConstants<>+3008(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+3072(SB), Y3, Y7
+	VPADDQ     Y7, Y4, Y4
+	VPSLLQ     $0x20, Y4, Y4
+	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
+	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x1e, Y3, Y1
-	VPXOR      Y1, Y3, Y3
-	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+2752(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+2816(SB), Y3, Y4
-	VPADDQ     Y4, Y1, Y1
-	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+2752(SB), Y3, Y3
-	VPADDQ     Y1, Y3, Y3
-	VPSRLQ     $0x1b, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
 	VPMULUDQ   vectorConstants<>+2880(SB), Y1, Y1
@@ -4463,6 +5058,15 @@ each47oneend:
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
 	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
+	VPADDQ     Y1, Y3, Y3
+	VPSRLQ     $0x1b, Y3, Y1
+	VPXOR      Y1, Y3, Y3
+	VPSRLQ     $0x20, Y3, Y1
+	VPMULUDQ   vectorConstants<>+3008(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+3072(SB), Y3, Y4
+	VPADDQ     Y4, Y1, Y1
+	VPSLLQ     $0x20, Y1, Y1
+	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y1
 	VPXOR      Y1, Y3, Y3
@@ -4474,7 +5078,7 @@ each47oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each47done:
+each56done:
 	VZEROUPPER
 	RET
 
@@ -4486,16 +5090,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast48next:
+cast57next:
 	CMPQ      BX, AX
-	JGE       cast48done
+	JGE       cast57done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast48next
+	JMP       cast57next
 
-cast48done:
+cast57done:
 	VZEROUPPER
 	RET
 
@@ -4507,15 +5111,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast49next:
+cast58next:
 	CMPQ      BX, AX
-	JGE       cast49done
+	JGE       cast58done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast49next
+	JMP       cast58next
 
-cast49done:
+cast58done:
 	VZEROUPPER
 	RET
 
@@ -4527,26 +5131,26 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast50next:
+cast59next:
 	CMPQ      BX, AX
-	JGE       cast50done
+	JGE       cast59done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
-	VPAND     vectorConstants<>+3008(SB), Y1, Y1
-	VPADDD    vectorConstants<>+3072(SB), Y1, Y1
+	VPAND     vectorConstants<>+3136(SB), Y1, Y1
+	VPADDD    vectorConstants<>+3200(SB), Y1, Y1
 	VPADDD    Y0, Y1, Y1
 	VPSRLD    $0x10, Y1, Y1
 	VPSRLD    $0x10, Y0, Y2
-	VPOR      vectorConstants<>+3136(SB), Y2, Y2
+	VPOR      vectorConstants<>+3264(SB), Y2, Y2
 	VCMPPS    $0x03, Y0, Y0, Y0
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VPACKUSDW Y0, Y0, Y0
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast50next
+	JMP       cast59next
 
-cast50done:
+cast59done:
 	VZEROUPPER
 	RET
 
@@ -4558,15 +5162,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast51next:
+cast60next:
 	CMPQ      BX, AX
-	JGE       cast51done
+	JGE       cast60done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast51next
+	JMP       cast60next
 
-cast51done:
+cast60done:
 	VZEROUPPER
 	RET
 
@@ -4591,9 +5195,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each52one:
+each61one:
 	CMPQ        AX, $+8
-	JLT         each52oneend
+	JLT         each61oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -4615,11 +5219,11 @@ each52one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each52one
+	JMP         each61one
 
-each52oneend:
+each61oneend:
 	TESTQ       AX, AX
-	JE          each52done
+	JE          each61done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -4644,7 +5248,7 @@ each52oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each52done:
+each61done:
 	VZEROUPPER
 	RET
 
@@ -4968,87 +5572,103 @@ DATA vectorConstants<>+2528(SB)/8, $0x3f2000003f200000
 DATA vectorConstants<>+2536(SB)/8, $0x3f2000003f200000
 DATA vectorConstants<>+2544(SB)/8, $0x3f2000003f200000
 DATA vectorConstants<>+2552(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2560(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+2568(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+2576(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+2584(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+2592(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+2600(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+2608(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+2616(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+2624(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+2632(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+2640(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+2648(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+2656(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2664(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+2672(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+2680(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+2688(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2696(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2704(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2712(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2720(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2728(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2736(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2744(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2752(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2760(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2768(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2776(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2784(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2792(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2800(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2808(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2816(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2824(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2832(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2840(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2848(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2856(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2864(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2872(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2880(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2888(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2896(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2904(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2912(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2920(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2928(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2936(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2944(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+2952(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+2960(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+2968(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+2976(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+2984(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+2992(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3000(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3008(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3016(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3024(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3032(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3040(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3048(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3056(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3064(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3072(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3080(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3088(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3096(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3104(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3112(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3120(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3128(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3136(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3144(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3152(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3160(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3168(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3176(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3184(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3192(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3200
+DATA vectorConstants<>+2560(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2568(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2576(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2584(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2592(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2600(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2608(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2616(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2624(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2632(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2640(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2648(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2656(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2664(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2672(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2680(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2688(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2696(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+2704(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+2712(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+2720(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+2728(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+2736(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+2744(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+2752(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+2760(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+2768(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+2776(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+2784(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2792(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+2800(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+2808(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+2816(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2824(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2832(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2840(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2848(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2856(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2864(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2872(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2880(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2888(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2896(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2904(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2912(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2920(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2928(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2936(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2944(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2952(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2960(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2968(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2976(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2984(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+2992(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+3000(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+3008(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3016(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3024(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3032(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3040(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3048(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3056(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3064(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+3072(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3080(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3088(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3096(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3104(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3112(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3120(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3128(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+3136(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3144(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3152(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3160(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3168(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3176(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3184(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3192(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3200(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3208(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3216(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3224(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3232(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3240(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3248(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3256(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3264(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3272(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3280(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3288(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3296(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3304(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3312(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3320(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3328
 
 DATA vectorMasks<>+0(SB)/4, $0xffffffff
 DATA vectorMasks<>+4(SB)/4, $0xffffffff

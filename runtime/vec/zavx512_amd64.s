@@ -1910,7 +1910,7 @@ each17done:
 	RET
 
 // func sumAVX512(x []float32) (s float64)
-// Requires: AVX, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
 TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	MOVQ   x_len+8(FP), AX
 	MOVQ   x_base+0(FP), CX
@@ -1972,7 +1972,7 @@ each18done:
 	VADDPD        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPD        X1, X0, X0
 	VPSHUFD       $0x4e, X0, X1
 	VADDPD        X1, X0, X0
@@ -1981,7 +1981,7 @@ each18done:
 	RET
 
 // func sumSquaresAVX512(x []float32) (s float64)
-// Requires: AVX, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
 TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
 	MOVQ   x_len+8(FP), AX
 	MOVQ   x_base+0(FP), CX
@@ -2043,7 +2043,7 @@ each19done:
 	VADDPD        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPD        X1, X0, X0
 	VPSHUFD       $0x4e, X0, X1
 	VADDPD        X1, X0, X0
@@ -2052,7 +2052,7 @@ each19done:
 	RET
 
 // func dotAVX512(x []float32, y []float32) (s float64)
-// Requires: AVX, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
 TEXT ·dotAVX512(SB), NOSPLIT, $0-56
 	MOVQ   x_len+8(FP), AX
 	MOVQ   x_base+0(FP), CX
@@ -2131,7 +2131,7 @@ each20done:
 	VADDPD        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPD        X1, X0, X0
 	VPSHUFD       $0x4e, X0, X1
 	VADDPD        X1, X0, X0
@@ -2140,7 +2140,7 @@ each20done:
 	RET
 
 // func largestAVX512(x []float32, least float32) (top float32)
-// Requires: AVX, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
 TEXT ·largestAVX512(SB), NOSPLIT, $0-36
 	MOVQ         x_len+8(FP), AX
 	MOVQ         x_base+0(FP), CX
@@ -2192,7 +2192,7 @@ each21done:
 	VMAXPS        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VMAXPS        X1, X0, X0
 	VPSHUFD       $0x4e, X0, X1
 	VMAXPS        X1, X0, X0
@@ -2203,7 +2203,7 @@ each21done:
 	RET
 
 // func sumExpAVX512(x []float32, shift float32) (s float64)
-// Requires: AVX, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
 TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	VMOVUPS vectorConstants<>+0(SB), Z0
 	VMOVUPS vectorConstants<>+64(SB), Z1
@@ -2345,7 +2345,7 @@ each22done:
 	VADDPD        Z12, Z11, Z11
 	VEXTRACTF64X4 $0x01, Z11, Y0
 	VADDPD        Y0, Y11, Y11
-	VEXTRACTF128  $0x01, Y11, X0
+	VEXTRACTF32X4 $0x01, Y11, X0
 	VADDPD        X0, X11, X11
 	VPSHUFD       $0x4e, X11, X0
 	VADDPD        X0, X11, X11
@@ -2636,7 +2636,7 @@ columns24done:
 	RET
 
 // func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
-// Requires: AVX, AVX512F, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	VMOVUPS      vectorConstants<>+0(SB), Z0
 	VMOVUPS      vectorConstants<>+64(SB), Z1
@@ -2781,7 +2781,7 @@ each28done:
 	VADDPD        Z14, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y0
 	VADDPD        Y0, Y13, Y13
-	VEXTRACTF128  $0x01, Y13, X0
+	VEXTRACTF32X4 $0x01, Y13, X0
 	VADDPD        X0, X13, X13
 	VPSHUFD       $0x4e, X13, X0
 	VADDPD        X0, X13, X13
@@ -2990,8 +2990,558 @@ down30done:
 	VZEROUPPER
 	RET
 
+// func softmaxRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·softmaxRowsAVX512(SB), NOSPLIT, $0-120
+	VMOVUPS      vectorConstants<>+2496(SB), Z0
+	VMOVUPS      vectorConstants<>+2560(SB), Z1
+	VMOVUPS      vectorConstants<>+64(SB), Z2
+	VMOVUPS      vectorConstants<>+128(SB), Z3
+	VMOVUPS      vectorConstants<>+192(SB), Z4
+	VMOVUPS      vectorConstants<>+256(SB), Z5
+	VMOVUPS      vectorConstants<>+320(SB), Z6
+	VMOVUPS      vectorConstants<>+384(SB), Z7
+	VMOVUPS      vectorConstants<>+448(SB), Z8
+	VMOVUPS      vectorConstants<>+512(SB), Z9
+	VMOVUPS      vectorConstants<>+576(SB), Z10
+	VMOVUPS      vectorConstants<>+640(SB), Z11
+	MOVQ         seen_len+32(FP), AX
+	MOVQ         seen_base+24(FP), CX
+	MOVQ         x_base+0(FP), DX
+	MOVQ         cols+48(FP), BX
+	MOVQ         stride+56(FP), SI
+	SHLQ         $0x02, SI
+	VBROADCASTSS scale+64(FP), Z12
+	MOVQ         top_base+72(FP), DI
+	MOVQ         sum_base+96(FP), R8
+
+down32row:
+	TESTQ   AX, AX
+	JE      down32done
+	MOVQ    (CX), R9
+	VMOVUPS Z0, Z13
+	VMOVUPS Z0, Z14
+	VMOVUPS Z0, Z15
+	VMOVUPS Z0, Z16
+	XORQ    R10, R10
+	MOVQ    R9, R11
+
+each33many:
+	CMPQ    R11, $+64
+	JLT     each33manyend
+	VMOVUPS (DX)(R10*4), Z17
+	VMAXPS  Z13, Z17, Z13
+	VMOVUPS 64(DX)(R10*4), Z17
+	VMAXPS  Z14, Z17, Z14
+	VMOVUPS 128(DX)(R10*4), Z17
+	VMAXPS  Z15, Z17, Z15
+	VMOVUPS 192(DX)(R10*4), Z17
+	VMAXPS  Z16, Z17, Z16
+	ADDQ    $+64, R10
+	SUBQ    $+64, R11
+	JMP     each33many
+
+each33manyend:
+each33one:
+	CMPQ    R11, $+16
+	JLT     each33oneend
+	VMOVUPS (DX)(R10*4), Z17
+	VMAXPS  Z13, Z17, Z13
+	ADDQ    $+16, R10
+	SUBQ    $+16, R11
+	JMP     each33one
+
+each33oneend:
+	TESTQ     R11, R11
+	JE        each33done
+	MOVQ      $-1, R12
+	BZHIQ     R11, R12, R12
+	KMOVW     R12, K1
+	VMOVUPS.Z (DX)(R10*4), K1, Z17
+	VBLENDMPS Z17, Z0, K1, Z17
+	VMAXPS    Z13, Z17, Z13
+
+each33done:
+	VMAXPS        Z15, Z13, Z13
+	VMAXPS        Z16, Z14, Z14
+	VMAXPS        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y14
+	VMAXPS        Y14, Y13, Y13
+	VEXTRACTF32X4 $0x01, Y13, X14
+	VMAXPS        X14, X13, X13
+	VPSHUFD       $0x4e, X13, X14
+	VMAXPS        X14, X13, X13
+	VPSHUFD       $0xb1, X13, X14
+	VMAXPS        X14, X13, X13
+	VMULSS        X12, X13, X13
+	VMAXSS        (DI), X13, X13
+	VMOVSS        X13, (DI)
+	VBROADCASTSS  X13, Z13
+	VMAXPS        Z1, Z13, Z13
+	VPXORD        Z18, Z18, Z18
+	VPXORD        Z19, Z19, Z19
+	VPXORD        Z20, Z20, Z20
+	VPXORD        Z21, Z21, Z21
+	XORQ          R10, R10
+	MOVQ          R9, R11
+
+each34many:
+	CMPQ          R11, $+32
+	JLT           each34manyend
+	VMOVUPS       (DX)(R10*4), Z14
+	VFMSUB213PS   Z13, Z12, Z14
+	VMAXPS        Z14, Z2, Z14
+	VMULPS        Z3, Z14, Z15
+	VRNDSCALEPS   $0x08, Z15, Z15
+	VFNMADD231PS  Z4, Z15, Z14
+	VFNMADD231PS  Z5, Z15, Z14
+	VMOVUPS       Z6, Z16
+	VFMADD213PS   Z7, Z14, Z16
+	VFMADD213PS   Z8, Z14, Z16
+	VFMADD213PS   Z9, Z14, Z16
+	VFMADD213PS   Z10, Z14, Z16
+	VMULPS        Z14, Z14, Z17
+	VFMADD213PS   Z14, Z17, Z16
+	VADDPS        Z11, Z16, Z16
+	VSCALEFPS     Z15, Z16, Z16
+	VMOVUPS       Z16, (DX)(R10*4)
+	VCVTPS2PD     Y16, Z14
+	VEXTRACTF64X4 $0x01, Z16, Y15
+	VCVTPS2PD     Y15, Z15
+	VADDPD        Z14, Z18, Z18
+	VADDPD        Z15, Z19, Z19
+	VMOVUPS       64(DX)(R10*4), Z14
+	VFMSUB213PS   Z13, Z12, Z14
+	VMAXPS        Z14, Z2, Z14
+	VMULPS        Z3, Z14, Z15
+	VRNDSCALEPS   $0x08, Z15, Z15
+	VFNMADD231PS  Z4, Z15, Z14
+	VFNMADD231PS  Z5, Z15, Z14
+	VMOVUPS       Z6, Z16
+	VFMADD213PS   Z7, Z14, Z16
+	VFMADD213PS   Z8, Z14, Z16
+	VFMADD213PS   Z9, Z14, Z16
+	VFMADD213PS   Z10, Z14, Z16
+	VMULPS        Z14, Z14, Z17
+	VFMADD213PS   Z14, Z17, Z16
+	VADDPS        Z11, Z16, Z16
+	VSCALEFPS     Z15, Z16, Z16
+	VMOVUPS       Z16, 64(DX)(R10*4)
+	VCVTPS2PD     Y16, Z14
+	VEXTRACTF64X4 $0x01, Z16, Y15
+	VCVTPS2PD     Y15, Z15
+	VADDPD        Z14, Z20, Z20
+	VADDPD        Z15, Z21, Z21
+	ADDQ          $+32, R10
+	SUBQ          $+32, R11
+	JMP           each34many
+
+each34manyend:
+each34one:
+	CMPQ          R11, $+16
+	JLT           each34oneend
+	VMOVUPS       (DX)(R10*4), Z14
+	VFMSUB213PS   Z13, Z12, Z14
+	VMAXPS        Z14, Z2, Z14
+	VMULPS        Z3, Z14, Z15
+	VRNDSCALEPS   $0x08, Z15, Z15
+	VFNMADD231PS  Z4, Z15, Z14
+	VFNMADD231PS  Z5, Z15, Z14
+	VMOVUPS       Z6, Z16
+	VFMADD213PS   Z7, Z14, Z16
+	VFMADD213PS   Z8, Z14, Z16
+	VFMADD213PS   Z9, Z14, Z16
+	VFMADD213PS   Z10, Z14, Z16
+	VMULPS        Z14, Z14, Z17
+	VFMADD213PS   Z14, Z17, Z16
+	VADDPS        Z11, Z16, Z16
+	VSCALEFPS     Z15, Z16, Z16
+	VMOVUPS       Z16, (DX)(R10*4)
+	VCVTPS2PD     Y16, Z14
+	VEXTRACTF64X4 $0x01, Z16, Y15
+	VCVTPS2PD     Y15, Z15
+	VADDPD        Z14, Z18, Z18
+	VADDPD        Z15, Z19, Z19
+	ADDQ          $+16, R10
+	SUBQ          $+16, R11
+	JMP           each34one
+
+each34oneend:
+	TESTQ         R11, R11
+	JE            each34done
+	MOVQ          $-1, R12
+	BZHIQ         R11, R12, R12
+	KMOVW         R12, K1
+	VMOVUPS.Z     (DX)(R10*4), K1, Z14
+	VFMSUB213PS   Z13, Z12, Z14
+	VMAXPS        Z14, Z2, Z14
+	VMULPS        Z3, Z14, Z13
+	VRNDSCALEPS   $0x08, Z13, Z13
+	VFNMADD231PS  Z4, Z13, Z14
+	VFNMADD231PS  Z5, Z13, Z14
+	VMOVUPS       Z6, Z15
+	VFMADD213PS   Z7, Z14, Z15
+	VFMADD213PS   Z8, Z14, Z15
+	VFMADD213PS   Z9, Z14, Z15
+	VFMADD213PS   Z10, Z14, Z15
+	VMULPS        Z14, Z14, Z16
+	VFMADD213PS   Z14, Z16, Z15
+	VADDPS        Z11, Z15, Z15
+	VSCALEFPS     Z13, Z15, Z15
+	VMOVAPS.Z     Z15, K1, Z15
+	VMOVUPS       Z15, K1, (DX)(R10*4)
+	VCVTPS2PD     Y15, Z13
+	VEXTRACTF64X4 $0x01, Z15, Y14
+	VCVTPS2PD     Y14, Z14
+	VADDPD        Z13, Z18, Z18
+	VADDPD        Z14, Z19, Z19
+
+each34done:
+	VADDPD        Z20, Z18, Z18
+	VADDPD        Z21, Z19, Z19
+	VADDPD        Z19, Z18, Z18
+	VEXTRACTF64X4 $0x01, Z18, Y13
+	VADDPD        Y13, Y18, Y18
+	VEXTRACTF32X4 $0x01, Y18, X13
+	VADDPD        X13, X18, X18
+	VPSHUFD       $0x4e, X18, X13
+	VADDPD        X13, X18, X18
+	VMOVSD        X18, (R8)
+	VPXORD        Z22, Z22, Z22
+	MOVQ          BX, R10
+	SUBQ          R9, R10
+	XORQ          R11, R11
+	MOVQ          R10, R12
+
+each35one:
+	CMPQ    R12, $+16
+	JLT     each35oneend
+	LEAQ    (DX)(R9*4), R10
+	VMOVUPS Z22, (R10)(R11*4)
+	ADDQ    $+16, R11
+	SUBQ    $+16, R12
+	JMP     each35one
+
+each35oneend:
+	TESTQ   R12, R12
+	JE      each35done
+	MOVQ    $-1, R10
+	BZHIQ   R12, R10, R10
+	KMOVW   R10, K1
+	LEAQ    (DX)(R9*4), R10
+	VMOVUPS Z22, K1, (R10)(R11*4)
+
+each35done:
+	ADDQ $0x08, CX
+	ADDQ $0x04, DI
+	ADDQ $0x08, R8
+	ADDQ SI, DX
+	DECQ AX
+	JMP  down32row
+
+down32done:
+	VZEROUPPER
+	RET
+
+// func gradRowsAVX512(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-144
+	VMOVUPS      vectorConstants<>+0(SB), Z0
+	VMOVUPS      vectorConstants<>+64(SB), Z1
+	VMOVUPS      vectorConstants<>+128(SB), Z2
+	VMOVUPS      vectorConstants<>+192(SB), Z3
+	VMOVUPS      vectorConstants<>+256(SB), Z4
+	VMOVUPS      vectorConstants<>+320(SB), Z5
+	VMOVUPS      vectorConstants<>+384(SB), Z6
+	VMOVUPS      vectorConstants<>+448(SB), Z7
+	VMOVUPS      vectorConstants<>+512(SB), Z8
+	VMOVUPS      vectorConstants<>+576(SB), Z9
+	VMOVUPS      vectorConstants<>+640(SB), Z10
+	MOVQ         seen_len+56(FP), AX
+	MOVQ         seen_base+48(FP), CX
+	MOVQ         p_base+0(FP), DX
+	MOVQ         dp_base+24(FP), BX
+	MOVQ         cols+72(FP), SI
+	MOVQ         stride+80(FP), DI
+	SHLQ         $0x02, DI
+	VBROADCASTSS scale+88(FP), Z11
+	VBROADCASTSS factor+92(FP), Z12
+	MOVQ         shift_base+96(FP), R8
+	MOVQ         d_base+120(FP), R9
+
+down36row:
+	TESTQ        AX, AX
+	JE           down36done
+	MOVQ         (CX), R10
+	VBROADCASTSS (R8), Z13
+	VBROADCASTSS (R9), Z14
+	XORQ         R11, R11
+	MOVQ         R10, R12
+
+each37many:
+	CMPQ         R12, $+32
+	JLT          each37manyend
+	VMOVUPS      (DX)(R11*4), Z15
+	VMOVUPS      (BX)(R11*4), Z16
+	VFMSUB213PS  Z13, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, (DX)(R11*4)
+	VSUBPS       Z14, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z12, Z16, Z16
+	VMOVUPS      Z16, (BX)(R11*4)
+	VMOVUPS      64(DX)(R11*4), Z15
+	VMOVUPS      64(BX)(R11*4), Z16
+	VFMSUB213PS  Z13, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, 64(DX)(R11*4)
+	VSUBPS       Z14, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z12, Z16, Z16
+	VMOVUPS      Z16, 64(BX)(R11*4)
+	ADDQ         $+32, R11
+	SUBQ         $+32, R12
+	JMP          each37many
+
+each37manyend:
+each37one:
+	CMPQ         R12, $+16
+	JLT          each37oneend
+	VMOVUPS      (DX)(R11*4), Z15
+	VMOVUPS      (BX)(R11*4), Z16
+	VFMSUB213PS  Z13, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VMOVUPS      Z18, (DX)(R11*4)
+	VSUBPS       Z14, Z16, Z16
+	VMULPS       Z18, Z16, Z16
+	VMULPS       Z12, Z16, Z16
+	VMOVUPS      Z16, (BX)(R11*4)
+	ADDQ         $+16, R11
+	SUBQ         $+16, R12
+	JMP          each37one
+
+each37oneend:
+	TESTQ        R12, R12
+	JE           each37done
+	MOVQ         $-1, R13
+	BZHIQ        R12, R13, R13
+	KMOVW        R13, K1
+	VMOVUPS.Z    (DX)(R11*4), K1, Z15
+	VMOVUPS.Z    (BX)(R11*4), K1, Z16
+	VFMSUB213PS  Z13, Z11, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z13
+	VRNDSCALEPS  $0x08, Z13, Z13
+	VFNMADD231PS Z3, Z13, Z15
+	VFNMADD231PS Z4, Z13, Z15
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z15, Z17
+	VFMADD213PS  Z7, Z15, Z17
+	VFMADD213PS  Z8, Z15, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VMULPS       Z15, Z15, Z18
+	VFMADD213PS  Z15, Z18, Z17
+	VADDPS       Z10, Z17, Z17
+	VSCALEFPS    Z13, Z17, Z17
+	VMOVUPS      Z17, K1, (DX)(R11*4)
+	VSUBPS       Z14, Z16, Z16
+	VMULPS       Z17, Z16, Z16
+	VMULPS       Z12, Z16, Z16
+	VMOVUPS      Z16, K1, (BX)(R11*4)
+
+each37done:
+	VPXORD Z20, Z20, Z20
+	MOVQ   SI, R11
+	SUBQ   R10, R11
+	XORQ   R12, R12
+	MOVQ   R11, R13
+
+each38one:
+	CMPQ    R13, $+16
+	JLT     each38oneend
+	LEAQ    (DX)(R10*4), R11
+	VMOVUPS Z20, (R11)(R12*4)
+	LEAQ    (BX)(R10*4), R11
+	VMOVUPS Z20, (R11)(R12*4)
+	ADDQ    $+16, R12
+	SUBQ    $+16, R13
+	JMP     each38one
+
+each38oneend:
+	TESTQ   R13, R13
+	JE      each38done
+	MOVQ    $-1, R11
+	BZHIQ   R13, R11, R11
+	KMOVW   R11, K1
+	LEAQ    (DX)(R10*4), R11
+	VMOVUPS Z20, K1, (R11)(R12*4)
+	LEAQ    (BX)(R10*4), R11
+	VMOVUPS Z20, K1, (R11)(R12*4)
+
+each38done:
+	ADDQ $0x08, CX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ DI, DX
+	ADDQ DI, BX
+	DECQ AX
+	JMP  down36row
+
+down36done:
+	VZEROUPPER
+	RET
+
+// func dotRowsAVX512(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-96
+	MOVQ d_len+8(FP), AX
+	MOVQ d_base+0(FP), CX
+	MOVQ x_base+24(FP), DX
+	MOVQ y_base+48(FP), BX
+	MOVQ cols+72(FP), SI
+	MOVQ stride+80(FP), DI
+	SHLQ $0x02, DI
+	MOVQ yStride+88(FP), R8
+
+down39row:
+	TESTQ  AX, AX
+	JE     down39done
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   R9, R9
+	MOVQ   SI, R10
+
+each40many:
+	CMPQ          R10, $+32
+	JLT           each40manyend
+	VMOVUPS       (DX)(R9*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       (BX)(R9*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+	VMOVUPS       64(DX)(R9*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       64(BX)(R9*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z2
+	VFMADD231PD   Z4, Z6, Z3
+	ADDQ          $+32, R9
+	SUBQ          $+32, R10
+	JMP           each40many
+
+each40manyend:
+each40one:
+	CMPQ          R10, $+16
+	JLT           each40oneend
+	VMOVUPS       (DX)(R9*4), Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS       (BX)(R9*4), Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+	ADDQ          $+16, R9
+	SUBQ          $+16, R10
+	JMP           each40one
+
+each40oneend:
+	TESTQ         R10, R10
+	JE            each40done
+	MOVQ          $-1, R11
+	BZHIQ         R10, R11, R11
+	KMOVW         R11, K1
+	VMOVUPS.Z     (DX)(R9*4), K1, Z4
+	VCVTPS2PD     Y4, Z5
+	VEXTRACTF64X4 $0x01, Z4, Y4
+	VCVTPS2PD     Y4, Z4
+	VMOVUPS.Z     (BX)(R9*4), K1, Z6
+	VCVTPS2PD     Y6, Z7
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VFMADD231PD   Z5, Z7, Z0
+	VFMADD231PD   Z4, Z6, Z1
+
+each40done:
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPD        Y4, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X4
+	VADDPD        X4, X0, X0
+	VPSHUFD       $0x4e, X0, X4
+	VADDPD        X4, X0, X0
+	VCVTSD2SS     X0, X0, X0
+	VMOVSS        X0, (CX)
+	ADDQ          $0x04, CX
+	ADDQ          DI, DX
+	LEAQ          (BX)(R8*4), BX
+	DECQ          AX
+	JMP           down39row
+
+down39done:
+	VZEROUPPER
+	RET
+
 // func momentsAVX512(x []float32) (mean float32, square float32)
-// Requires: AVX, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
 TEXT ·momentsAVX512(SB), NOSPLIT, $0-32
 	MOVQ   x_len+8(FP), AX
 	MOVQ   x_base+0(FP), CX
@@ -3002,9 +3552,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-32
 	XORQ   DX, DX
 	MOVQ   AX, BX
 
-each32many:
+each41many:
 	CMPQ    BX, $+64
-	JLT     each32manyend
+	JLT     each41manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(CX)(DX*4), Z4
@@ -3015,28 +3565,28 @@ each32many:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, BX
-	JMP     each32many
+	JMP     each41many
 
-each32manyend:
-each32one:
+each41manyend:
+each41one:
 	CMPQ    BX, $+16
-	JLT     each32oneend
+	JLT     each41oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, BX
-	JMP     each32one
+	JMP     each41one
 
-each32oneend:
+each41oneend:
 	TESTQ     BX, BX
-	JE        each32done
+	JE        each41done
 	MOVQ      $-1, SI
 	BZHIQ     BX, SI, SI
 	KMOVW     SI, K1
 	VMOVUPS.Z (CX)(DX*4), K1, Z4
 	VADDPS    Z4, Z0, Z0
 
-each32done:
+each41done:
 	VXORPS        X4, X4, X4
 	VCVTSI2SSQ    AX, X4, X4
 	VMOVSS        vectorConstants<>+640(SB), X9
@@ -3047,7 +3597,7 @@ each32done:
 	VADDPS        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPS        X1, X0, X0
 	VPSHUFD       $0x4e, X0, X1
 	VADDPS        X1, X0, X0
@@ -3062,9 +3612,9 @@ each32done:
 	VPXORD        Z8, Z8, Z8
 	XORQ          DX, DX
 
-each33many:
+each42many:
 	CMPQ        AX, $+64
-	JLT         each33manyend
+	JLT         each42manyend
 	VMOVUPS     (CX)(DX*4), Z1
 	VSUBPS      Z0, Z1, Z1
 	VFMADD231PS Z1, Z1, Z5
@@ -3079,22 +3629,22 @@ each33many:
 	VFMADD231PS Z1, Z1, Z8
 	ADDQ        $+64, DX
 	SUBQ        $+64, AX
-	JMP         each33many
+	JMP         each42many
 
-each33manyend:
-each33one:
+each42manyend:
+each42one:
 	CMPQ        AX, $+16
-	JLT         each33oneend
+	JLT         each42oneend
 	VMOVUPS     (CX)(DX*4), Z1
 	VSUBPS      Z0, Z1, Z1
 	VFMADD231PS Z1, Z1, Z5
 	ADDQ        $+16, DX
 	SUBQ        $+16, AX
-	JMP         each33one
+	JMP         each42one
 
-each33oneend:
+each42oneend:
 	TESTQ       AX, AX
-	JE          each33done
+	JE          each42done
 	MOVQ        $-1, BX
 	BZHIQ       AX, BX, BX
 	KMOVW       BX, K1
@@ -3103,13 +3653,13 @@ each33oneend:
 	VMOVAPS.Z   Z1, K1, Z1
 	VFMADD231PS Z1, Z1, Z5
 
-each33done:
+each42done:
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y0
 	VADDPS        Y0, Y5, Y5
-	VEXTRACTF128  $0x01, Y5, X0
+	VEXTRACTF32X4 $0x01, Y5, X0
 	VADDPS        X0, X5, X5
 	VPSHUFD       $0x4e, X5, X0
 	VADDPS        X0, X5, X5
@@ -3121,7 +3671,7 @@ each33done:
 	RET
 
 // func meanSquareAVX512(x []float32) (square float32)
-// Requires: AVX, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
 TEXT ·meanSquareAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_len+8(FP), AX
 	MOVQ   x_base+0(FP), CX
@@ -3132,9 +3682,9 @@ TEXT ·meanSquareAVX512(SB), NOSPLIT, $0-28
 	XORQ   DX, DX
 	MOVQ   AX, BX
 
-each34many:
+each43many:
 	CMPQ        BX, $+64
-	JLT         each34manyend
+	JLT         each43manyend
 	VMOVUPS     (CX)(DX*4), Z4
 	VFMADD231PS Z4, Z4, Z0
 	VMOVUPS     64(CX)(DX*4), Z4
@@ -3145,34 +3695,34 @@ each34many:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $+64, DX
 	SUBQ        $+64, BX
-	JMP         each34many
+	JMP         each43many
 
-each34manyend:
-each34one:
+each43manyend:
+each43one:
 	CMPQ        BX, $+16
-	JLT         each34oneend
+	JLT         each43oneend
 	VMOVUPS     (CX)(DX*4), Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $+16, DX
 	SUBQ        $+16, BX
-	JMP         each34one
+	JMP         each43one
 
-each34oneend:
+each43oneend:
 	TESTQ       BX, BX
-	JE          each34done
+	JE          each43done
 	MOVQ        $-1, SI
 	BZHIQ       BX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   (CX)(DX*4), K1, Z4
 	VFMADD231PS Z4, Z4, Z0
 
-each34done:
+each43done:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPS        X1, X0, X0
 	VPSHUFD       $0x4e, X0, X1
 	VADDPS        X1, X0, X0
@@ -3200,9 +3750,9 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-84
 	MOVQ         gain_base+48(FP), BX
 	XORQ         SI, SI
 
-each35many:
+each44many:
 	CMPQ    AX, $+64
-	JLT     each35manyend
+	JLT     each44manyend
 	VMOVUPS (DX)(SI*4), Z3
 	VMOVUPS (BX)(SI*4), Z4
 	VSUBPS  Z0, Z3, Z3
@@ -3233,12 +3783,12 @@ each35many:
 	VMOVUPS Z3, 192(CX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, AX
-	JMP     each35many
+	JMP     each44many
 
-each35manyend:
-each35one:
+each44manyend:
+each44one:
 	CMPQ    AX, $+16
-	JLT     each35oneend
+	JLT     each44oneend
 	VMOVUPS (DX)(SI*4), Z3
 	VMOVUPS (BX)(SI*4), Z4
 	VSUBPS  Z0, Z3, Z3
@@ -3248,11 +3798,11 @@ each35one:
 	VMOVUPS Z3, (CX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, AX
-	JMP     each35one
+	JMP     each44one
 
-each35oneend:
+each44oneend:
 	TESTQ     AX, AX
-	JE        each35done
+	JE        each44done
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -3264,7 +3814,7 @@ each35oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (CX)(SI*4)
 
-each35done:
+each44done:
 	VZEROUPPER
 	RET
 
@@ -3281,9 +3831,9 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-108
 	MOVQ         bias_base+72(FP), SI
 	XORQ         DI, DI
 
-each36many:
+each45many:
 	CMPQ        AX, $+64
-	JLT         each36manyend
+	JLT         each45manyend
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
 	VSUBPS      Z0, Z3, Z3
@@ -3318,12 +3868,12 @@ each36many:
 	VMOVUPS     Z3, 192(CX)(DI*4)
 	ADDQ        $+64, DI
 	SUBQ        $+64, AX
-	JMP         each36many
+	JMP         each45many
 
-each36manyend:
-each36one:
+each45manyend:
+each45one:
 	CMPQ        AX, $+16
-	JLT         each36oneend
+	JLT         each45oneend
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
 	VSUBPS      Z0, Z3, Z3
@@ -3334,11 +3884,11 @@ each36one:
 	VMOVUPS     Z3, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each36one
+	JMP         each45one
 
-each36oneend:
+each45oneend:
 	TESTQ       AX, AX
-	JE          each36done
+	JE          each45done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -3351,12 +3901,12 @@ each36oneend:
 	VFMADD213PS Z0, Z4, Z3
 	VMOVUPS     Z3, K1, (CX)(DI*4)
 
-each36done:
+each45done:
 	VZEROUPPER
 	RET
 
 // func normSumsAVX512(dy []float32, x []float32, gain []float32, mean float32, rstd float32, base float32) (plain float32, along float32)
-// Requires: AVX, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
 TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
 	VBROADCASTSS mean+72(FP), Z0
 	VBROADCASTSS rstd+76(FP), Z1
@@ -3372,9 +3922,9 @@ TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
 	XORQ         SI, SI
 	MOVQ         AX, DI
 
-each37many:
+each46many:
 	CMPQ        DI, $+32
-	JLT         each37manyend
+	JLT         each46manyend
 	VMOVUPS     (BX)(SI*4), Z7
 	VMOVUPS     (DX)(SI*4), Z8
 	VADDPS      Z2, Z7, Z7
@@ -3393,12 +3943,12 @@ each37many:
 	VFMADD231PS Z8, Z7, Z6
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each37many
+	JMP         each46many
 
-each37manyend:
-each37one:
+each46manyend:
+each46one:
 	CMPQ        DI, $+16
-	JLT         each37oneend
+	JLT         each46oneend
 	VMOVUPS     (BX)(SI*4), Z7
 	VMOVUPS     (DX)(SI*4), Z8
 	VADDPS      Z2, Z7, Z7
@@ -3409,11 +3959,11 @@ each37one:
 	VFMADD231PS Z8, Z7, Z5
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each37one
+	JMP         each46one
 
-each37oneend:
+each46oneend:
 	TESTQ       DI, DI
-	JE          each37done
+	JE          each46done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
@@ -3426,7 +3976,7 @@ each37oneend:
 	VSUBPS      Z0, Z8, Z8
 	VFMADD231PS Z8, Z7, Z5
 
-each37done:
+each46done:
 	VXORPS        X0, X0, X0
 	VCVTSI2SSQ    AX, X0, X0
 	VMOVSS        vectorConstants<>+640(SB), X2
@@ -3435,7 +3985,7 @@ each37done:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y3
-	VEXTRACTF128  $0x01, Y3, X2
+	VEXTRACTF32X4 $0x01, Y3, X2
 	VADDPS        X2, X3, X3
 	VPSHUFD       $0x4e, X3, X2
 	VADDPS        X2, X3, X3
@@ -3446,7 +3996,7 @@ each37done:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y2
 	VADDPS        Y2, Y5, Y5
-	VEXTRACTF128  $0x01, Y5, X2
+	VEXTRACTF32X4 $0x01, Y5, X2
 	VADDPS        X2, X5, X5
 	VPSHUFD       $0x4e, X5, X2
 	VADDPS        X2, X5, X5
@@ -3474,9 +4024,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-116
 	VMULPS       Z1, Z4, Z4
 	XORQ         DI, DI
 
-each38many:
+each47many:
 	CMPQ         AX, $+64
-	JLT          each38manyend
+	JLT          each47manyend
 	VMOVUPS      (SI)(DI*4), Z5
 	VMOVUPS      (BX)(DI*4), Z6
 	VADDPS       Z2, Z5, Z5
@@ -3515,12 +4065,12 @@ each38many:
 	VMOVUPS      Z5, 192(CX)(DI*4)
 	ADDQ         $+64, DI
 	SUBQ         $+64, AX
-	JMP          each38many
+	JMP          each47many
 
-each38manyend:
-each38one:
+each47manyend:
+each47one:
 	CMPQ         AX, $+16
-	JLT          each38oneend
+	JLT          each47oneend
 	VMOVUPS      (SI)(DI*4), Z5
 	VMOVUPS      (BX)(DI*4), Z6
 	VADDPS       Z2, Z5, Z5
@@ -3532,11 +4082,11 @@ each38one:
 	VMOVUPS      Z5, (CX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, AX
-	JMP          each38one
+	JMP          each47one
 
-each38oneend:
+each47oneend:
 	TESTQ        AX, AX
-	JE           each38done
+	JE           each47done
 	MOVQ         $-1, R8
 	BZHIQ        AX, R8, R8
 	KMOVW        R8, K1
@@ -3550,7 +4100,7 @@ each38oneend:
 	VMULPS       Z1, Z5, Z5
 	VMOVUPS      Z5, K1, (CX)(DI*4)
 
-each38done:
+each47done:
 	VZEROUPPER
 	RET
 
@@ -3567,9 +4117,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	MOVQ stride+120(FP), R9
 	XORQ R10, R10
 
-columns39many:
+columns48many:
 	CMPQ   AX, $+32
-	JLT    columns39manyend
+	JLT    columns48manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3579,9 +4129,9 @@ columns39many:
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
-down40row:
+down49row:
 	TESTQ         R14, R14
-	JE            down40done
+	JE            down49done
 	VBROADCASTSS  (DI)(R13*4), Z4
 	VBROADCASTSS  (R8)(R13*4), Z5
 	VMOVUPS       (R11), Z6
@@ -3608,9 +4158,9 @@ down40row:
 	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
-	JMP           down40row
+	JMP           down49row
 
-down40done:
+down49done:
 	VMOVUPS      (CX)(R10*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -3625,12 +4175,12 @@ down40done:
 	VMOVUPS      Z4, 64(CX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, AX
-	JMP          columns39many
+	JMP          columns48many
 
-columns39manyend:
-columns39one:
+columns48manyend:
+columns48one:
 	CMPQ   AX, $+16
-	JLT    columns39oneend
+	JLT    columns48oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R10*4), R11
@@ -3638,9 +4188,9 @@ columns39one:
 	XORQ   R13, R13
 	MOVQ   SI, R14
 
-down41row:
+down50row:
 	TESTQ         R14, R14
-	JE            down41done
+	JE            down50done
 	VBROADCASTSS  (DI)(R13*4), Z0
 	VBROADCASTSS  (R8)(R13*4), Z1
 	VMOVUPS       (R11), Z2
@@ -3657,9 +4207,9 @@ down41row:
 	LEAQ          (R12)(R9*4), R12
 	INCQ          R13
 	DECQ          R14
-	JMP           down41row
+	JMP           down50row
 
-down41done:
+down50done:
 	VMOVUPS      (CX)(R10*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -3668,11 +4218,11 @@ down41done:
 	VMOVUPS      Z0, (CX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, AX
-	JMP          columns39one
+	JMP          columns48one
 
-columns39oneend:
+columns48oneend:
 	TESTQ  AX, AX
-	JE     columns39done
+	JE     columns48done
 	MOVQ   $-1, R11
 	BZHIQ  AX, R11, R11
 	KMOVW  R11, K1
@@ -3682,9 +4232,9 @@ columns39oneend:
 	LEAQ   (DX)(R10*4), DX
 	XORQ   BX, BX
 
-down42row:
+down51row:
 	TESTQ         SI, SI
-	JE            down42done
+	JE            down51done
 	VBROADCASTSS  (DI)(BX*4), Z0
 	VBROADCASTSS  (R8)(BX*4), Z1
 	VMOVUPS.Z     (AX), K1, Z2
@@ -3701,9 +4251,9 @@ down42row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down42row
+	JMP           down51row
 
-down42done:
+down51done:
 	VMOVUPS.Z    (CX)(R10*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -3711,7 +4261,7 @@ down42done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R10*4)
 
-columns39done:
+columns48done:
 	VZEROUPPER
 	RET
 
@@ -3728,9 +4278,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns43many:
+columns52many:
 	CMPQ    AX, $+32
-	JLT     columns43manyend
+	JLT     columns52manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -3739,9 +4289,9 @@ columns43many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down44row:
+down53row:
 	TESTQ       R13, R13
-	JE          down44done
+	JE          down53done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -3761,26 +4311,26 @@ down44row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down44row
+	JMP         down53row
 
-down44done:
+down53done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns43many
+	JMP  columns52many
 
-columns43manyend:
-columns43one:
+columns52manyend:
+columns52one:
 	CMPQ    AX, $+16
-	JLT     columns43oneend
+	JLT     columns52oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down45row:
+down54row:
 	TESTQ       R13, R13
-	JE          down45done
+	JE          down54done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -3792,16 +4342,16 @@ down45row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down45row
+	JMP         down54row
 
-down45done:
+down54done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns43one
+	JMP  columns52one
 
-columns43oneend:
+columns52oneend:
 	TESTQ     AX, AX
-	JE        columns43done
+	JE        columns52done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -3811,9 +4361,9 @@ columns43oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down46row:
+down55row:
 	TESTQ       DX, DX
-	JE          down46done
+	JE          down55done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -3825,10 +4375,10 @@ down46row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down46row
+	JMP         down55row
 
-down46done:
-columns43done:
+down55done:
+columns52done:
 	VZEROUPPER
 	RET
 
@@ -3843,52 +4393,52 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Z2
 	VPBROADCASTQ first+48(FP), Z3
 	VPBROADCASTQ first+48(FP), Z4
-	VPADDQ       vectorConstants<>+2496(SB), Z3, Z3
-	VPADDQ       vectorConstants<>+2560(SB), Z4, Z4
+	VPADDQ       vectorConstants<>+2624(SB), Z3, Z3
+	VPADDQ       vectorConstants<>+2688(SB), Z4, Z4
 	XORQ         BX, BX
 
-each47one:
+each56one:
 	CMPQ      AX, $+16
-	JLT       each47oneend
+	JLT       each56oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
-	VPADDQ    vectorConstants<>+2624(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+2752(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2688(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2816(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2752(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2880(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPXORQ    Z1, Z6, Z6
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2688(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2816(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2752(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+2880(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPSRLQ    $0x0b, Z6, Z6
 	VMOVUPS   Z4, Z7
-	VPADDQ    vectorConstants<>+2624(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+2752(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2688(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2816(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2752(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2880(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPXORQ    Z1, Z7, Z7
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2688(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2816(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2752(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+2880(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPSRLQ    $0x0b, Z7, Z7
@@ -3899,53 +4449,53 @@ each47one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each47one
+	JMP       each56one
 
-each47oneend:
+each56oneend:
 	TESTQ     AX, AX
-	JE        each47done
+	JE        each56done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
 	VMOVUPS.Z (DX)(BX*4), K1, Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z0
-	VPADDQ    vectorConstants<>+2624(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+2752(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2688(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2816(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2752(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2880(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPXORQ    Z1, Z0, Z0
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2688(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2816(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2752(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+2880(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPSRLQ    $0x0b, Z0, Z0
 	VMOVUPS   Z4, Z3
-	VPADDQ    vectorConstants<>+2624(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+2752(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+2688(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2816(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+2752(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2880(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x1e, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+2688(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2816(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+2752(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+2880(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x0b, Z3, Z3
@@ -3955,7 +4505,7 @@ each47oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each47done:
+each56done:
 	VZEROUPPER
 	RET
 
@@ -3967,16 +4517,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast48next:
+cast57next:
 	CMPQ      BX, AX
-	JGE       cast48done
+	JGE       cast57done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast48next
+	JMP       cast57next
 
-cast48done:
+cast57done:
 	VZEROUPPER
 	RET
 
@@ -3988,15 +4538,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast49next:
+cast58next:
 	CMPQ      BX, AX
-	JGE       cast49done
+	JGE       cast58done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast49next
+	JMP       cast58next
 
-cast49done:
+cast58done:
 	VZEROUPPER
 	RET
 
@@ -4008,24 +4558,24 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast50next:
+cast59next:
 	CMPQ      BX, AX
-	JGE       cast50done
+	JGE       cast59done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
-	VPANDD    vectorConstants<>+2816(SB), Z1, Z1
-	VPADDD    vectorConstants<>+2880(SB), Z1, Z1
+	VPANDD    vectorConstants<>+2944(SB), Z1, Z1
+	VPADDD    vectorConstants<>+3008(SB), Z1, Z1
 	VPADDD    Z0, Z1, Z1
 	VPSRLD    $0x10, Z1, Z1
 	VPSRLD    $0x10, Z0, Z2
-	VPORD     vectorConstants<>+2944(SB), Z2, Z2
+	VPORD     vectorConstants<>+3072(SB), Z2, Z2
 	VCMPPS    $0x03, Z0, Z0, K1
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast50next
+	JMP       cast59next
 
-cast50done:
+cast59done:
 	VZEROUPPER
 	RET
 
@@ -4037,15 +4587,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast51next:
+cast60next:
 	CMPQ      BX, AX
-	JGE       cast51done
+	JGE       cast60done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast51next
+	JMP       cast60next
 
-cast51done:
+cast60done:
 	VZEROUPPER
 	RET
 
@@ -4070,9 +4620,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each52one:
+each61one:
 	CMPQ        AX, $+16
-	JLT         each52oneend
+	JLT         each61oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -4094,11 +4644,11 @@ each52one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each52one
+	JMP         each61one
 
-each52oneend:
+each61oneend:
 	TESTQ       AX, AX
-	JE          each52done
+	JE          each61done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -4122,7 +4672,7 @@ each52oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each52done:
+each61done:
 	VZEROUPPER
 	RET
 
@@ -4438,68 +4988,84 @@ DATA vectorConstants<>+2464(SB)/8, $0x3f2000003f200000
 DATA vectorConstants<>+2472(SB)/8, $0x3f2000003f200000
 DATA vectorConstants<>+2480(SB)/8, $0x3f2000003f200000
 DATA vectorConstants<>+2488(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2496(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+2504(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+2512(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+2520(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+2528(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+2536(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+2544(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+2552(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+2560(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2568(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+2576(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+2584(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+2592(SB)/8, $0x6a99b4b1f77dd0fc
-DATA vectorConstants<>+2600(SB)/8, $0x08d12e6b76c84d11
-DATA vectorConstants<>+2608(SB)/8, $0xa708a824f612c926
-DATA vectorConstants<>+2616(SB)/8, $0x454021de755d453b
-DATA vectorConstants<>+2624(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2632(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2640(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2648(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2656(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2664(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2672(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2680(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2688(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2696(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2704(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2712(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2720(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2728(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2736(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2744(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2752(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2760(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2768(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2776(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2784(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2792(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2800(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2808(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2816(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2824(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2832(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2840(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2848(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2856(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2864(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2872(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2880(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2888(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2896(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2904(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2912(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2920(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2928(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2936(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+2944(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+2952(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+2960(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+2968(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+2976(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+2984(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+2992(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3000(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3008
+DATA vectorConstants<>+2496(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2504(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2512(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2520(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2528(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2536(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2544(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2552(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+2560(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2568(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2576(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2584(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2592(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2600(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2608(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2616(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+2624(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2632(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+2640(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+2648(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+2656(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+2664(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+2672(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+2680(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+2688(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+2696(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+2704(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+2712(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+2720(SB)/8, $0x6a99b4b1f77dd0fc
+DATA vectorConstants<>+2728(SB)/8, $0x08d12e6b76c84d11
+DATA vectorConstants<>+2736(SB)/8, $0xa708a824f612c926
+DATA vectorConstants<>+2744(SB)/8, $0x454021de755d453b
+DATA vectorConstants<>+2752(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2760(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2768(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2776(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2784(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2792(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2800(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2808(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+2816(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2824(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2832(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2840(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2848(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2856(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2864(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2872(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+2880(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2888(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2896(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2904(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2912(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2920(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2928(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2936(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+2944(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2952(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2960(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2968(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2976(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2984(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+2992(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3000(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+3008(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3016(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3024(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3032(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3040(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3048(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3056(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3064(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+3072(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3080(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3088(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3096(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3104(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3112(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3120(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+3128(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3136

@@ -10,6 +10,9 @@ func attentions(m *machine) {
 	m.expSum()
 	m.expGrad()
 	m.scaleRows()
+	m.softmaxRows()
+	m.gradRows()
+	m.dotRows()
 }
 
 // expSum writes a row's exponentials and their sum.

@@ -20,7 +20,15 @@ var (
 
 // exp is e^x; x survives not.
 func (m *machine) exp(x reg.VecVirtual) reg.VecVirtual {
-	m.clampExp(x)
+	m.VMINPS(x, m.cv(expTop[0]), x)
+	return m.expBelow(x)
+}
+
+// expBelow is e^x of an x below the first of expTop, or a NaN; x survives not. Less than the second counts as that, so that
+// its product with ln2 is finite. A NaN stays one: of two operands of which one is NaN, the machine's min and max give the
+// second.
+func (m *machine) expBelow(x reg.VecVirtual) reg.VecVirtual {
+	m.VMAXPS(x, m.cv(expTop[1]), x)
 	k, p, r2 := m.vec(), m.vec(), m.vec()
 	m.VMULPS(m.c(expReduce[0]), x, k)
 	if m.zmm {
@@ -38,13 +46,6 @@ func (m *machine) exp(x reg.VecVirtual) reg.VecVirtual {
 	m.VFMADD213PS(x, r2, p) // r + r^2 P
 	m.VADDPS(m.c(1), p, p)
 	return m.scaleBy(p, k)
-}
-
-// clampExp brings x into the range in which e^x is neither 0 nor infinite, and a little more. A NaN stays one: of two
-// operands of which one is NaN, the machine's min and max give the second.
-func (m *machine) clampExp(x reg.VecVirtual) {
-	m.VMINPS(x, m.cv(expTop[0]), x)
-	m.VMAXPS(x, m.cv(expTop[1]), x)
 }
 
 // scaleBy is p * 2^k. AVX2 has no such instruction: it multiplies by two powers, of about half of k, so that neither

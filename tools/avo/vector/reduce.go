@@ -51,8 +51,10 @@ func (m *machine) across(v reg.VecVirtual, wide bool, op func(...operand.Op)) re
 	if m.zmm {
 		m.VEXTRACTF64X4(operand.U8(1), v, h.AsY())
 		op(h.AsY(), v.AsY(), v.AsY())
+		m.VEXTRACTF32X4(operand.U8(1), v.AsY(), h.AsX()) // VEXTRACTF128 knows 16 registers
+	} else {
+		m.VEXTRACTF128(operand.U8(1), v.AsY(), h.AsX())
 	}
-	m.VEXTRACTF128(operand.U8(1), v.AsY(), h.AsX())
 	op(h.AsX(), v.AsX(), v.AsX())
 	m.VPSHUFD(operand.U8(0x4e), v.AsX(), h.AsX())
 	op(h.AsX(), v.AsX(), v.AsX())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -83,6 +84,17 @@ func example() *File {
 	p := ir.SerialPlan(2, 4, ir.FullPrecision(ir.F32))
 	return &File{CostModel: 1, DecidedFrom: in.Hashes(), Inputs: in, Planc: "v0.1.0", Plan: p, PlanHash: HashPlan(p), Program: Hash(nil),
 		Files: map[string]string{"planc_planc.go": Hash([]byte("a"))}, Gen: Gen{Package: "train"}, Search: search.Counts{Space: 1}}
+}
+
+// A lock of a planc that did not know some keys yet is whole.
+func TestOlder(t *testing.T) {
+	whole := string(example().Bytes())
+	for _, key := range []string{"step_error", "expert_again", "expert_empty"} {
+		older := regexp.MustCompile(`(?m)^ +`+key+`: 0\n`).ReplaceAllString(whole, "")
+		if f, err := Parse("a.lock", []byte(older), remedy); older == whole || err != nil || string(f.Bytes()) != whole {
+			t.Errorf("without %s: %v", key, err)
+		}
+	}
 }
 
 // Each way to damage a lock is named where it is, with what to do.

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The loops here do all rows of a block of scores in one call: what one row waits for, the next one's work fills.
+
+// least is below every shift of a row that has a score: e^(-Inf - least) is 0, where -Inf - -Inf were none.
+const least = -3e38
+
+// matrix loads parameters cols and stride, the latter in bytes.
+func (m *machine) matrix() (cols, stride reg.GPVirtual) {
+	cols, stride = m.GP64(), m.GP64()
+	m.Load(m.Param("cols"), cols)
+	m.Load(m.Param("stride"), stride)
+	m.SHLQ(operand.U8(2), stride)
+	return cols, stride
+}
+
+// unseen zeroes elements n to cols-1 of rows.
+func (m *machine) unseen(n, cols reg.Register, rows ...reg.Register) {
+	from, left, zero := m.GP64(), m.GP64(), m.zero()
+	m.MOVQ(cols, left)
+	m.SUBQ(n, left)
+	m.each(left, 1, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+		for _, row := range rows {
+			m.LEAQ(operand.Mem{Base: row, Index: n, Scale: 4}, from)
+			m.store(zero, at(from), t)
+		}
+	})
+}
+
+// softmaxRows writes the exponentials of rows of scores, with their maxima and sums.
+func (m *machine) softmaxRows() {
+	m.function("softmaxRows", "(x []float32, seen []int, cols, stride int, scale float32, top []float32, sum []float64)", `
+
+	for i := range seen {
+		row, n := x[i*stride:][:cols], seen[i]
+		for j := range n { top[i] = max(top[i], scale*row[j]) }
+		for j := range n { row[j] = e^(scale*row[j]-top[i]) }
+		clear(row[n:]); sum[i] = the sum of row
+	}
+
+with maxima of numbers alone, exponentials of -Inf 0 whatever top[i] is, and sums in float64. scale > 0.`)
+	low := float32(math.Inf(-1))
+	m.hold([]float32{low, least}, expTop[1:], expReduce, expPoly)
+	rows, seen, x := m.length("seen"), m.pointer("seen"), m.pointer("x")
+	cols, stride := m.matrix()
+	scale, top, sum := m.scalar("scale"), m.pointer("top"), m.pointer("sum")
+	m.down(rows, func() {
+		n := m.GP64()
+		m.MOVQ(operand.Mem{Base: seen}, n)
+		tops := make([]reg.VecVirtual, 4)
+		for i := range tops {
+			tops[i] = m.vec()
+			m.move(m.c(low), tops[i])
+		}
+		m.each(n, len(tops), func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			v := m.load(at(x), t)
+			if t != nil {
+				v = m.choose(t, v, m.cv(low))
+			}
+			m.VMAXPS(tops[u], v, tops[u]) // the second operand, if one is a NaN
+		})
+		shift := m.across(m.fold(tops, m.VMAXPS), false, m.VMAXPS)
+		m.VMULSS(scale.AsX(), shift.AsX(), shift.AsX())
+		m.VMAXSS(operand.Mem{Base: top}, shift.AsX(), shift.AsX())
+		m.VMOVSS(shift.AsX(), operand.Mem{Base: top})
+		m.spread(shift)
+		m.VMAXPS(m.c(least), shift, shift)
+		sums := m.zeros(4)
+		m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			v := m.load(at(x), t)
+			m.VFMSUB213PS(shift, scale, v)
+			e := m.expBelow(v)
+			m.keep(e, t)
+			m.store(e, at(x), t)
+			lo, hi := m.widen(e)
+			m.VADDPD(lo, sums[2*u], sums[2*u])
+			m.VADDPD(hi, sums[2*u+1], sums[2*u+1])
+		})
+		m.VMOVSD(m.across(m.fold(sums, m.VADDPD), true, m.VADDPD).AsX(), operand.Mem{Base: sum})
+		m.unseen(n, cols, x)
+	}, func() {
+		m.ADDQ(operand.U8(8), seen)
+		m.ADDQ(operand.U8(4), top)
+		m.ADDQ(operand.U8(8), sum)
+		m.ADDQ(stride, x)
+	})
+	m.leave()
+}
+
+// gradRows writes rows of weights and the gradient of their scores.
+func (m *machine) gradRows() {
+	m.function("gradRows", "(p, dp []float32, seen []int, cols, stride int, scale, factor float32, shift, d []float32)", `
+
+	for i := range seen {
+		row, grad, n := p[i*stride:][:cols], dp[i*stride:][:cols], seen[i]
+		for j := range n {
+			row[j] = e^(scale*row[j]-shift[i])
+			grad[j] = row[j] * (grad[j]-d[i]) * factor
+		}
+		clear(row[n:]); clear(grad[n:])
+	}`)
+	m.hold(expTop, expReduce, expPoly)
+	rows, seen, p, dp := m.length("seen"), m.pointer("seen"), m.pointer("p"), m.pointer("dp")
+	cols, stride := m.matrix()
+	scale, factor, shifts, ds := m.scalar("scale"), m.scalar("factor"), m.pointer("shift"), m.pointer("d")
+	m.down(rows, func() {
+		n, shift, d := m.GP64(), m.vec(), m.vec()
+		m.MOVQ(operand.Mem{Base: seen}, n)
+		m.VBROADCASTSS(operand.Mem{Base: shifts}, shift)
+		m.VBROADCASTSS(operand.Mem{Base: ds}, d)
+		m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			v, g := m.load(at(p), t), m.load(at(dp), t)
+			m.VFMSUB213PS(shift, scale, v)
+			e := m.exp(v)
+			m.store(e, at(p), t)
+			m.VSUBPS(d, g, g)
+			m.VMULPS(e, g, g)
+			m.VMULPS(factor, g, g)
+			m.store(g, at(dp), t)
+		})
+		m.unseen(n, cols, p, dp)
+	}, func() {
+		m.ADDQ(operand.U8(8), seen)
+		m.ADDQ(operand.U8(4), shifts)
+		m.ADDQ(operand.U8(4), ds)
+		m.ADDQ(stride, p)
+		m.ADDQ(stride, dp)
+	})
+	m.leave()
+}
+
+// dotRows writes the sums of products of two matrices' rows.
+func (m *machine) dotRows() {
+	m.function("dotRows", "(d, x, y []float32, cols, stride, yStride int)",
+		"\n\n\tfor i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }\n\nwith sums in float64.")
+	rows, d, x, y := m.length("d"), m.pointer("d"), m.pointer("x"), m.pointer("y")
+	cols, stride := m.matrix()
+	yStride := m.GP64()
+	m.Load(m.Param("yStride"), yStride)
+	m.down(rows, func() {
+		sums := m.zeros(4)
+		m.each(cols, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			xl, xh := m.widen(m.load(at(x), t))
+			yl, yh := m.widen(m.load(at(y), t))
+			m.VFMADD231PD(xl, yl, sums[2*u])
+			m.VFMADD231PD(xh, yh, sums[2*u+1])
+		})
+		sum := m.across(m.fold(sums, m.VADDPD), true, m.VADDPD).AsX()
+		m.VCVTSD2SS(sum, sum, sum)
+		m.VMOVSS(sum, operand.Mem{Base: d})
+	}, func() {
+		m.ADDQ(operand.U8(4), d)
+		m.ADDQ(stride, x)
+		m.LEAQ(operand.Mem{Base: y, Index: yStride, Scale: 4}, y)
+	})
+	m.leave()
+}
