@@ -69,6 +69,7 @@ type Result struct {
 	MFU             float64 // at that median; NaN where the peak is unknown
 
 	Ranks      int
+	Here       int   // ranks of this process, which is all of them unless a launcher started several
 	ArenaBytes int64 // of one rank
 	PeakBytes  int64 // of the process, resident; 0 where the system does not say
 	Sample     string

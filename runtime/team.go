@@ -53,7 +53,7 @@ func (r *run) join(ctx context.Context) (err error) {
 	if l == nil {
 		l = launch.Alone(r.p.mesh().Size())
 	}
-	r.team = &Team{Launch: l}
+	r.team, r.res.Here = &Team{Launch: l}, l.Count
 	switch {
 	case l.Processes == 1:
 		return nil
@@ -62,7 +62,7 @@ func (r *run) join(ctx context.Context) (err error) {
 	case r.o.onTensors != nil:
 		return exitf(ExitCannot, "rt.OnTensors sees the tensors of one process, and %s has started %d", l.By, l.Processes)
 	}
-	r.report.say(fmt.Sprintf("%s: process %d of %d, ranks %d to %d; joining at %s", r.p.Name, l.Process, l.Processes, l.First, l.First+l.Count-1, l.Addr),
+	r.report.say(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process, l.Processes, l.Count, l.Ranks, l.Addr),
 		"join", "process", l.Process, "processes", l.Processes, "address", l.Addr)
 	within := r.o.joinWithin
 	if within <= 0 {
