@@ -94,6 +94,7 @@ func TestProcessesOfGPUs(t *testing.T) {
 	t.Run("torchrun", func(t *testing.T) { b.on(t).torchrun(want) })
 	t.Run("resume", func(t *testing.T) { b.on(t).resume(want) })
 	t.Run("killed", func(t *testing.T) { b.on(t).killed() })
+	t.Run("broken", func(t *testing.T) { b.on(t).broken() })
 	t.Run("stopped", func(t *testing.T) { b.on(t).stopped() })
 	t.Run("differ", func(t *testing.T) { b.on(t).differ() })
 }
@@ -217,6 +218,27 @@ func (b *gpuBinary) killed() {
 	}
 	if took := time.Since(begin); took > 30*time.Second {
 		b.t.Errorf("the other process ended after %v", took)
+	}
+}
+
+// broken has the network break for one process: NCCL tells it, and all end with the rank, the group and the call.
+func (b *gpuBinary) broken() {
+	dir := filepath.Join(b.dir, "broken")
+	p := b.start(2, func(i int) []string {
+		if i == 0 {
+			return visible(i)
+		}
+		return append(visible(i), "PLANC_EMULATED_BREAK=200")
+	}, b.nodeFlags(dir, "--steps=1000000"))
+	p.wait()
+	for i, cmd := range p.cmds {
+		out := p.out[i].String()
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out, "unhandled system error") || !strings.Contains(out, " of ranks [") || !strings.Contains(out, "begun last: nccl") {
+			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	if out := p.out[0].String(); !strings.Contains(out, "the process of ranks 2 to 3 on ") {
+		b.t.Errorf("the first process says %s", out)
 	}
 }
 

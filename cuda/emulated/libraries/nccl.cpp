@@ -2,6 +2,7 @@
 // those of a communicator run in the order in which each rank has called them, whatever their streams.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "nccl_world.h"
@@ -9,7 +10,7 @@
 #define PROTOTYPE(needed, result, name, params, args) extern "C" result name params;
 PLANC_NCCL(PROTOTYPE)
 
-enum { UNHANDLED_CUDA = 1, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE = 6, IN_PROGRESS = 7 };
+enum { UNHANDLED_CUDA = 1, SYSTEM = 2, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE = 6, IN_PROGRESS = 7 };
 
 static std::vector<World *> worlds;
 static thread_local int depth;
@@ -27,7 +28,7 @@ static thread_local std::vector<std::pair<Stream *, Part>> group;
 	ncclComm *c = is<ncclComm>(h, COMM);                     \
 	if (!c) return INVALID_ARGUMENT;
 
-const char *ncclGetErrorString(ncclResult_t r) { return r == INVALID_ARGUMENT ? "invalid argument" : r == INVALID_USAGE ? "invalid usage" : r == REMOTE ? "remote process exited or there was a network error" : "unhandled cuda error"; }
+const char *ncclGetErrorString(ncclResult_t r) { return r == SYSTEM ? "unhandled system error" : r == INVALID_ARGUMENT ? "invalid argument" : r == INVALID_USAGE ? "invalid usage" : r == REMOTE ? "remote process exited or there was a network error" : "unhandled cuda error"; }
 const char *ncclGetLastError(ncclComm_t) { return ""; }
 NCCL(ncclGetVersion, (int *v), { *v = 22705; })
 NCCL(ncclGetUniqueId, (ncclUniqueId *id), { static int n; memset(id, 0, sizeof *id); snprintf(id->internal, sizeof id->internal, "emulated-%d-%d", (int)getpid(), ++n); })
@@ -265,9 +266,20 @@ static void beginMeeting(const Part &p) {
 	for (const Work &w : all) end(w);
 }
 
+// breaks tells whether the network breaks now: PLANC_EMULATED_BREAK=40 lets 40 calls of the process begin.
+static bool breaks() {
+	static const char *n = getenv("PLANC_EMULATED_BREAK");
+	static long left = n && *n ? atol(n) : -1;
+	return left >= 0 && left-- == 0;
+}
+
 void begin(const Work &w) {
 	for (const Part &p : w->parts)
 		if (!p.comm->live) return finish(w); // it was aborted
+	if (breaks()) {
+		w->parts[0].comm->error = SYSTEM;
+		return; // it hangs until it is aborted
+	}
 	w->open = w->parts.size() + 1; // one for this call, so that it is done only afterwards
 	for (Part &p : w->parts) {
 		if (!p.comm->world->far.empty()) farBegin(w, p);
