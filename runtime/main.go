@@ -37,6 +37,9 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 	if err != nil {
 		return fail(stderr, p, c, err)
 	}
+	if c.launch != (launch.Flags{}) && p.Devices == nil {
+		return fail(stderr, p, c, exitf(ExitCannot, "--nnodes and the like: several machines are not there yet for CPUs; start the binary once, alone: it runs all its ranks here"))
+	}
 	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)
 	if err != nil {
 		return fail(stderr, p, c, &ExitError{ExitCannot, err})

@@ -109,8 +109,8 @@ func TestFlagMessages(t *testing.T) {
 		{"--checkpoint-evry 3", 2, "bigram: unknown flag --checkpoint-evry; did you mean --checkpoint-every?\n"},
 		{"--steps", 2, "bigram: --steps needs a value: --steps N\n"},
 		{"train", 2, "bigram: unexpected argument train; --help lists the flags\n"},
-		{"--nodes 2", 3, "bigram: --nnodes 2: --node-rank says which of them this is, 0 to 1\n"},
-		{"--nnodes=2 --node_rank=1 --master-addr=h", 3, "bigram: --nnodes has started 2 processes, and a program for CPUs runs all its ranks in one; start it once, alone\n"},
+		{"--nodes 2", 3, "bigram: --nnodes and the like: several machines are not there yet for CPUs; start the binary once, alone: it runs all its ranks here\n"},
+		{"--nnodes=2 --nod_rank=1", 2, "bigram: unknown flag --nod-rank; did you mean --node-rank?\n"},
 		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
 		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
 		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, avx512, avx2, portable\n"},
@@ -134,7 +134,7 @@ func TestLaunchersAreRefused(t *testing.T) {
 	t.Setenv("MASTER_ADDR", "127.0.0.1")
 	for n, want := range map[string]string{
 		"8": "bigram: WORLD_SIZE=8, by torchrun: it has started 8 processes, and the program has 2 ranks; start 2, one for each rank, or one on each node, or compile the program for 8 devices\n",
-		"2": "bigram: torchrun has started 2 processes, and a program for CPUs runs all its ranks in one; start it once, alone\n",
+		"2": "bigram: torchrun has started 2 processes, which is not there yet for CPUs; start the binary once, alone: it runs all its ranks here\n",
 	} {
 		t.Setenv("WORLD_SIZE", n)
 		if code, _, stderr := runCommand(t); code != ExitCannot || stderr != want {
