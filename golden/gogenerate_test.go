@@ -16,7 +16,7 @@ const gogenerate = "../examples/gogenerate"
 // generatedThere are the files that go generate writes there.
 var generatedThere = []string{"adder.lock", "adder/adder_planc.go"}
 
-// user is a copy of that module with no network and no C compiler.
+// user is a copy of that module with no network. Whether cgo is there is the machine's, so that planc is compiled once for all tests.
 type user struct{ dir string }
 
 func newUser(t *testing.T) *user {
@@ -50,7 +50,7 @@ func (u *user) edit(t *testing.T, name, old, new string) {
 func (u *user) run(env string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = u.dir
-	cmd.Env = append(os.Environ(), "PWD="+u.dir, "GOFLAGS=-mod=readonly", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0", env)
+	cmd.Env = append(os.Environ(), "PWD="+u.dir, "GOFLAGS=-mod=readonly", "GOPROXY=off", "GOWORK=off", env)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

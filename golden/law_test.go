@@ -319,17 +319,17 @@ func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
 	return vs
 }
 
-// runModule builds planc.generated/NAME, in the short run plain as [build.Request] has it, runs it, and returns the lines that it
-// prints.
+// runModule builds planc.generated/NAME, in the short run plain as [build.Request] has it and its packages in a few, runs it, and
+// returns the lines that it prints.
 func runModule(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
-	return runRequest(t, build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name, Plain: !long()})
+	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources, Module: "planc.generated/" + name, Plain: !long()})
 }
 
-// runAsUsers is runModule of programs that are compiled as users' are.
+// runAsUsers is runModule of programs that are optimized as users' are.
 func runAsUsers(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()
-	return runRequest(t, build.Request{Files: files, Runtime: rt.Sources, Module: "planc.generated/" + name})
+	return runRequest(t, build.Request{Files: together(t, name, files), Runtime: rt.Sources, Module: "planc.generated/" + name})
 }
 
 // runRequest builds a module and runs it with more in its environment.

@@ -33,8 +33,8 @@ type Request struct {
 	Cache   string // folder of builds; "" is planc/build in the user's cache folder
 	Host    bool   // for this machine, whatever GOOS and GOARCH say
 
-	// Plain leaves out inlining in the generated packages, which computes the same and compiles in half the time: for tests
-	// that build hundreds of them.
+	// Plain leaves out inlining and optimization in the generated packages, which computes the same and compiles in half the
+	// time: for tests that build hundreds of them.
 	Plain bool
 }
 

@@ -59,18 +59,21 @@ func testMatMulOn[F Float](t *testing.T, tol float64) {
 }
 
 func naiveMatMul[F Float](c []float64, a, b []F, m, n, k int, ta, tb bool) {
+	rowA, nextA, colB, nextB := k, 1, 1, n
+	if ta {
+		rowA, nextA = 1, m
+	}
+	if tb {
+		colB, nextB = k, 1
+	}
 	for i := range m {
 		for j := range n {
-			for p := range k {
-				x, y := i*k+p, p*n+j
-				if ta {
-					x = p*m + i
-				}
-				if tb {
-					y = j*k + p
-				}
-				c[i*n+j] += float64(a[x]) * float64(b[y])
+			sum, x, y := c[i*n+j], i*rowA, j*colB
+			for range k {
+				sum += float64(a[x]) * float64(b[y])
+				x, y = x+nextA, y+nextB
 			}
+			c[i*n+j] = sum
 		}
 	}
 }
