@@ -37,10 +37,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 	if err != nil {
 		return fail(stderr, p, c, err)
 	}
-	if c.launch != (launch.Flags{}) && p.Devices == nil {
-		return fail(stderr, p, c, exitf(ExitCannot, "--nnodes and the like: several machines are not there yet for CPUs; start the binary once, alone: it runs all its ranks here"))
-	}
-	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)
+	l, err := launchOf(p, c)
 	if err != nil {
 		return fail(stderr, p, c, &ExitError{ExitCannot, err})
 	}
@@ -71,6 +68,23 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		summary(stdout, p, &result)
 	}
 	return 0
+}
+
+// launchOf is the launch that the process is part of.
+func launchOf(p *Program, c *command) (*launch.Launch, error) {
+	what := launch.Several(os.LookupEnv)
+	if c.launch != (launch.Flags{}) {
+		what = "--nnodes and what goes with it"
+	}
+	const wrong = "%s: several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here"
+	if p.Devices == nil && what != "" {
+		return nil, fmt.Errorf(wrong, what)
+	}
+	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)
+	if err == nil && p.Devices == nil && l.Processes > 1 {
+		return nil, fmt.Errorf(wrong, "PET_NNODES")
+	}
+	return l, err
 }
 
 // stopping says that the signal was heard.

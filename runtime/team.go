@@ -57,8 +57,6 @@ func (r *run) join(ctx context.Context) (err error) {
 	switch {
 	case l.Processes == 1:
 		return nil
-	case r.p.Devices == nil:
-		return exitf(ExitCannot, "%s has started %d processes, which is not there yet for CPUs; start the binary once, alone: it runs all its ranks here", l.By, l.Processes)
 	case r.o.onTensors != nil:
 		return exitf(ExitCannot, "rt.OnTensors sees the tensors of one process, and %s has started %d", l.By, l.Processes)
 	}

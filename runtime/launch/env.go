@@ -24,12 +24,14 @@ var launchers = []launcher{
 	{"mpirun", []string{"PMI_SIZE"}, []string{"PMI_RANK", "PMIX_RANK"}, []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}, []string{"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}, nil},
 }
 
-// Names are the variables that say how many processes a launch has.
-func Names() (names []string) {
-	for _, l := range launchers {
-		names = append(names, l.size...)
+// Several is the variable by which a launcher says that it has started several processes, and whose it is: "WORLD_SIZE=8
+// (torchrun)"; "" where none does.
+func Several(lookup func(string) (string, bool)) string {
+	f := (&env{lookup: lookup}).launcher()
+	if f == nil {
+		return ""
 	}
-	return names
+	return fmt.Sprintf("%s=%s (%s)", f.sizeName, f.size, f.by)
 }
 
 // env is the environment.
