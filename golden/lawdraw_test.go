@@ -104,6 +104,34 @@ func TestShortDrawsAreOfEveryKind(t *testing.T) {
 	t.Logf("%d kinds, %d of two that meet", len(had), len(met))
 }
 
+// The page says how many draws have experts and context parallelism.
+func TestDrawsOfThePage(t *testing.T) {
+	count := func(n int) string {
+		k := map[string]int{}
+		for i := range n {
+			c := drawCase(1 + uint64(i))
+			p, experts := &c.plan, c.model.Experts > 0
+			for what, is := range map[string]bool{"experts": experts, "ep": experts && p.EP > 1, "wide": experts && p.EP > p.DP, "etp": experts && p.ETP > 1,
+				"both": experts && p.CP > 1, "cp": p.CP > 1, p.CPKind: true} {
+				if is {
+					k[what]++
+				}
+			}
+		}
+		return fmt.Sprintf("Of %d draws %d have experts, %d of these split over ep, %d with ep above dp, %d with etp; %d have cp (gather %d, heads %d, ring %d), %d both",
+			n, k["experts"], k["ep"], k["wide"], k["etp"], k["cp"], k["gather"], k["heads"], k["ring"], k["both"])
+	}
+	page, err := os.ReadFile("../docs/laws.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{shortDraws, longDraws} {
+		if want := count(n); !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
+			t.Errorf("docs/laws.md has not %q", want)
+		}
+	}
+}
+
 func pickOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // drawCase draws a plan of number n, for the model of that number.

@@ -86,6 +86,9 @@ func illegalPins(j *loaded, e *search.IllegalError) error {
 	var diags ir.Diags
 	for _, r := range e.Reasons {
 		at := "plan." + r.Key
+		if r.Key == "dp" && j.Plan.EPAxis == "own" && j.Has(at) {
+			r.Message += fmt.Sprintf("; this dp is plan.dp × ep %d, as plan.ep_axis own has it", j.Plan.EP.Values[0])
+		}
 		if !j.Has("plan") { // no pin is to blame: the batch is what no plan divides
 			at = "train.global_batch"
 			r.Message += j.batchHints()
