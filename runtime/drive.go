@@ -71,7 +71,7 @@ func Run(ctx context.Context, p *Program, opts ...Option) (Result, error) {
 	nan := math.NaN()
 	r.res = Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan, StepSeconds: nan, MFU: nan}
 	err := r.execute()
-	r.leave(err)
+	err = r.leave(err)
 	r.close()
 	return r.res, coded(err)
 }

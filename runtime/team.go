@@ -121,24 +121,43 @@ func (r *run) guardTeam() {
 		case <-p.Done():
 			world.Fail(p.Err())
 		case <-world.Done():
-			p.Fail(world.Err())
+			blame(p, world.Err())
 		case <-r.over:
 		}
 	}()
 }
 
-// leave ends what joins this process to the others. err is that of the run.
-func (r *run) leave(err error) {
+// blame has all fail with an error, unless that only says that another process has failed: then that one's own reason is on its way.
+func blame(p Peers, err error) {
+	var e interface{ Elsewhere() bool }
+	if errors.As(err, &e) && e.Elsewhere() {
+		select {
+		case <-p.Done():
+			return
+		case <-time.After(reasonWithin):
+		}
+	}
+	p.Fail(err)
+}
+
+// reasonWithin is how long the reason may be on its way: ranks are asked once a second.
+const reasonWithin = 3 * time.Second
+
+// leave ends what joins this process to the others. err is that of the run; the one that is returned is of whoever failed first.
+func (r *run) leave(err error) error {
 	close(r.over)
 	if r.team == nil || r.team.Peers == nil {
-		return
+		return err
 	}
 	var exit *ExitError
 	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite) // all end so, each by itself
 	if !agreed {
-		r.team.Peers.Fail(err)
+		if blame(r.team.Peers, err); r.team.Peers.Err() != nil && exit == nil {
+			err = r.team.Peers.Err()
+		}
 	}
 	r.team.Peers.Close()
+	return err
 }
 
 // told is what a process tells of its ranks after each pass. Numbers are their bits: JSON knows no infinities.
