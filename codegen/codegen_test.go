@@ -45,7 +45,12 @@ func generateFor(t *testing.T, target Target, change func(*ir.Plan)) []byte {
 	t.Helper()
 	plan := ir.SerialPlan(small.Layers, 2, ir.FullPrecision(ir.F32))
 	change(&plan)
-	m := zoo.Build("small llama", small, zoo.Options{SeqLen: 8, Batch: 1, Elem: plan.Precision.Compute})
+	return generateConfig(t, target, small, plan)
+}
+
+func generateConfig(t *testing.T, target Target, c spec.Config, plan ir.Plan) []byte {
+	t.Helper()
+	m := zoo.Build("small llama", c, zoo.Options{SeqLen: 8, Batch: 1, Elem: plan.Precision.Compute})
 	p, err := passes.Compile(m, plan, ir.Recipe{Optimizer: "adamw"}, passes.Options{Check: true})
 	if err != nil {
 		t.Fatal(err)

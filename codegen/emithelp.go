@@ -64,7 +64,10 @@ func (e *emitter) stored(kernel, own string, to, from *ir.Value, args ...any) {
 }
 
 // call writes fn(args): values by their names, numbers and flags as literals, code as it is.
-func (e *emitter) call(fn *jen.Statement, args ...any) {
+func (e *emitter) call(fn *jen.Statement, args ...any) { e.body.Add(e.calling(fn, args...)) }
+
+// calling is the call.
+func (e *emitter) calling(fn *jen.Statement, args ...any) *jen.Statement {
 	codes := make([]jen.Code, len(args))
 	for i, a := range args {
 		switch a := a.(type) {
@@ -78,7 +81,7 @@ func (e *emitter) call(fn *jen.Statement, args ...any) {
 			panic(fmt.Sprintf("codegen: argument of type %T", a))
 		}
 	}
-	e.body.Add(fn.Call(codes...))
+	return fn.Call(codes...)
 }
 
 // alias makes a view's result another name of its operand.

@@ -59,6 +59,16 @@ func emitMatMul(e *emitter, n *ir.Node) {
 // that are rounded as they come or added to what is there.
 func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms int, ta, tb bool) {
 	args := []any{n.Outs[0], a, b, rows, cols, terms, ta, tb}
+	if then := e.then[n]; then != nil {
+		delete(e.then, n)
+		e.ended(n, then, args[1:], func() { e.product(n, a, b, groups, rows, cols, terms, ta, tb) })
+		return
+	}
+	if sum := e.sum[n]; sum != nil {
+		delete(e.sum, n)
+		e.summed(n, sum, args, func() { e.product(n, a, b, groups, rows, cols, terms, ta, tb) })
+		return
+	}
 	name := "MatMul"
 	if groups > 0 {
 		name, args = "MatMulEach", slices.Insert(args, 3, any(groups))

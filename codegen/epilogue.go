@@ -24,6 +24,9 @@ func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 			}
 		}
 	}
+	if e.gpu() {
+		nodes = e.biasGrads(e.activations(nodes))
+	}
 	return nodes
 }
 
@@ -68,12 +71,21 @@ func (e *emitter) adds(v, w *ir.Value, add *ir.Node) bool {
 	if m.Op != ir.OpMatMul || m.Attr.Round || e.from[m] != nil || v.Place.Region != ir.PlaceWork || len(productOf(m).groups) > 0 {
 		return false
 	}
-	for _, x := range []*ir.Value{v, w, add.Outs[0], m.Args[0], m.Args[1]} {
-		if x.Type.Elem != ir.F32 && x.Type.Elem != ir.F64 {
+	if !e.sumsIn(v.Type.Elem, m) || w.Type.Elem != v.Type.Elem || add.Outs[0].Type.Elem != v.Type.Elem {
+		return false
+	}
+	return w.Type.Equal(v.Type) || inOrder(w.Type.Dims, productOf(m).n, nil) && e.count(w.Type.Dims) == e.count(productOf(m).n)
+}
+
+// sumsIn tells whether a product's sums can begin from numbers of a type, its result's: of those that are computed in, and on a GPU, where
+// sums are rounded once at their end, of 16 bits too.
+func (e *emitter) sumsIn(elem ir.Elem, m *ir.Node) bool {
+	for _, x := range m.Args {
+		if elem.Narrow() && (!e.gpu() || x.Type.Elem != elem) || !elem.Narrow() && x.Type.Elem != ir.F32 && x.Type.Elem != ir.F64 {
 			return false
 		}
 	}
-	return w.Type.Equal(v.Type) || inOrder(w.Type.Dims, productOf(m).n, nil) && e.count(w.Type.Dims) == e.count(productOf(m).n)
+	return true
 }
 
 // once tells whether one op of a group reads a value.
@@ -99,16 +111,13 @@ func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
 			return false
 		}
 	}
-	if sum.Place.Region != ir.PlaceWork {
-		return true
-	}
-	end := sum.Place.Offset + sum.Type.LocalBytes(e.p.Mesh)
-	for _, a := range nodes[0].Args {
-		if a.Place.Region == ir.PlaceWork && a.Place.Offset < end && sum.Place.Offset < a.Place.Offset+a.Type.LocalBytes(e.p.Mesh) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(nodes[0].Args, func(a *ir.Value) bool { return e.overlap(a, sum) })
+}
+
+// overlap tells whether two values of the workspace share memory.
+func (e *emitter) overlap(a, b *ir.Value) bool {
+	end := func(v *ir.Value) int { return v.Place.Offset + v.Type.LocalBytes(e.p.Mesh) }
+	return a.Place.Region == ir.PlaceWork && b.Place.Region == ir.PlaceWork && a.Place.Offset < end(b) && b.Place.Offset < end(a)
 }
 
 // writing is a product whose result goes where another value lies.

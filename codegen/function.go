@@ -20,6 +20,9 @@ type emitter struct {
 
 	from map[*ir.Node]*ir.Value // what a product begins from
 	with map[*ir.Node]*ir.Node  // the addition that it takes in
+	then map[*ir.Node]*ir.Node  // the group that it ends in
+	kept map[*ir.Node]bool      // whether others than that want its result
+	sum  map[*ir.Node]*ir.Node  // the sum of its right operand's rows that it does as well
 
 	wheres map[string]string // names of the rank's parts of zigzag dims, by dim and split
 }
@@ -158,6 +161,12 @@ func (e *emitter) node(n *ir.Node) {
 	e.body.Comment(opLine(n))
 	if add := e.with[n]; add != nil {
 		e.body.Comment("\t" + opLine(add))
+	}
+	if then := e.then[n]; then != nil {
+		e.body.Comment("\t" + opLine(only(then)))
+	}
+	if sum := e.sum[n]; sum != nil {
+		e.body.Comment("\t" + opLine(sum))
 	}
 	e.results(n)
 	emit(e, n)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // half computes in bf16 and accumulates in f32.
@@ -28,5 +29,41 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	}
 	if !strings.Contains(string(src), `chain1 = gpu.Fused{`) || !strings.Contains(string(src), "gpu.Main(&program, kernels)") {
 		t.Errorf("no groups, or no entry, in\n%s", src)
+	}
+}
+
+// A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative, and a weight's gradient sums its bias's; what is there instead, should the library refuse, is
+// the same kernels as without.
+func TestProductsEndInGelu(t *testing.T) {
+	c := small
+	c.Family, c.Activation = spec.GPT2, "gelu_new"
+	c.KVHeads, c.HeadDim, c.AttentionBias, c.QKVBias, c.MLPBias, c.RopeTheta = 4, 2, true, true, true, 0
+	for block, pre := range map[string]string{"block": "up", "blockRemat": "gpu.Buf[num.BF16]{}"} {
+		plan := ir.SerialPlan(c.Layers, 2, bf16)
+		if block == "blockRemat" { // whose forward keeps little
+			plan.Recompute, plan.RecomputeLayers = "full", c.Layers
+		}
+		src := generateConfig(t, GPU, c, plan)
+		for fn, wants := range map[string][]string{
+			block + "Forward": {
+				"gpu.MatMulOn(r, q, attnQBias, ln1, attnQ, 16, 8, 8, false, false)",
+				"if !gpu.MatMulGelu(r, act, " + pre + ", mlpUpBias, ln2, mlpUp, 16, 12, 8, false, false) {",
+				", mlpUpBias, ln2, mlpUp, 16, 12, 8, false, false)\n\t\t//", ", act)\n\t}",
+			},
+			block + "Backward": {
+				"if !gpu.MatMulGeluGrad(r, dAct, up, dY, mlpDown, 16, 12, 8, false, true) {",
+				"gpu.MatMul(r, dDown, dY, mlpDown, 16, 12, 8, false, true, false)", "1, 192, dDown, up, dAct)",
+				"if !gpu.MatMulBiasGrad(r, dUp0_2, dUp, ln2, dAct, 8, 12, 16, true, false, b.Micro > 0) {",
+				"gpu.MatMul(r, dUp0_2, ln2, dAct, 8, 12, 16, true, false, b.Micro > 0)\n\t\tgpu.SumRows(r, dUp, dAct, 16, 12, true)",
+				"if !gpu.MatMulBiasGrad(r, dV0_2, dV, ",
+			},
+		} {
+			text := textOf(t, src, fn)
+			for _, want := range wants {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s has no %s in\n%s", fn, want, text)
+				}
+			}
+		}
 	}
 }

@@ -15,6 +15,9 @@ type Measured struct {
 	Network  float64 `yaml:"network" over:"0" max:"100" doc:"bandwidth between nodes, over the network's as predicted"`
 	Overhead float64 `yaml:"overhead" over:"0" max:"100" doc:"time of launching kernels and of a step's own work, over the predicted one"`
 
+	// Attention is where attention was measured by itself; else it goes with Matrix. It is no factor that fits move.
+	Attention float64 `yaml:"attention" over:"0" max:"100" doc:"rate of attention, over the predicted one; absent: that of matrix"`
+
 	Collectives string `yaml:"collectives" doc:"CSV of sizes and times"`
 	GEMM        string `yaml:"gemm" doc:"CSV of shapes and times"`
 }
@@ -56,6 +59,9 @@ func (c *Cluster) Scaled(m Measured) *Cluster {
 	for _, key := range MeasuredKeys {
 		*own.Measured.Factor(key) = factor(*c.Measured.Factor(key)) * factor(*m.Factor(key))
 	}
+	if own.Measured.Attention != 0 {
+		own.Measured.Attention *= factor(m.Matrix)
+	}
 	return &own
 }
 
@@ -69,7 +75,11 @@ func (c *Cluster) applyBandwidths(m Measured) {
 // applyRates puts measured rates and overheads of a device in place of predicted ones.
 func (d *Device) applyRates(m Measured) {
 	for k := range d.rate {
-		if Kind(k) != Vector {
+		switch {
+		case Kind(k) == Vector:
+		case Kind(k) >= Attention && m.Attention != 0:
+			d.rate[k] *= FlopsPerSecond(m.Attention)
+		default:
 			d.rate[k] *= FlopsPerSecond(factor(m.Matrix))
 		}
 	}

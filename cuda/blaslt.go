@@ -43,12 +43,27 @@ func declined(r C.cublasStatus_t, call, what string, args ...any) error {
 	return &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Name: C.GoString(C.planc_lt_name(r)), Text: C.GoString(C.planc_lt_text(r))}
 }
 
-// Products makes products of matrices on the device that was bound when it was made.
-type Products struct{ h C.cublasLtHandle_t }
+// Products makes products of matrices on the device that was bound when it was made. It is of one goroutine.
+type Products struct {
+	h      C.cublasLtHandle_t
+	chosen map[kind]choice
+}
+
+// kind is what the heuristic is asked: a product, wherever Bias and Aux lie, with so many bytes of workspace.
+type kind struct {
+	Product
+	workspace int64
+}
+
+// choice is what the heuristic said: a way of computing, or why there is none.
+type choice struct {
+	algo C.cublasLtMatmulAlgo_t
+	err  error
+}
 
 // NewProducts begins on the bound device.
 func (b *BLAS) NewProducts() (*Products, error) {
-	p := &Products{}
+	p := &Products{chosen: map[kind]choice{}}
 	if err := declined(C.planc_cublasLtCreate(&p.h), "cublasLtCreate", ""); err != nil {
 		return nil, err
 	}
@@ -78,6 +93,8 @@ type Epilogue int
 const (
 	Plain        Epilogue = 1
 	AddBias      Epilogue = 4
+	GELU         Epilogue = 32 // x/2 * (1 + tanh(sqrt(2/π) * (x + 0.044715 x^3)))
+	GELUBias     Epilogue = 36
 	GELUAux      Epilogue = 160 // writes Aux
 	GELUAuxBias  Epilogue = 164 // adds the bias, writes Aux
 	GELUGrad     Epilogue = 192 // times GELU's derivative at Aux
@@ -112,7 +129,8 @@ type Multiplier struct {
 	c       C.struct_planc_product
 }
 
-// Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace.
+// Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace. It is asked
+// once for all products that differ in Bias and Aux alone.
 func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
 	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 || x.Batch > 1 && x.Epilogue.sumsBias() || (x.Bias|x.Aux)%Alignment != 0 {
 		panic(fmt.Sprintf("cuda: a product of %+v", x))
@@ -120,7 +138,7 @@ func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
 	m := &Multiplier{product: x, of: p}
 	err := m.describe()
 	if err == nil {
-		err = m.choose(workspace)
+		m.c.algo, err = p.choice(m, workspace)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the product %+v: %w", x, err), m.Close())
@@ -201,27 +219,69 @@ func (m *Multiplier) epilogue() error {
 	return errors.Join(errs...)
 }
 
-// choose asks the heuristic.
-func (m *Multiplier) choose(workspace int64) error {
+// choice is what the heuristic says, asked for the first product of its kind. What it could not be asked is asked again.
+func (p *Products) choice(m *Multiplier, workspace int64) (C.cublasLtMatmulAlgo_t, error) {
+	k := m.kind(workspace)
+	c, ok := p.chosen[k]
+	if !ok {
+		var algos []C.cublasLtMatmulAlgo_t
+		if algos, c.err = m.ways(workspace, 1); c.err == nil {
+			c.algo = algos[0]
+		}
+		if c.err == nil || none(c.err) {
+			p.chosen[k] = c
+		}
+	}
+	return c.algo, c.err
+}
+
+func (m *Multiplier) kind(workspace int64) kind {
+	k := kind{m.product, workspace}
+	k.Bias, k.Aux = min(k.Bias, 1), min(k.Aux, 1)
+	return k
+}
+
+// errNoWay is the error of a product that the heuristic has no way to compute.
+var errNoWay = errors.New("cuBLASLt has no way to compute it")
+
+// none tells whether an error says that there is no way to compute a product.
+func none(err error) bool {
+	var e *Error
+	return errors.Is(err, errNoWay) || errors.As(err, &e) && e.Code == C.planc_lt_not_supported
+}
+
+// mostWays is how many ways of computing the heuristic is asked for at most.
+const mostWays = 8
+
+// ways asks the heuristic for so many ways, the best first.
+func (m *Multiplier) ways(workspace int64, n int) ([]C.cublasLtMatmulAlgo_t, error) {
 	var pref C.cublasLtMatmulPreference_t
 	if err := declined(C.planc_cublasLtMatmulPreferenceCreate(&pref), "cublasLtMatmulPreferenceCreate", ""); err != nil {
-		return err
+		return nil, err
 	}
 	defer C.planc_cublasLtMatmulPreferenceDestroy(pref)
 	if err := prefer(pref, workspace); err != nil {
-		return err
+		return nil, err
 	}
-	var best C.cublasLtMatmulHeuristicResult_t
+	var results [mostWays]C.cublasLtMatmulHeuristicResult_t
 	var got C.int
-	r := C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, 1, &best, &got)
+	r := C.planc_cublasLtMatmulAlgoGetHeuristic(m.of.h, m.c.desc, m.c.a, m.c.b, m.c.d, m.c.d, pref, C.int(n), &results[0], &got)
 	if err := declined(r, "cublasLtMatmulAlgoGetHeuristic", ""); err != nil {
-		return err
+		return nil, err
+	}
+	var algos []C.cublasLtMatmulAlgo_t
+	for i := range results[:got] {
+		if results[i].state == 0 {
+			algos = append(algos, results[i].algo)
+		}
 	}
 	if got == 0 {
-		return fmt.Errorf("cuBLASLt has no way to compute it with %d bytes of workspace", workspace)
+		return nil, fmt.Errorf("%w with %d bytes of workspace", errNoWay, workspace)
 	}
-	m.c.algo = best.algo
-	return declined(best.state, "cublasLtMatmulAlgoGetHeuristic", "")
+	if len(algos) == 0 {
+		return nil, declined(results[0].state, "cublasLtMatmulAlgoGetHeuristic", "")
+	}
+	return algos, nil
 }
 
 // prefer limits the choice to ways that get by with the workspace and with our alignment.

@@ -31,7 +31,8 @@ enum {
 	planc_lt_batch = 5, planc_lt_stride = 6,
 	planc_lt_workspace = 1, planc_lt_align_a = 5, planc_lt_align_b = 6, planc_lt_align_c = 7, planc_lt_align_d = 8,
 	planc_lt_compute_32f = 68, planc_lt_compute_tf32 = 77, planc_lt_compute_64f = 70,
-	planc_lt_f32 = 0, planc_lt_f64 = 1
+	planc_lt_f32 = 0, planc_lt_f64 = 1,
+	planc_lt_not_supported = 15
 };
 
 // F(needed, result, name, parameters, arguments); the calls are as old as the library.

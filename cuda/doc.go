@@ -9,7 +9,8 @@
 // The files without a build tag are plain Go: the libraries and what they are for (library.go, begin there), errors, and
 // packed arguments of kernels. Those that call C have the tag cuda: driver.go opens the driver and lists devices,
 // context.go binds a goroutine to one, memory.go, stream.go, module.go and graph.go are what a context owns. blaslt.go makes
-// products of matrices, nccl.go joins ranks, collectives.go is what they do together, and nvrtc.go compiles.
+// products of matrices, nccl.go joins ranks, collectives.go is what they do together, nvrtc.go compiles, and nvml.go tells how
+// busy a GPU is.
 //
 // A call that needs a context, and all but those of [Driver] and [Device] do, is made by a goroutine that
 // Context.Bind has bound. Nothing here waits for the device but what is named Synchronize.

@@ -19,6 +19,7 @@ var fakes = []struct{ folder, file, source, flag string }{
 	{"new", "libnccl.so.2", "fakenccl.c", "-DFAKE"},
 	{"new", "libcublasLt.so.13", "fakelt.c", "-DFAKE"},
 	{"new", "libnvrtc.so.13", "fakenvrtc.c", "-DFAKE"},
+	{"new", "libnvidia-ml.so.1", "fakenvml.c", "-DFAKE"},
 }
 
 var fakeRoot string // of the folders above
@@ -147,7 +148,7 @@ func mutant(t *testing.T, file, right, wrong string) string {
 	t.Helper()
 	dir := t.TempDir()
 	check(t, os.Mkdir(filepath.Join(dir, "testdata"), 0o777))
-	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "nvrtc.h", "testdata/prototypes.c"} {
+	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "nvrtc.h", "nvml.h", "testdata/prototypes.c"} {
 		text := string(must(os.ReadFile(name))(t))
 		if name == file {
 			if !strings.Contains(text, right) {

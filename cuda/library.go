@@ -26,6 +26,8 @@ var Libraries = []Library{
 		Install: "install NCCL 2.18 or newer, or its wheel with pip install nvidia-nccl-cu13, and put its folder in LD_LIBRARY_PATH", Oldest: "2.18", Wheel: "nvidia_nccl*"},
 	{Name: "NVRTC", Files: []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}, For: "compiling of kernels at the start of programs that were built without nvcc",
 		Install: "install the CUDA toolkit's NVRTC, or its wheel with pip install nvidia-cuda-nvrtc, and put its folder in LD_LIBRARY_PATH", Wheel: "nvidia_cuda_nvrtc*"},
+	{Name: "NVML", Files: []string{"libnvidia-ml.so.1"}, For: "utilisation, power and clock in a run's metrics",
+		Install: "it comes with the NVIDIA driver; in a container, start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"},
 }
 
 // LibraryNamed is a row of [Libraries].

@@ -7,6 +7,7 @@
 #include "blaslt.h"
 #include "driver.h"
 #include "nccl.h"
+#include "nvml.h"
 #include "nvrtc.h"
 #include "open.h"
 
@@ -70,6 +71,16 @@ const char *planc_bind_nvrtc(void *library) {
 	const char *missing = NULL;
 	PLANC_NVRTC(BIND_TYPED)
 	if (!missing) planc_nvrtc = t;
+	return missing;
+}
+
+struct planc_nvml planc_nvml;
+
+const char *planc_bind_nvml(void *library) {
+	struct planc_nvml t;
+	const char *missing = NULL;
+	PLANC_NVML(BIND_TYPED)
+	if (!missing) planc_nvml = t;
 	return missing;
 }
 

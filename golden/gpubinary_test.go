@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,24 @@ func TestBinaryForGPUs(t *testing.T) {
 	for i := range want {
 		if !(math.Abs(got[i]-want[i]) <= 1e-4*want[i]) { // of bf16
 			t.Errorf("step %d: loss %v, on GPUs %v", i+1, want[i], got[i])
+		}
+	}
+	for run, want := range map[string]bool{"here": false, "there": true} { // of NVML
+		text, err := os.ReadFile(filepath.Join(b.dir, "run of "+run, "metrics.jsonl"))
+		if told := bytes.Contains(text, []byte(`"gpu_util":[0.75,0.75,`)); err != nil || told != want {
+			t.Errorf("%s tells how busy its GPUs are: %v; %v\n%s", run, told, err, text)
+		}
+	}
+	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu,bias": false, "PLANC_TIME_PRODUCTS=1": true} { // the former rounds before GELU too
+		b.env = append(machine.Env(), env)
+		other := b.losses("./there")
+		for i, x := range other {
+			if !(math.Abs(x-want[i]) <= 1e-4*want[i]) {
+				t.Errorf("%s: step %d: loss %v, on GPUs %v", env, i+1, want[i], x)
+			}
+		}
+		if slices.Equal(other, got) != same {
+			t.Errorf("%s: losses %v, without %v", env, other, got)
 		}
 	}
 	for _, file := range []string{"main.go", "kernels/chains.cu"} {
@@ -91,7 +110,10 @@ func (b *gpuBinary) must(name string, args ...string) {
 // losses are those that a binary writes down.
 func (b *gpuBinary) losses(binary string) (losses []float64) {
 	b.t.Helper()
-	dir := filepath.Join(b.dir, "run of "+filepath.Base(binary))
+	dir, err := os.MkdirTemp(b.dir, "run of "+filepath.Base(binary))
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	b.must(binary, "--dir", dir)
 	return b.lossesIn(dir)
 }

@@ -319,7 +319,7 @@ func parseVerdicts(t *testing.T, lines []string) (vs []lawVerdict) {
 	return vs
 }
 
-// runModule builds planc.generated/NAME, in the short run plain as [build.Request] has it and its packages in a few, runs it, and
+// runModule builds planc.generated/NAME, its packages in a few and in the short run plain as [build.Request] has it, runs it, and
 // returns the lines that it prints.
 func runModule(t *testing.T, name string, files map[string][]byte) []string {
 	t.Helper()

@@ -148,7 +148,7 @@ func gpuModule(t *testing.T, cases []lawCase, m emulated.Machine, order string) 
 	files := lawFiles()
 	for i := range cases {
 		if cases[i].on == codegen.GPU {
-			for name, fatbin := range gpuKernels(t, &cases[i]) {
+			for name, fatbin := range gpuKernels(t, &cases[i], "90") {
 				files[path.Join(cases[i].id, "kernels", name)] = fatbin
 			}
 		}
@@ -159,8 +159,8 @@ func gpuModule(t *testing.T, cases []lawCase, m emulated.Machine, order string) 
 	})
 }
 
-// gpuKernels compiles the kernels of a case.
-func gpuKernels(t *testing.T, c *lawCase) map[string][]byte {
+// gpuKernels compiles the kernels of a case for an architecture.
+func gpuKernels(t *testing.T, c *lawCase, arch string) map[string][]byte {
 	t.Helper()
 	var chains bytes.Buffer
 	if err := codegen.CUDA(&chains, c.input(c.program(t))); err != nil {
@@ -180,7 +180,7 @@ func gpuKernels(t *testing.T, c *lawCase) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := nvcc.CompileKernels(context.Background(), build.KernelRequest{Files: sources, Archs: []string{"90"}})
+	k, err := nvcc.CompileKernels(context.Background(), build.KernelRequest{Files: sources, Archs: []string{arch}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ var rooms = map[string]room{
 	"runtime":   {std: true}, // it is embedded in planc and compiled anywhere, offline
 	"cuda":      {imports: []string{"runtime"}},
 	deviceRoom:  {imports: []string{"cuda", "runtime"}},
-	"bench":     {imports: []string{"runtime"}},
+	"bench":     {imports: []string{"runtime", "cuda"}},
 	"cmd":       {imports: []string{"*"}},
 	"golden":    {imports: []string{"*"}},
 	"examples":  {imports: []string{"runtime", "cuda"}},

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// Each generated package compiles the runtime's generic functions for itself, which is two thirds of its code. The short run of
-// the laws, which have hundreds, puts them into a few packages; nothing but names changes.
+// Each generated package compiles the runtime's generic functions for itself, which is two thirds of its code. Laws, which have
+// hundreds, put them into a few packages; nothing but names changes. TestCases and the scripts have packages as users do.
 
-// togetherPackages is how many.
-const togetherPackages = 4
+// togetherPrograms is how many a package takes in: the compiler keeps two cores busy, and does not need memory for all at once.
+const togetherPrograms = 24
 
 // rename is a place of a file where other text goes.
 type rename struct {
@@ -24,16 +24,13 @@ type rename struct {
 	text    string
 }
 
-// together is a module's files, in the short run with its packages in a few, each top-level name of a package X as name_X.
+// together is a module's files with its packages in a few, each top-level name of a package X as name_X.
 func together(t *testing.T, module string, files map[string][]byte) map[string][]byte {
 	t.Helper()
-	if long() {
-		return files
-	}
 	into := map[string]string{} // package to the one that takes it in
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if dir := path.Dir(name); dir != "." && into[dir] == "" {
-			into[dir] = fmt.Sprintf("g%d", len(into)%togetherPackages)
+			into[dir] = fmt.Sprintf("g%d", len(into)/togetherPrograms)
 		}
 	}
 	out := map[string][]byte{}

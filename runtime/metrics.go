@@ -115,8 +115,8 @@ func (m *metrics) end() error {
 }
 
 // step writes the line of a step, with its aux_loss if the model has one. skipped counts this training's steps without
-// update, and is left out while there are none.
-func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int) error {
+// update, and is left out while there are none. What devices tell of themselves is at the end.
+func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int, d Devices) error {
 	m.begin(s.Step)
 	m.number("loss", s.Loss)
 	m.number("lr", s.LR)
@@ -136,6 +136,7 @@ func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory i
 	if skipped > 0 {
 		m.integer("skipped", int64(skipped))
 	}
+	m.telemetry(d)
 	return m.end()
 }
 

@@ -126,7 +126,7 @@ func (r *run) record(s *Step, tokens float64) error {
 		}
 	}
 	speed := tokens / s.Seconds
-	if err := r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates); err != nil {
+	if err := r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates, r.p.Devices); err != nil {
 		return err
 	}
 	if s.Skipped {

@@ -6,6 +6,6 @@
 //
 // Each model is written as a job, compiled by planc, and run for some steps in each round; then the peer (peer.py, alive
 // between its turns) runs as many. Both print what a step took; medians over all rounds are compared. Begin in main.go;
-// models.go has the models and the count of flops, calls.go times
-// each call of a kernel, README.md the peer's settings and how to get it.
+// models.go has the models and the count of flops, calls.go times each call of a kernel, README.md has the peer's settings and
+// how to get it.
 package main

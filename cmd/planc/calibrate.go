@@ -19,13 +19,15 @@ import (
 
 func (a *app) calibrateCommand() *cobra.Command {
 	var flags jobFlags
-	var from, out string
+	var from, out, target string
 	c := &cobra.Command{
 		Use:   "calibrate [--from FILE|RUN [JOB]] [-o FILE]",
 		Short: "a cluster file as this machine, or your own runs, have it",
-		Long: "calibrate measures this machine's CPU in about a second with the kernels that programs use: matrix products by\n" +
-			"shape, memory, a collective, a call; and writes a cluster file. Nothing is measured unasked, so that a plan\n" +
-			"follows from its job alone: name the file in the job to have it used.\n" +
+		Long: "calibrate measures this machine with the kernels and libraries that programs use, and writes a cluster file. Of its\n" +
+			"NVIDIA GPUs, all at once in a minute at most: matrix products and attention by shape, memory, the way to the host, launches,\n" +
+			"and NCCL by size and group; a program does it that planc builds, as planc compile does. Where there is no GPU, or with\n" +
+			"--target cpu, of its CPU in about a second. Nothing is measured unasked, so that a plan follows from its job alone:\n" +
+			"name the file in the job to have it used.\n" +
 			"With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are\n" +
 			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of rows, as\n" +
 			"planc validate takes them (planc help rows), of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
@@ -44,15 +46,29 @@ func (a *app) calibrateCommand() *cobra.Command {
 				}
 			}
 			if from == "" {
-				return a.calibrateHere(out)
+				return a.calibrateMachine(target, out)
 			}
 			return a.calibrate(args, flags, from, out)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "a table of measured `ROWS`, or the folder of a run")
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not be there yet")
+	c.Flags().StringVar(&target, "target", "", "`PLATFORM` to measure: cpu, cuda; else cuda where there are GPUs")
 	flags.register(c)
 	return c
+}
+
+// calibrateMachine measures this machine's GPUs, or its CPU.
+func (a *app) calibrateMachine(target, out string) error {
+	m := look(os.DirFS("/"))
+	gpus, err := onGPUs(target, m)
+	switch {
+	case err != nil:
+		return err
+	case gpus:
+		return a.calibrateGPUs(m, out)
+	}
+	return a.calibrateHere(m, out)
 }
 
 // calibration is what a fit is made of, and where its result goes.
@@ -167,6 +183,9 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 		if v := *m.Factor(key); v != 1 {
 			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
 		}
+	}
+	if m.Attention != 0 {
+		fmt.Fprintf(&b, "  attention: %s\n", digits(m.Attention, 3))
 	}
 	text := b.String()
 	if _, err := costmodel.ParseCluster(q.cluster.Name+".yaml", []byte(text)); err != nil {

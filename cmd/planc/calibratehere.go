@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -12,8 +11,7 @@ import (
 )
 
 // calibrateHere measures this machine's CPU and writes its cluster file.
-func (a *app) calibrateHere(out string) error {
-	m := look(os.DirFS("/"))
+func (a *app) calibrateHere(m machine, out string) error {
 	var p probed
 	if err := a.during("measuring", func() error { p = probe(m.Cores); return nil }); err != nil {
 		return err
@@ -82,6 +80,9 @@ func measuredBlock(by string, m costmodel.Measured) string {
 		if v := *m.Factor(key); v != 0 && digits(v, 3) != "1.00" {
 			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
 		}
+	}
+	if m.Attention != 0 {
+		fmt.Fprintf(&b, "  attention: %s\n", digits(m.Attention, 3))
 	}
 	return b.String()
 }

@@ -19,7 +19,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "what works here, and what is missing",
-		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, the CPU, and what there is for\n" +
+		Long: "doctor looks at what planc needs on this machine: Go, the cache of builds, disk, the CPU, and what there is for\n" +
 			"GPUs: driver, cuBLASLt, NCCL, NVRTC, nvcc, with versions; where there are GPUs, how they reach each other, and the\n" +
 			"network; and what cannot be done without each. It exits with 0 if training on the CPU works, else with 1 and the fix.",
 		Example: "planc doctor --json",
@@ -75,7 +75,7 @@ func examine() *doctorDoc {
 	d := &doctorDoc{Schema: 1, Planc: version, Works: true}
 	d.Checks = append(d.Checks, ok("planc", fmt.Sprintf("%s, %s/%s, built with %s", version, runtime.GOOS, runtime.GOARCH, runtime.Version())))
 	d.Checks = append(d.Checks, goFindings()...)
-	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m)), cacheFinding())
+	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m)), cacheFinding(), diskFinding(freeDisk))
 	d.Checks = append(d.Checks, gpuFindings(root, m)...)
 	for _, f := range d.Checks {
 		d.Works = d.Works && f.State != stateFailed
@@ -169,6 +169,21 @@ func cacheFinding() finding {
 		return finding{"cache", stateFailed, fmt.Sprintf("%s has %s free", dir, size(free)), "free some disk, or set XDG_CACHE_HOME to a folder with room"}
 	}
 	return ok("cache", fmt.Sprintf("%s, %s free", dir, size(free)))
+}
+
+// smallDisk holds no more than the checkpoints of a small model: of one with a billion parameters each takes 14 GB.
+const smallDisk = 4 * gib
+
+// diskFinding is the room for runs, which write where they are started.
+func diskFinding(free func(dir string) (bytes int64, known bool)) finding {
+	bytes, known := free(".")
+	switch {
+	case !known:
+		return ok("disk", "the system does not say how much is free here")
+	case bytes < smallDisk:
+		return finding{"disk", stateMissing, size(bytes) + " free here", "checkpoints of all but small models find no room: start programs where there is some, or give them another folder with --dir"}
+	}
+	return ok("disk", size(bytes)+" free here, for checkpoints")
 }
 
 // doctorScreen is a line a finding.

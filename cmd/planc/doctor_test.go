@@ -34,6 +34,20 @@ func TestDoctorFails(t *testing.T) {
 	}
 }
 
+// Room for checkpoints is judged by how much there is.
+func TestDiskFinding(t *testing.T) {
+	for _, c := range []struct {
+		bytes int64
+		known bool
+		want  string
+	}{{0, false, "ok the system does not say"}, {1 << 30, true, "missing 1.0 GiB free here: checkpoints of all but small models"}, {1 << 40, true, "ok 1.00 TiB free here, for checkpoints: "}} {
+		f := diskFinding(func(string) (int64, bool) { return c.bytes, c.known })
+		if text := f.State + " " + f.Value + ": " + f.Fix; f.Name != "disk" || !strings.HasPrefix(text, c.want) {
+			t.Errorf("%s\nwant %s", text, c.want)
+		}
+	}
+}
+
 // What the system says of itself is read where it says it, and what it does not say is nothing.
 func TestLook(t *testing.T) {
 	root := fstest.MapFS{

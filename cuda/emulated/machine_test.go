@@ -24,9 +24,6 @@ extern "C" __global__ void add(float* y, const float* x, float v, int n) {
 }
 `
 
-// orders are the policies under which each test runs, in a process of its own.
-var orders = []string{"early", "late", "7"}
-
 const inside = "PLANC_EMULATED_INSIDE" // names the machine's folder to the processes in which the tests run
 
 // TestMain runs the tests in a process that finds the libraries, under each policy.
@@ -38,36 +35,20 @@ func TestMain(m *testing.M) {
 }
 
 func outside() int {
-	dir, err := os.MkdirTemp("", "planc-emulated-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	machine, err := Install(context.Background(), dir)
-	if err != nil {
-		panic(err)
-	}
-	source := filepath.Join(dir, "add.cu")
-	if err := os.WriteFile(source, []byte(kernelText), 0o666); err != nil {
-		panic(err)
-	}
-	cmd := exec.Command(filepath.Join(machine.Bin(), "nvcc"), "-o", filepath.Join(dir, "add.fatbin"), source)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("%v\n%s", err, out))
-	}
-	code, log := 0, filepath.Join(dir, "log")
-	for _, order := range orders {
-		cmd := exec.Command(os.Args[0], os.Args[1:]...)
-		cmd.Env = append(os.Environ(), machine.Env(inside+"="+dir, "PLANC_EMULATED_ORDER="+order, "PLANC_EMULATED_PATIENCE=10", "PLANC_EMULATED_LOG="+log)...)
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "order", order, "fails:", err)
-			code = 1
+	code, log := Again(func(m Machine, dir string) ([]string, error) {
+		source := filepath.Join(dir, "add.cu")
+		if err := os.WriteFile(source, []byte(kernelText), 0o666); err != nil {
+			return nil, err
 		}
-	}
-	if text, err := os.ReadFile(log); err != nil || strings.Contains(string(text), "leak:") || !strings.Contains(string(text), "released: device 0") {
-		fmt.Fprintln(os.Stderr, "the log is not of runs that left nothing over:", err)
-		code = 1
+		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o", filepath.Join(dir, "add.fatbin"), source)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, out)
+		}
+		return []string{inside + "=" + dir, "PLANC_EMULATED_PATIENCE=10"}, nil
+	})
+	if !strings.Contains(log, "released: device 0") {
+		fmt.Fprintln(os.Stderr, "the log is not of runs that gave devices back")
+		return 1
 	}
 	return code
 }

@@ -152,7 +152,7 @@ __device__ void weighTile(Acc<T>* w, const T* q, const T* k, const T* v, const T
 	for (int r = 0; r < EACH; r++) {
 		const int i = warp * EACH + r;
 		if (i < rows && lane < keys)
-			weigh(s, d, x[r], dp[r], lse[(i64)i * n], dot[(i64)i * n], queryAt(s, i0 + i), at);
+			weighSeen(s, d, x[r], dp[r], lse[(i64)i * n], dot[(i64)i * n], queryAt(s, i0 + i), at);
 		else
 			x[r] = dp[r] = 0;
 		w[i * (TILE + 1) + lane] = slope ? dp[r] : x[r];

@@ -73,17 +73,19 @@ template <class A> __device__ inline A kept(const Attend& s, const Head& d, int 
 	return randomBits(s.key, (d.weights + i) * s.kseqAll + j) >> 11 >= s.least ? (A)s.keep : 0;
 }
 
-// weigh turns a product x of the query at i and the key at j, and dp = do·v of them, into the weight times what dropout makes of it, and the gradient of x:
-// ds = p*(z*dp - dot)*scale*softcap', p = exp(score - lse).
-template <class A> __device__ inline void weigh(const Attend& s, const Head& d, A& x, A& dp, A lse, A dot, int i, int j) {
-	const A none = -(A)__uint_as_float(0x7f800000u);
-	if (lse == none || !sees(s, i, j)) {
-		x = dp = 0;
-		return;
-	}
-	const A p = expOf(score(s, d, x, i, j) - lse), z = kept<A>(s, d, i, j);
+// weigh turns a product x of the query at i and the key at j, of weight p, and dp = do·v of them, into the weight times what dropout makes of it, and the
+// gradient of x: ds = p*(z*dp - dot)*scale*softcap'.
+template <class A> __device__ inline void weigh(const Attend& s, const Head& d, A& x, A& dp, A p, A dot, int i, int j) {
+	const A z = kept<A>(s, d, i, j);
 	A ds = p * (z * dp - dot) * (A)s.scale;
 	if (s.softcap > 0) ds *= softcapGrad(x * (A)s.scale, (A)s.softcap);
 	x = p * z;
 	dp = ds;
+}
+
+// weighSeen is weigh with p = exp(score - lse), or nothing where the query does not see the key.
+template <class A> __device__ inline void weighSeen(const Attend& s, const Head& d, A& x, A& dp, A lse, A dot, int i, int j) {
+	const A none = -(A)__uint_as_float(0x7f800000u);
+	if (lse == none || !sees(s, i, j)) x = dp = 0;
+	else weigh(s, d, x, dp, expOf(score(s, d, x, i, j) - lse), dot, i, j);
 }

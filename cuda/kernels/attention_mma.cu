@@ -40,7 +40,7 @@ template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse,
 	static_assert(64 * M <= 4 * N, "queries come by way of the tiles");
 	const Head d = headOf(s, b, hg);
 	const int n = s.heads * s.group, rows = min(64 * M, s.seq - i0), first = firstKey(s, i0), end = endKey(s, i0 + rows - 1), own = threadIdx.y * M * 16;
-	const i64 row0 = ((i64)b * s.seq + i0) * n + hg, key0 = (i64)b * s.kseq * s.heads + d.h, ld = (i64)s.heads * D;
+	const i64 row0 = ((i64)b * s.seq + i0) * n + hg;
 	const bool packs = aligned<T>(D, q, k, v, o);
 	u32 a[M][D / 16][4];
 	loadRows<D, M>(a, tiles, q + row0 * D, (i64)n * D, rows, packs);
@@ -55,13 +55,7 @@ template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse,
 			sum[m][half] = top[m][half] == MINUS_INF || threadIdx.x % 4 > 0 ? 0 : 1; // a lane's part of the row's
 		}
 	}
-	auto get = [&](int j0, int step) {
-		if (j0 < end) {
-			fetch<D, N>(tiles + step * 2 * tile, k + (key0 + (i64)j0 * s.heads) * D, ld, end - j0, packs);
-			fetch<D, N>(tiles + (step * 2 + 1) * tile, v + (key0 + (i64)j0 * s.heads) * D, ld, end - j0, packs);
-		}
-		copyGroup();
-	};
+	auto get = [&](int j0, int step) { fetchKeys<D, N>(tiles, step, k, v, s, d, j0, end, packs); };
 	get(first, 0);
 	for (int j0 = first, step = 0; j0 < end; j0 += N, step ^= 1) {
 		get(j0 + N, step ^ 1);

@@ -13,22 +13,25 @@ __device__ inline float scoreOf2(const Attend& s, const Head& d, float x, int i,
 	return score(s, d, x, i, j) * LOG2E;
 }
 
-// weigh2 is weigh with lse in units of log 2.
+// weigh2 is weighSeen with lse in units of log 2, of what is seen as the caller says.
 __device__ inline void weigh2(const Attend& s, const Head& d, float& x, float& dp, float lse, float dot, int i, int j, bool seen) {
-	if (!seen || lse == MINUS_INF) {
-		x = dp = 0;
-		return;
-	}
-	const float p = exp2f(scoreOf2(s, d, x, i, j) - lse), z = kept<float>(s, d, i, j);
-	float ds = p * (z * dp - dot) * (float)s.scale;
-	if (s.softcap > 0) ds *= softcapGrad(x * (float)s.scale, (float)s.softcap);
-	x = p * z;
-	dp = ds;
+	if (!seen || lse == MINUS_INF) x = dp = 0;
+	else weigh(s, d, x, dp, exp2f(scoreOf2(s, d, x, i, j) - lse), dot, i, j);
 }
 
 // allSee tells whether all queries from i0 on, rows of them, see all keys from j0 on.
 __device__ inline bool allSee(const Attend& s, int i0, int rows, int j0, int keys) {
 	return (!s.causal || keyAt(s, j0 + keys - 1) <= queryAt(s, i0)) && (s.window == 0 || keyAt(s, j0) > queryAt(s, i0 + rows - 1) - s.window);
+}
+
+// fetchKeys begins to copy N keys and values of head d from j0 on, below end, into a step's two tiles: a group of copies, of nothing if there are none.
+template <int D, int N, class T> __device__ inline void fetchKeys(T* tiles, int step, const T* k, const T* v, const Attend& s, const Head& d, int j0, int end, bool packs) {
+	const i64 ld = (i64)s.heads * D, first = ((i64)d.b * s.kseq + j0) * ld + d.h * D;
+	if (j0 < end) {
+		fetch<D, N>(tiles + step * 2 * N * pitch<D>, k + first, ld, end - j0, packs);
+		fetch<D, N>(tiles + (step * 2 + 1) * N * pitch<D>, v + first, ld, end - j0, packs);
+	}
+	copyGroup();
 }
 
 // loadRows leaves M times 16 rows of each warp in registers, by way of a tile; it is all threads' last use of the tile.

@@ -10,7 +10,7 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 	constexpr int tile = N * pitch<D>;
 	const Head d = headOf(s, b, hg);
 	const int n = s.heads * s.group, rows = min(64, s.seq - i0), first = firstKey(s, i0), end = endKey(s, i0 + rows - 1), own = threadIdx.y * 16, column = threadIdx.x % 4 * 2;
-	const i64 row0 = ((i64)b * s.seq + i0) * n + hg, key0 = (i64)b * s.kseq * s.heads + d.h, ld = (i64)s.heads * D, ldq = (i64)n * D;
+	const i64 row0 = ((i64)b * s.seq + i0) * n + hg, ldq = (i64)n * D;
 	const bool packs = aligned<T>(D, q, k, v, dout) && aligned<T>(D, dq);
 	u32 a[1][D / 16][4], da[1][D / 16][4];
 	loadRows<D, 1>(a, tiles, q + row0 * D, ldq, rows, packs);
@@ -22,13 +22,7 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 		l[half] = i < rows ? lse[row0 + (i64)i * n] * LOG2E : MINUS_INF;
 		dots[half] = i < rows ? dot[row0 + (i64)i * n] : 0;
 	}
-	auto get = [&](int j0, int step) {
-		if (j0 < end) {
-			fetch<D, N>(tiles + step * 2 * tile, k + (key0 + (i64)j0 * s.heads) * D, ld, end - j0, packs);
-			fetch<D, N>(tiles + (step * 2 + 1) * tile, v + (key0 + (i64)j0 * s.heads) * D, ld, end - j0, packs);
-		}
-		copyGroup();
-	};
+	auto get = [&](int j0, int step) { fetchKeys<D, N>(tiles, step, k, v, s, d, j0, end, packs); };
 	get(first, 0);
 	for (int j0 = first, step = 0; j0 < end; j0 += N, step ^= 1) {
 		get(j0 + N, step ^ 1);

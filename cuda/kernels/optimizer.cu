@@ -6,7 +6,7 @@
 #include "base.cuh"
 
 // toParam rounds to the nearest or, with a key and to bf16, up with the probability of how far above the number below it is: by
-// number i of the key's stream, so that every plan and every run rounds alike.
+// number i of the key's stream, so that every run rounds alike.
 template <class P> __device__ P toParam(Acc<P> x, const i64* key, u64 i) { return narrow<P>(x); }
 template <> __device__ bf16 toParam<bf16>(float x, const i64* key, u64 i) {
 	if (key == nullptr || x - x != 0) return narrow<bf16>(x);

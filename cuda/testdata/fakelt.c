@@ -54,15 +54,18 @@ static int fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrix
 	return m == d->rows && n == d->cols && k == k2 && a->batch == d->batch && b->batch == d->batch && a->ld >= (int64_t)a->rows && b->ld >= (int64_t)b->rows && d->ld >= (int64_t)d->rows;
 }
 CALL(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-	cublasLtMatmulPreference_t p, int want, cublasLtMatmulHeuristicResult_t *results, int *got), (void)h; (void)c; (void)want;
+	cublasLtMatmulPreference_t p, int want, cublasLtMatmulHeuristicResult_t *results, int *got), (void)h; (void)c;
 	if (!fits(x, a, b, d)) r = INVALID_VALUE;
 	else if (a->type > 1) r = NOT_SUPPORTED;
 	else {
-		memset(results, 0, sizeof *results);
-		results->algo.data[0] = 42;
-		for (int i = 0; i < 4; i++) results->algo.data[1 + i] = p->align[i]; // as if it needed all that it may
-		results->workspaceSize = 1024;
-		*got = p->workspace >= 1024;
+		*got = p->workspace < 1024 ? 0 : want < 3 ? want : 3;
+		memset(results, 0, *got * sizeof *results);
+		for (int way = 0; way < *got; way++) {
+			results[way].algo.data[0] = 42;
+			for (int i = 0; i < 4; i++) results[way].algo.data[1 + i] = p->align[i]; // as if it needed all that it may
+			results[way].algo.data[5] = way;
+			results[way].workspaceSize = 1024;
+		}
 	})
 
 static double get(const void *p, int type, uint64_t i) { return type == 1 ? ((const double *)p)[i] : ((const float *)p)[i]; }
@@ -75,6 +78,7 @@ static uint64_t at(cublasLtMatrixLayout_t l, int batch, uint64_t row, uint64_t c
 CALL(cublasLtMatmul, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, const void *alpha, const void *a, cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *beta,
 	const void *c, cublasLtMatrixLayout_t lc, void *d, cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t *algo, void *workspace, size_t size, cudaStream_t s), (void)h; (void)workspace; (void)s;
 	if (algo->data[0] != 42 || size < 1024 || (uintptr_t)a % algo->data[1] || (uintptr_t)b % algo->data[2] || (uintptr_t)c % algo->data[3] || (uintptr_t)d % algo->data[4]) r = INVALID_VALUE;
+	say("product by way %d", (int)algo->data[5]);
 	uint64_t depth = x->trans[0] ? la->rows : la->cols;
 	for (int i = 0; !r && i < ld->batch; i++)
 		for (uint64_t row = 0; row < ld->rows; row++)

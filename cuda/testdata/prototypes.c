@@ -1,5 +1,5 @@
 // Compiled against the real headers, which declare every call themselves: a prototype of ours that differs in a type
-// does not compile. Nothing of it is run. Held against CUDA 13.5, cuBLAS 13.10 and NCCL 2.32 (2026-11-22); .ci/run has cuda.h and nvrtc.h.
+// does not compile. Nothing of it is run. Held against CUDA 13.5, cuBLAS 13.10, NCCL 2.32 and NVML 13 (2026-11-22); .ci/run has cuda.h and nvrtc.h.
 #include "../driver.h"
 #if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
 #define HAS_NCCL
@@ -14,6 +14,11 @@
 #if __has_include(<nvrtc.h>)
 #define HAS_NVRTC
 #include "../nvrtc.h"
+#endif
+
+#if __has_include(<nvml.h>)
+#define HAS_NVML
+#include "../nvml.h"
 #endif
 
 #define SAME(needed, name, params, args) \
@@ -94,6 +99,9 @@ NUMBER(2, CUDA_R_16F) // blaslt.go
 NUMBER(14, CUDA_R_16BF)
 NUMBER(1, CUBLASLT_EPILOGUE_DEFAULT)
 NUMBER(4, CUBLASLT_EPILOGUE_BIAS)
+NUMBER(32, CUBLASLT_EPILOGUE_GELU)
+NUMBER(36, CUBLASLT_EPILOGUE_GELU_BIAS)
+NUMBER(planc_lt_not_supported, CUBLAS_STATUS_NOT_SUPPORTED)
 NUMBER(164, CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
 NUMBER(160, CUBLASLT_EPILOGUE_GELU_AUX)
 NUMBER(192, CUBLASLT_EPILOGUE_DGELU)
@@ -106,4 +114,11 @@ NUMBER(1, CUBLAS_OP_T)
 PLANC_NVRTC(SAME_TYPED)
 NUMBER(planc_nvrtc_ok, NVRTC_SUCCESS)
 NUMBER(planc_nvrtc_compilation, NVRTC_ERROR_COMPILATION)
+#endif
+
+#ifdef HAS_NVML
+PLANC_NVML(SAME_TYPED)
+NUMBER(planc_nvml_ok, NVML_SUCCESS)
+NUMBER(planc_nvml_unsupported, NVML_ERROR_NOT_SUPPORTED)
+NUMBER(planc_nvml_clock_sm, NVML_CLOCK_SM)
 #endif

@@ -168,14 +168,14 @@ func (p *Problem) again(plain []wanted, may func(string) bool) (out []wanted) {
 // again lists the bases that a hunt's families ask for once they are opened, those first that are opened first: that of the
 // first and of those that are queued.
 func (h *hunt) again(first *family) (out []wanted) {
-	floors := map[*base]costmodel.Seconds{first.blocks[0].base: 0}
+	floors := map[*base]costmodel.Seconds{first.base(): 0}
 	var last *base
 	for i := range h.queue {
 		e := &h.queue[i]
 		if e.family == nil {
 			continue
 		}
-		b := e.family.blocks[0].base
+		b := e.family.base()
 		if least, met := floors[b]; b != last && !met || e.floor < least {
 			floors[b] = e.floor
 		}

@@ -184,3 +184,12 @@ func problemDeepSeek(t testing.TB) *Problem {
 }
 
 func BenchmarkSearchDeepSeek(b *testing.B) { benchmarkSearch(b, problemDeepSeek(b)) }
+
+// BenchmarkExplainDeepSeek is what explain searches of that.
+func BenchmarkExplainDeepSeek(b *testing.B) {
+	p := problemDeepSeek(b)
+	for b.Loop() {
+		r := must(b, p)
+		r.Beyond(671e9, r.Best)
+	}
+}

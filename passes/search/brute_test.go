@@ -98,9 +98,10 @@ func (b *brute) hold(m *member, n int, c *price) {
 		}
 		b.seen["fits"]++
 	}
-	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time || b.leastWork(&f.plan) > time {
-		b.t.Errorf("%v takes %v; its bounds of time: arithmetic %v, family %v, branch %v, plan %v", plan.Text(), time, b.leastWork(&f.plan),
-			b.familyFloor(f, &perhaps, 0), br.floor, m.floor)
+	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyFloor(f, &perhaps, 0) > time || b.leastWork(&f.plan) > time ||
+		b.nearly(b.problem, f.cell, &f.plan) > b.familyFloor(f, &perhaps, 0) {
+		b.t.Errorf("%v takes %v; its bounds of time: arithmetic %v, layers %v, family %v, branch %v, plan %v", plan.Text(), time, b.leastWork(&f.plan),
+			b.nearly(b.problem, f.cell, &f.plan), b.familyFloor(f, &perhaps, 0), br.floor, m.floor)
 	}
 }
 

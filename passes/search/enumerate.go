@@ -23,6 +23,7 @@ type enumeration struct {
 	slab   []family // room for families that are next
 	staged bool     // pins ask for a pipeline: else nobody wonders about one
 
+	cells  map[cellKey]*cell
 	shaped bool // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
 	splits map[splitKey]split
 
@@ -129,6 +130,7 @@ func (e *enumeration) experts(plan ir.Plan) {
 // shape begins with another choice of the degrees and of sp.
 func (e *enumeration) shape(plan *ir.Plan) {
 	e.shaped, e.splits = min(plan.EP, plan.ETP) >= 1, map[splitKey]split{}
+	e.cells = map[cellKey]*cell{}
 	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
 		e.shaped = e.shaped && obeys(plan, key, e.set)
 	}
@@ -217,7 +219,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 	}
 	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
-		if e.limit > 0 && e.shaped && e.s.leastWork(&plan) > e.limit {
+		if c := e.cell(&plan); e.limit > 0 && c != nil && (e.s.roughly(c, &plan) > e.limit || e.s.nearly(e.p, c, &plan) > e.limit) {
 			e.passed = true
 			continue
 		}
@@ -334,6 +336,7 @@ func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	}
 	f := &e.slab[0]
 	f.plan, f.counts, f.first, f.splits, f.problem = *plan, split, e.out.size, plan.Splits(), e.p
+	f.cell = e.cell(plan)
 	if len(e.p.unfollowed(*plan)) > 0 {
 		return f
 	}

@@ -19,12 +19,18 @@ type order struct {
 
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
+	if f.orders == nil && f.cell != nil {
+		f.orders = f.cell.orders
+	}
 	if f.orders == nil {
 		f.orders = make([]order, 0, len(f.names))
 		for i, name := range f.names {
 			o := orderOf(f.plan, name)
 			o.place = i
 			f.orders = append(f.orders, o)
+		}
+		if f.cell != nil {
+			f.cell.orders = f.orders
 		}
 	}
 	return f.orders

@@ -70,12 +70,12 @@ func (c *costSums) perhaps(of *costSums) {
 }
 
 func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
-	k := blockCost{b, strides(&f.plan, o.tp, o.cp, o.dp)}
+	plan := f.plan
+	plan.AxisOrder = o.name
+	k := blockCost{b, s.alike(b.base.profile, &meshAt{plan: &plan, strides: strides(&f.plan, o.tp, o.cp, o.dp)})}
 	if c := s.blockCosts[k]; c != nil {
 		return c
 	}
-	plan := f.plan
-	plan.AxisOrder = o.name
 	t := &layerTable{layers: s.costs(&plan, b.base.key, b.base.profile, b.micro)}
 	for i := range t.layers {
 		t.sums = append(t.sums, t.layers[i].sums)
@@ -85,7 +85,7 @@ func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
 }
 
 // blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
-// cp, where expert parallel ones are those and that of dp.
+// cp, where expert parallel ones are those and that of dp, or others with which collectives go the same ways.
 type blockCost struct {
 	blocks  *blocks
 	strides [3]int

@@ -222,18 +222,19 @@ type costSums struct{ forward, backward, weights, rematForward, rematBackward co
 // costKey is what the costs of layers depend on: a profile, how many times its micro-batch, and where tensor parallel ranks
 // are.
 type costKey struct {
-	profile profileKey
+	profile *profile
 	times   int
-	strides [3]int // of the axes tp and cp, and of dp where ep has ranks of it
+	strides [3]int // of the axes tp and cp, and of dp where ep has ranks of it; of those that cost alike the first
 }
 
 // costs are those of the model's segments at times the profile's micro-batch, on a plan's mesh.
 func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []layerCost {
-	key := costKey{k, times, strides(plan, stride(plan, "tp"), stride(plan, "cp"), stride(plan, "dp"))}
+	at := &meshAt{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"), stride(plan, "dp"))}
+	key := costKey{p, times, s.alike(p, at)}
 	if c := s.layerCosts[key]; c != nil {
 		return c
 	}
-	load, at := s.load(&k, k.micro*times), &meshAt{plan: plan, strides: key.strides}
+	load := s.load(&k, k.micro*times)
 	out := make([]layerCost, 0, len(p.prog.Model.Segments))
 	for _, seg := range p.prog.Model.Segments {
 		plain := p.of(seg)

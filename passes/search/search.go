@@ -103,6 +103,9 @@ type searcher struct {
 	stageNeeds map[needsKey][]stateNeed
 	routes     map[routeKey]*costmodel.Route
 	ways       map[waysKey][]way
+	interns    map[costmodel.Route]*costmodel.Route
+	alikes     map[likeKey][3]int
+	likes      map[*profile][]like
 	placed     map[placedKey]*costmodel.Route
 	settlings  map[settleKey][]settling
 	places     map[[4]int]costmodel.Placement
@@ -127,7 +130,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, ways: map[waysKey][]way{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, ways: map[waysKey][]way{}, interns: map[costmodel.Route]*costmodel.Route{}, alikes: map[likeKey][3]int{}, likes: map[*profile][]like{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
@@ -241,6 +244,9 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 			h.price(e.member)
 		case e.branch != nil:
 			h.members(e.branch)
+		case e.family.floor == 0:
+			s.bound(e.family)
+			h.push(e.family)
 		default:
 			h.branches(e.family)
 		}
@@ -283,15 +289,28 @@ func (h *hunt) room(f *family) bool {
 	return true
 }
 
-// refine queues a family by its own bound. As long as none was found to have room that is looked at first: perhaps none has.
+// refine queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As long as none
+// was found to have room that is looked at first: perhaps none has.
 func (h *hunt) refine(f *family) {
 	if f.floor == 0 && (h.roomy || h.room(f)) {
-		f.floor = max(f.rough, h.s.familyFloor(f, &perhaps, 0))
+		if t := h.s.nearly(h.sp.problem, f.cell, &f.plan); t > f.rough {
+			heap.Push(&h.queue, entry{floor: t, order: f.first, family: f})
+			return
+		}
+		h.s.bound(f)
 	}
+	h.push(f)
+}
+
+// push queues a family by its own bound, if it has one.
+func (h *hunt) push(f *family) {
 	if f.floor > 0 {
 		heap.Push(&h.queue, entry{floor: f.floor, order: f.first, family: f})
 	}
 }
+
+// bound finds a family's own bound.
+func (s *searcher) bound(f *family) { f.floor = max(f.rough, s.familyFloor(f, &perhaps, 0)) }
 
 func (h *hunt) branches(f *family) {
 	if !h.room(f) {

@@ -30,6 +30,7 @@ type family struct {
 	perhaps    []floorTable
 	mostOwned  int
 
+	cell   *cell   // nil of plans from outside
 	plan   ir.Plan // without those, the axes in their usual order
 	counts []int   // blocks of each chunk
 	first  int     // where its plans begin in the space
@@ -78,7 +79,7 @@ func (sp *space) rough(s *searcher) []*family {
 	}
 	for _, f := range sp.families {
 		if f.rough == 0 {
-			f.rough = s.leastWork(&f.plan)
+			f.rough = s.roughly(f.cell, &f.plan)
 		}
 	}
 	sp.roughly = slices.Clone(sp.families)

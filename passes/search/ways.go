@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -61,11 +62,59 @@ func (s *searcher) waysOf(p *funcProfile, m *meshAt) []way {
 		place := s.problem.Cluster.Place(mesh, l.group.on(mesh, l.what.Axes))
 		ws[i] = way{place: place, route: s.placed[placedKey{l.what.Op, place}], waits: math.Log2(float64(place.Ranks()))}
 		if ws[i].route == nil {
-			r := s.problem.Cluster.Route(l.what.Op, place)
-			ws[i].route = &r
-			s.placed[placedKey{l.what.Op, place}] = &r
+			ws[i].route = s.interned(s.problem.Cluster.Route(l.what.Op, place))
+			s.placed[placedKey{l.what.Op, place}] = ws[i].route
 		}
 	}
 	s.ways[k] = ws
 	return ws
+}
+
+// interned is a route that is kept once, so that equal ones are one.
+func (s *searcher) interned(r costmodel.Route) *costmodel.Route {
+	if s.interns[r] == nil {
+		s.interns[r] = &r
+	}
+	return s.interns[r]
+}
+
+// likeKey is a profile with the strides of a mesh.
+type likeKey struct {
+	of      *profile
+	strides [3]int
+}
+
+// like are strides, with the ways that all collectives of a profile go.
+type like struct {
+	strides [3]int
+	ways    []way
+}
+
+// alike are, of all strides with which a profile's collectives go the same ways, those that were met first: layers cost the
+// same with each, since of a mesh costs depend on ways alone.
+func (s *searcher) alike(p *profile, m *meshAt) [3]int {
+	k := likeKey{p, m.strides}
+	if to, known := s.alikes[k]; known {
+		return to
+	}
+	var all []way
+	for i := range p.segs {
+		v := &p.segs[i]
+		for _, f := range []*funcProfile{&v.forward, &v.backward, &v.weights} {
+			for j, w := range s.waysOf(f, m) {
+				if f.comms[j].once == 0 { // else how far the ranks are apart counts beside the route
+					w.place.Span = 0
+				}
+				all = append(all, w)
+			}
+		}
+	}
+	to := m.strides
+	if i := slices.IndexFunc(s.likes[p], func(o like) bool { return slices.Equal(o.ways, all) }); i >= 0 {
+		to = s.likes[p][i].strides
+	} else {
+		s.likes[p] = append(s.likes[p], like{to, all})
+	}
+	s.alikes[k] = to
+	return to
 }

@@ -37,9 +37,15 @@ type seen struct {
 
 // see finds which of keys j0 to j0+n-1 so many queries from i0 on see, and tells whether there are any.
 func (w *scratch[F]) see(hd *head[F], i0, rows, j0, n int) bool {
-	for i := range rows {
-		lo, hi := hd.keys(i0 + i)
-		w.seen.lo[i], w.seen.hi[i] = max(0, min(lo-j0, n)), max(0, min(hi-j0, n))
+	if first := hd.Pos0 + i0 + 1 - hd.KPos0 - j0; hd.Causal && hd.Window == 0 && hd.Half == 0 && hd.KHalf == 0 {
+		for i := range rows { // as below, which takes longer
+			w.seen.lo[i], w.seen.hi[i] = 0, max(0, min(first+i, n))
+		}
+	} else {
+		for i := range rows {
+			lo, hi := hd.keys(i0 + i)
+			w.seen.lo[i], w.seen.hi[i] = max(0, min(lo-j0, n)), max(0, min(hi-j0, n))
+		}
 	}
 	w.seen.n = w.seen.hi[rows-1]
 	return w.seen.lo[0] < w.seen.n

@@ -64,6 +64,9 @@ const (
 	numDos
 )
 
+// two tells whether an operation on elements reads b.
+func (do Do) two() bool { return do >= DoGeluGrad || do >= DoAdd && do <= DoMul }
+
 // Operations on rows, which a chain then does whole. More are the operands behind A and B.
 const (
 	DoLayerNorm   = numDos + 1 + iota // LayerNorm of a by gain b, eps c, and bias More[0] if there is one
@@ -75,9 +78,12 @@ const (
 	DoAddPick                         // a, with dy b added at the ids More[0]
 )
 
-// stripLen is how many elements of a row the links do at a time, and maxOperands how many operands a chain has at most.
+// stripLen is how many elements of a row the links do at a time; where they need whole rows, they do at most tallRows of
+// together tallElems, which is a row at least. maxOperands is how many operands a chain has at most.
 const (
 	stripLen    = 512
+	tallRows    = 16
+	tallElems   = 4 * stripLen
 	maxOperands = 32
 )
 

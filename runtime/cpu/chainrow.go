@@ -7,29 +7,41 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-// link does a link's operation for a row.
-func (r *chainRun[F]) link(w *bands[F], l *Link, row int, to []F) {
-	n := len(to)
-	read := func(i int) []F { return r.read(w, i, row, 0, n) }
+// link does a link's operation for so many rows.
+func (r *chainRun[F]) link(w *bands[F], l *Link, row, rows int, to []F) {
+	n := len(to) / rows
+	read := func(i int) []F {
+		if r.c.Operands[i].At == PerCol {
+			return r.read(w, i, row, 0, n)
+		}
+		return r.read(w, i, row, 0, len(to))
+	}
 	switch l.Do {
 	case DoLayerNorm, DoRMSNorm:
 		var bias []F
 		if len(l.More) > 0 {
 			bias = read(l.More[0])
 		}
-		normRow(to, read(l.A), read(l.B), bias, l.C, F(l.Base), l.Do == DoLayerNorm)
+		w.norm(to, read(l.A), read(l.B), bias, rows, l)
+		return
 	case DoLayerNormDX, DoRMSNormDX:
-		normRowDX(to, read(l.A), read(l.B), read(l.More[0]), l.C, F(l.Base), l.Do == DoLayerNormDX)
-	case DoExpGrad:
-		expRow(to, read(l.B), r.value(l.A, row), r.value(l.More[0], row), r.x[l.More[1]].n)
-	case DoPickGrad:
-		clear(to)
-		r.pick(to, l, row, l.A)
-	case DoAddPick:
-		if a := read(l.A); n > 0 && &a[0] != &to[0] {
-			copy(to, a)
+		w.normDX(to, read(l.A), read(l.B), read(l.More[0]), rows, l)
+		return
+	}
+	for i := range rows {
+		at := to[i*n:][:n]
+		switch l.Do {
+		case DoExpGrad:
+			expRow(at, read(l.B)[i*n:][:n], r.value(l.A, row+i), r.value(l.More[0], row+i), r.x[l.More[1]].n)
+		case DoPickGrad:
+			clear(at)
+			r.pick(at, l, row+i, l.A)
+		case DoAddPick:
+			if a := read(l.A)[i*n:][:n]; n > 0 && &a[0] != &at[0] {
+				copy(at, a)
+			}
+			r.pick(at, l, row+i, l.B)
 		}
-		r.pick(to, l, row, l.B)
 	}
 }
 
@@ -53,40 +65,32 @@ func vectorsFor[F Float]() *vec.Kernels {
 	return nil
 }
 
-// normRow is a row of LayerNorm, or of RMSNorm if it is not centred.
-func normRow[F Float](y, x, gain, bias []F, eps float64, base F, centred bool) {
+// norm is LayerNorm, or RMSNorm, of so many rows.
+func (w *bands[F]) norm(y, x, gain, bias []F, rows int, l *Link) {
+	centred := l.Do == DoLayerNorm
 	if k := vectorsFor[F](); k != nil {
-		mean, rstd := rowMoments(k, single(x), float32(eps), centred)
-		if bias == nil {
-			k.Norm(single(y), single(x), single(gain), mean, rstd, float32(base))
-		} else {
-			k.NormBias(single(y), single(x), single(gain), single(bias), mean, rstd, float32(base))
-		}
+		normRows(k, single(y), single(x), single(gain), single(bias), w.mean[:rows], w.rstd[:rows], float32(l.C), float32(l.Base), centred)
 		return
 	}
-	of := rms[F]
-	if centred {
-		of = moments[F]
-	}
-	mean, rstd := of(x, eps)
-	scaleRow(y, x, gain, base, mean, rstd)
-	if bias != nil {
-		add(y, bias)
+	if n := len(gain); centred {
+		layerNorm(y, x, gain, bias, rows, n, l.C)
+	} else {
+		rmsNorm(y, x, gain, rows, n, l.C, l.Base == 1)
 	}
 }
 
-// normRowDX is a row of the gradient by a norm's operand.
-func normRowDX[F Float](dx, dy, x, gain []F, eps float64, base F, centred bool) {
+// normDX is the gradient of norm by its operand.
+func (w *bands[F]) normDX(dx, dy, x, gain []F, rows int, l *Link) {
+	centred := l.Do == DoLayerNormDX
 	if k := vectorsFor[F](); k != nil {
-		normVectorsDX(k, single(dx), single(dy), single(x), single(gain), float32(eps), float32(base), centred)
+		normRowsDX(k, single(dx), single(dy), single(x), single(gain), w.mean[:rows], w.rstd[:rows], float32(l.C), float32(l.Base), centred)
 		return
 	}
-	of := rms[F]
-	if centred {
-		of = moments[F]
+	if n := len(gain); centred {
+		layerNormDX(dx, dy, x, gain, rows, n, l.C)
+	} else {
+		rmsNormDX(dx, dy, x, gain, rows, n, l.C, l.Base == 1)
 	}
-	mean, rstd := of(x, eps)
-	normGrad(dx, dy, x, gain, base, mean, rstd, centred)
 }
 
 // expRow is a row of LogSumExpGrad.

@@ -14,6 +14,7 @@ type chainRun[F Float] struct {
 	rows, cols int
 	length     int // of a strip: a row's, if a link needs that
 	across     int // strips of a row
+	tall       int // rows of a strip
 	per        int // strips of a part
 	x          [maxOperands]Span[F]
 	do         *elements[F]
@@ -34,13 +35,37 @@ func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
 		}
 	}
 	r.length = max(r.length, 1)
-	r.across = (cols + r.length - 1) / r.length
-	r.per = max(partElems/min(max(cols, 1), r.length), (rows*r.across+maxParts-1)/maxParts, 1)
+	r.across, r.tall = (cols+r.length-1)/r.length, r.together()
+	strips := r.strips()
+	r.per = max(partElems/(min(max(cols, 1), r.length)*r.tall), (strips+maxParts-1)/maxParts, 1)
 	return r
 }
 
+// together is how many rows a strip has: several where links need whole rows, which are short, and all other operands of links
+// of elements have as many elements as their results.
+func (r *chainRun[F]) together() int {
+	if r.across > 1 || r.length != r.cols {
+		return 1
+	}
+	for i := range r.c.Links {
+		l := &r.c.Links[i]
+		if l.Do < numDos && (r.short(l.A) || l.Do.two() && r.short(l.B)) {
+			return 1
+		}
+	}
+	return max(1, min(tallRows, tallElems/r.cols))
+}
+
+// short tells whether an operand has fewer elements than the chain.
+func (r *chainRun[F]) short(i int) bool {
+	at := r.c.Operands[i].At
+	return at != Whole && at != Temp
+}
+
+func (r *chainRun[F]) strips() int { return (r.rows + r.tall - 1) / r.tall * r.across }
+
 func (r *chainRun[F]) call() {
-	run(r, (r.rows*r.across+r.per-1)/r.per)
+	run(r, (r.strips()+r.per-1)/r.per)
 	r.x = [maxOperands]Span[F]{}
 	var z F
 	chainRuns[unsafe.Sizeof(z)/8].Put(r)
@@ -48,9 +73,9 @@ func (r *chainRun[F]) call() {
 
 func (r *chainRun[F]) part(i int) {
 	w := bandsOf[F]()
-	for s := i * r.per; s < min((i+1)*r.per, r.rows*r.across); s++ {
-		row, from := s/r.across, s%r.across*r.length
-		r.strip(w, row, from, min(r.length, r.cols-from))
+	for s := i * r.per; s < min((i+1)*r.per, r.strips()); s++ {
+		row, from := s/r.across*r.tall, s%r.across*r.length
+		r.strip(w, row, min(r.tall, r.rows-row), from, min(r.length, r.cols-from))
 	}
 	var z F
 	bandPools[unsafe.Sizeof(z)/8].Put(w)
@@ -60,6 +85,8 @@ func (r *chainRun[F]) part(i int) {
 type bands[F Float] struct {
 	own [maxOperands][]F // as long as the longest strip so far
 	now [maxOperands][]F // the present strip of each operand; nil: not read yet
+
+	mean, rstd [tallRows]float32 // of a norm's rows
 }
 
 var bandPools = [2]sync.Pool{{New: func() any { return new(bands[float32]) }}, {New: func() any { return new(bands[float64]) }}}
@@ -69,14 +96,16 @@ func bandsOf[F Float]() *bands[F] {
 	return bandPools[unsafe.Sizeof(z)/8].Get().(*bands[F])
 }
 
-// strip does the links for n elements of a row.
-func (r *chainRun[F]) strip(w *bands[F], row, from, n int) {
+// strip does the links for n elements of each of so many rows; of more than one, all elements.
+func (r *chainRun[F]) strip(w *bands[F], row, rows, from, n int) {
 	for i, o := range r.c.Operands {
 		w.now[i] = nil
 		switch at := r.offset(o.At, row, from); {
 		case o.At == Temp:
-			w.now[i] = w.room(i, n)
-		case o.Elem == 0 && o.At <= PerCol:
+			w.now[i] = w.room(i, rows*n)
+		case o.Elem == 0 && o.At == Whole:
+			w.now[i] = r.x[i].wide[at : at+rows*n]
+		case o.Elem == 0 && o.At == PerCol:
 			w.now[i] = r.x[i].wide[at : at+n]
 		}
 	}
@@ -84,11 +113,11 @@ func (r *chainRun[F]) strip(w *bands[F], row, from, n int) {
 		l := &r.c.Links[i]
 		to := w.now[l.To]
 		if to == nil {
-			to = w.room(l.To, n)
+			to = w.room(l.To, rows*n)
 			w.now[l.To] = to
 		}
 		if l.Do > numDos {
-			r.link(w, l, row, to)
+			r.link(w, l, row, rows, to)
 		} else {
 			r.elements(w, l, row, from, to)
 		}
@@ -103,7 +132,7 @@ func (r *chainRun[F]) elements(w *bands[F], l *Link, row, from int, to []F) {
 	var b []F
 	if do == DoMul && r.single(l.B) {
 		do, c = DoScale, r.value(l.B, row)
-	} else if do >= DoGeluGrad || do >= DoAdd && do <= DoMul {
+	} else if do.two() {
 		b = r.read(w, l.B, row, from, len(to))
 	}
 	r.do[do](to, a, b, c)
@@ -147,7 +176,7 @@ func (r *chainRun[F]) value(i, row int) F {
 	return r.x[i].wide[at]
 }
 
-// read is an operand's strip as the kernels compute.
+// read is an operand's strip of n elements as the kernels compute.
 func (r *chainRun[F]) read(w *bands[F], i, row, from, n int) []F {
 	if w.now[i] != nil {
 		return w.now[i]

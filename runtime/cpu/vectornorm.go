@@ -1,49 +1,50 @@
 package cpu
 
-import (
-	"math"
+import "github.com/planc-dev/planc/runtime/vec"
 
-	"github.com/planc-dev/planc/runtime/vec"
-)
-
-// A norm's row in float32: its mean, 0 if that is not subtracted, and the inverse of its deviation.
-func rowMoments(k *vec.Kernels, x []float32, eps float32, centred bool) (mean, rstd float32) {
-	var square float32
+// deviations finds rows' means, 0 if these are not subtracted, and the inverses of their deviations: of as many rows as mean has
+// elements.
+func deviations(k *vec.Kernels, mean, rstd, x []float32, cols int, eps float32, centred bool) {
 	if centred {
-		mean, square = k.Moments(x)
-	} else {
-		square = k.MeanSquare(x)
+		k.Moments(mean, rstd, x, cols, eps)
+		return
 	}
-	return mean, 1 / float32(math.Sqrt(float64(square+eps)))
+	clear(mean)
+	k.MeanSquares(rstd, x, cols, eps)
+}
+
+// normRows is LayerNorm, or RMSNorm if the mean is not subtracted, with what deviations finds.
+func normRows(k *vec.Kernels, y, x, gain, bias, mean, rstd []float32, eps, base float32, centred bool) {
+	deviations(k, mean, rstd, x, len(gain), eps, centred)
+	if bias == nil {
+		k.Norm(y, x, gain, mean, rstd, base)
+	} else {
+		k.NormBias(y, x, gain, bias, mean, rstd, base)
+	}
+}
+
+// normRowsDX is normRows' gradient by x. Without a mean that is subtracted there is none of it.
+func normRowsDX(k *vec.Kernels, dx, dy, x, gain, mean, rstd []float32, eps, base float32, centred bool) {
+	deviations(k, mean, rstd, x, len(gain), eps, centred)
+	k.NormGrad(dx, dy, x, gain, mean, rstd, base, float32(flag(centred)))
 }
 
 func (v vectors) layerNorm(y, x, gain, bias []float32, rows, cols int, eps float64) {
-	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
-		k, cols := vec.Now(), s.i[0]
-		for ; lo < hi; lo++ {
-			y, x := s.x[0][lo*cols:][:cols], s.x[1][lo*cols:][:cols]
-			mean, rstd := rowMoments(k, x, s.f[0], true)
-			if s.x[3] == nil {
-				k.Norm(y, x, s.x[2], mean, rstd, 0)
-			} else {
-				k.NormBias(y, x, s.x[2], s.x[3], mean, rstd, 0)
-			}
-		}
-	})
-	s.x, s.i[0], s.f[0] = [5][]float32{y, x, gain[:cols], bias}, cols, float32(eps)
-	s.call()
+	norm(y, x, gain, bias, rows, cols, eps, 0, true)
 }
 
 func (v vectors) rmsNorm(y, x, gain []float32, rows, cols int, eps float64, unit bool) {
+	norm(y, x, gain, nil, rows, cols, eps, base[float32](unit), false)
+}
+
+// norm is LayerNorm, or RMSNorm if the mean is not subtracted.
+func norm(y, x, gain, bias []float32, rows, cols int, eps float64, base float32, centred bool) {
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
-		k, cols := vec.Now(), s.i[0]
-		for ; lo < hi; lo++ {
-			x := s.x[1][lo*cols:][:cols]
-			_, rstd := rowMoments(k, x, s.f[0], false)
-			k.Norm(s.x[0][lo*cols:][:cols], x, s.x[2], 0, rstd, s.f[1])
-		}
+		cols := s.i[0]
+		normRows(vec.Now(), s.x[0][lo*cols:], s.x[1][lo*cols:], s.x[2], s.x[3], s.own[lo:hi], s.own[s.n+lo:s.n+hi], s.f[0], s.f[1], s.i[1] == 1)
 	})
-	s.x, s.i[0], s.f = [5][]float32{y, x, gain[:cols]}, cols, [3]float32{float32(eps), base[float32](unit)}
+	s.x, s.i, s.f = [5][]float32{y, x, gain[:cols], bias}, [4]int{cols, flag(centred)}, [3]float32{float32(eps), base}
+	s.room(2 * rows)
 	s.call()
 }
 
@@ -55,27 +56,15 @@ func (v vectors) rmsNormDX(dx, dy, x, gain []float32, rows, cols int, eps float6
 	normDX(dx, dy, x, gain, rows, cols, eps, base[float32](unit), false)
 }
 
-// normDX is LayerNormDX, or RMSNormDX if the mean is not subtracted: then it has no gradient.
+// normDX is LayerNormDX, or RMSNormDX if the mean is not subtracted.
 func normDX(dx, dy, x, gain []float32, rows, cols int, eps float64, base float32, centred bool) {
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
-		k, cols, gain, base := vec.Now(), s.i[0], s.x[3], s.f[1]
-		for ; lo < hi; lo++ {
-			at := lo * cols
-			normVectorsDX(k, s.x[0][at:at+cols], s.x[1][at:at+cols], s.x[2][at:at+cols], gain, s.f[0], base, s.i[1] == 1)
-		}
+		at := lo * s.i[0]
+		normRowsDX(vec.Now(), s.x[0][at:], s.x[1][at:], s.x[2][at:], s.x[3], s.own[lo:hi], s.own[s.n+lo:s.n+hi], s.f[0], s.f[1], s.i[1] == 1)
 	})
 	s.x, s.i, s.f = [5][]float32{dx, dy, x, gain[:cols]}, [4]int{cols, flag(centred)}, [3]float32{float32(eps), base}
+	s.room(2 * rows)
 	s.call()
-}
-
-// normVectorsDX is a row of normDX.
-func normVectorsDX(k *vec.Kernels, dx, dy, x, gain []float32, eps, base float32, centred bool) {
-	mean, rstd := rowMoments(k, x, eps, centred)
-	plain, along := k.NormSums(dy, x, gain, mean, rstd, base)
-	if !centred {
-		plain = 0
-	}
-	k.NormGrad(dx, dy, x, gain, mean, rstd, base, plain, along)
 }
 
 func flag(b bool) int {
@@ -99,9 +88,7 @@ func normDGain(dgain, dy, x []float32, rows, cols int, eps float64, centred, acc
 		clear(dgain)
 	}
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
-		for k := vec.Now(); lo < hi; lo++ {
-			s.own[lo], s.own[s.n+lo] = rowMoments(k, s.x[2][lo*s.i[0]:][:s.i[0]], s.f[0], s.i[1] == 1)
-		}
+		deviations(vec.Now(), s.own[lo:hi], s.own[s.n+lo:s.n+hi], s.x[2][lo*s.i[0]:], s.i[0], s.f[0], s.i[1] == 1)
 	})
 	s.x, s.i, s.f[0] = [5][]float32{dgain, dy, x}, [4]int{cols, flag(centred)}, float32(eps)
 	s.room(2 * rows)

@@ -47,6 +47,8 @@ type device struct {
 	constants map[any]cuda.Pointer // what device memory holds, by what it stands for
 	iotas     map[int]iota32       // what numbers lie at an offset of the arena
 	products  map[cuda.Product]*cuda.Multiplier
+	timed     map[cuda.Product]bool // wherever Bias and Aux lie: the fastest way is known
+	refused   map[cuda.Product]bool // likewise: cuBLASLt does not take it
 
 	apart  bool // there are ranks of other processes, which it does not meet on the host
 	step   step
@@ -141,6 +143,7 @@ func (d *device) open(m *machine) (err error) {
 	}
 	d.kernels = map[string]*cuda.Kernel{}
 	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.Product]*cuda.Multiplier{}
+	d.timed, d.refused = map[cuda.Product]bool{}, map[cuda.Product]bool{}
 	if err = d.modules.load(); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@
 package gpu
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,9 +21,6 @@ import (
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
-// orders are the policies under which an emulated GPU runs what it may.
-var orders = []string{"early", "late", "7"}
-
 const inside = "PLANC_GPU_INSIDE" // names the folder of modules to the processes in which the tests run
 
 // TestMain runs the tests in a process that finds emulated libraries, under each policy.
@@ -36,35 +32,10 @@ func TestMain(m *testing.M) {
 }
 
 func outside() int {
-	dir, err := os.MkdirTemp("", "planc-gpu-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	machine, err := emulated.Install(context.Background(), dir)
-	if err != nil {
-		panic(err)
-	}
-	modules := filepath.Join(dir, "modules")
-	if err := compile(machine, modules); err != nil {
-		panic(err)
-	}
-	code, log := 0, filepath.Join(dir, "log")
-	for _, order := range orders {
-		cmd := exec.Command(os.Args[0], os.Args[1:]...)
-		cmd.Env = append(os.Environ(), machine.Env(inside+"="+modules, "PLANC_EMULATED_ORDER="+order, "PLANC_EMULATED_PATIENCE=20",
-			"PLANC_EMULATED_LOG="+log, fmt.Sprintf("PLANC_EMULATED_GPUS=%d", 4))...)
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "order", order, "fails:", err)
-			code = 1
-		}
-	}
-	if text, err := os.ReadFile(log); err == nil && strings.Contains(string(text), "leak:") {
-		at := strings.Index(string(text), "leak:")
-		fmt.Fprintln(os.Stderr, "left over:", string(text[at:min(len(text), at+2000)]))
-		code = 1
-	}
+	code, _ := emulated.Again(func(m emulated.Machine, dir string) ([]string, error) {
+		modules := filepath.Join(dir, "modules")
+		return []string{inside + "=" + modules, "PLANC_EMULATED_PATIENCE=20", "PLANC_EMULATED_GPUS=4"}, compile(m, modules)
+	})
 	return code
 }
 
@@ -83,8 +54,22 @@ func compile(m emulated.Machine, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "toy.cu"), toy, 0o666); err != nil {
 		return err
 	}
-	for _, name := range []string{"move", "reduce", "step", "optimizer", "toy"} {
-		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o", name+".fatbin", name+".cu")
+	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "toy.cu"}); err != nil {
+		return err
+	}
+	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), MeasuredSources())
+}
+
+// measuring ends the name of the folder of what TestMeasure loads.
+const measuring = "-measured"
+
+// compileAll makes modules of sources of a folder.
+func compileAll(m emulated.Machine, dir, to string, sources []string) error {
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return err
+	}
+	for _, name := range sources {
+		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o", filepath.Join(to, strings.TrimSuffix(name, ".cu")+".fatbin"), name)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", name, err, out)

@@ -11,6 +11,7 @@
 // second is captured as a graph, which later steps replay: what changes from step to step is read from the device's
 // memory (step.go). Programs that drop or route to experts run call by call.
 //
-// Begin with device.go. Main and Run (run.go) are what a generated program calls. All files but this one have the tags
+// Begin with device.go. Main and Run (run.go) are what a generated program calls; Measure (measure.go) is for planc
+// calibrate, which reads what measured.go describes. All files but that one and this one have the tags
 // cuda and linux. It does not compile kernels; it has never run on a GPU, but on package emulated's.
 package gpu

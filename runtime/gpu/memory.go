@@ -11,6 +11,7 @@ import (
 // kernels of all devices, and those of a peer may wait for what this rank has not begun.
 const (
 	tableBytes = 8 << 20 // for constants and feeds; what does not fit is taken in the first step
+	sumBytes   = 1 << 20 // for sums beside a product's workspace
 	feedBatch  = 4       // for feeds there is room, on the host, of so many batches
 )
 
@@ -35,7 +36,7 @@ func (d *device) openMemory() (err error) {
 	if d.tables.memory, err = d.take(tableBytes); err != nil {
 		return err
 	}
-	if d.compute.scratch, err = d.take(workspace); err != nil {
+	if d.compute.scratch, err = d.take(workspace + sumBytes); err != nil {
 		return err
 	}
 	if d.staging, err = d.pin(most); err != nil {

@@ -23,7 +23,7 @@ func TestLogSumExpStays(t *testing.T) {
 	}
 	p.Segments[0].Backward = func(r *rt.Rank, b *rt.Block) {
 		if backward(r, b); b.Micro == micros-1 { // behind the step's last one
-			of(r).scratch(workspace + 1)
+			of(r).scratch(workspace + sumBytes + 1)
 		}
 	}
 	if _, err := train(t, on(p, images())); err != nil {

@@ -3,6 +3,8 @@
 package gpu
 
 import (
+	"os"
+
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/num"
@@ -64,19 +66,56 @@ func added(to cuda.Pointer, acc bool) cuda.Pointer {
 
 // multiply puts a product on the current stream; it is added to from, unless that is none.
 func (d *device) multiply(p cuda.Product, c, from, a, b cuda.Pointer) {
-	m := d.products[p]
-	if m == nil {
-		var err error
-		m, err = d.blas.Prepare(p, workspace)
-		rt.Check(err)
-		d.products[p] = m
-		d.atClose(m.Close)
+	rt.Check(d.tryMultiply(p, c, from, a, b))
+}
+
+func (d *device) tryMultiply(p cuda.Product, c, from, a, b cuda.Pointer) error {
+	m, err := d.multiplier(p)
+	if err != nil {
+		return err
 	}
-	beta := 1.0
+	beta, room, inPlace := 1.0, d.scratchMemory(workspace), from == c
 	if from == none {
 		beta, from = 0, c
 	}
-	rt.Check(d.stream().MultiplyOn(m, 1, beta, c, from, a, b, d.scratchMemory(workspace)))
+	p.Bias, p.Aux = min(p.Bias, 1), min(p.Aux, 1)
+	if d.step.done == 0 && !inPlace && !d.timed[p] && os.Getenv(timeWays) == "1" {
+		d.timed[p] = true
+		return d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room)
+	}
+	return d.stream().MultiplyOn(m, 1, beta, c, from, a, b, room)
+}
+
+// ended is multiply with an epilogue, for which there is another way: it returns false, now and ever after, where the library refuses it.
+// What else goes wrong is met again on that way.
+func (d *device) ended(p cuda.Product, c, from, a, b cuda.Pointer) bool {
+	kind := p
+	kind.Bias, kind.Aux = min(p.Bias, 1), min(p.Aux, 1)
+	if d.refused[kind] {
+		return false
+	}
+	d.refused[kind] = d.tryMultiply(p, c, from, a, b) != nil
+	return !d.refused[kind]
+}
+
+// timeWays is the variable of the environment that has the first step time several ways of computing each kind of product, and the others use the fastest. Two runs
+// can then differ in rounding, and copies of what several ranks compute alike as well.
+const (
+	timeWays = "PLANC_TIME_PRODUCTS"
+	ways     = 8
+)
+
+// multiplier is a product's, prepared when it is first wanted.
+func (d *device) multiplier(p cuda.Product) (*cuda.Multiplier, error) {
+	if m := d.products[p]; m != nil {
+		return m, nil
+	}
+	m, err := d.blas.Prepare(p, workspace)
+	if err == nil {
+		d.products[p] = m
+		d.atClose(m.Close)
+	}
+	return m, err
 }
 
 // value is a type of matrices by its suffix.

@@ -39,18 +39,21 @@ type machine struct {
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
 	ranks  int
+	gauges *gauges // nil where NVML is not there
 
-	shared bool // all ranks use the first GPU
+	one    bool // all ranks use the first GPU
+	shared bool // and meet on the host at each collective
 	mutex  sync.Mutex
-	hubs   map[string]*hub // where ranks meet that do
+	hubs   map[string]*hub // where they do
 }
 
-// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right.
+// shareGPU is the variable of the environment that lets all ranks use one GPU: slowly, to see that a plan is right. With "nccl" in place of 1
+// NCCL is between them, which since 2.30 takes two ranks of one GPU where NCCL_MULTI_RANK_GPU_ENABLE=1.
 const shareGPU = "PLANC_SHARE_GPU"
 
 // gpu is that of a rank.
 func (m *machine) gpu(rank int) cuda.Device {
-	if m.shared {
+	if m.one {
 		return m.gpus[0]
 	}
 	return m.gpus[rank-m.first]
@@ -72,6 +75,7 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	if err = m.choose(t); err != nil {
 		return "", err
 	}
+	m.gauges = openGauges(m.gpus)
 	if m.blas, err = cuda.OpenBLAS(); err != nil {
 		return "", err
 	}

@@ -39,9 +39,11 @@ func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings 
 // process its own alone.
 func (m *machine) choose(t *rt.Team) error {
 	visible := len(m.gpus)
-	if m.shared = t.Ranks > 1 && os.Getenv(shareGPU) == "1"; m.shared {
+	how := os.Getenv(shareGPU)
+	m.shared = t.Ranks > 1 && how == "1"
+	if m.one = m.shared || t.Ranks > 1 && how == "nccl"; m.one {
 		if t.Processes > 1 {
-			return fmt.Errorf("%s=1 is for ranks of one process, and %s has started %d", shareGPU, t.By, t.Processes)
+			return fmt.Errorf("%s=%s is for ranks of one process, and %s has started %d", shareGPU, how, t.By, t.Processes)
 		}
 		m.gpus = m.gpus[:1]
 		return nil

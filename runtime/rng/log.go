@@ -13,10 +13,7 @@ func Log(x float64) float64 {
 	if x != x || x > math.MaxFloat64 {
 		return x
 	}
-	m, e := math.Frexp(x)
-	if m < math.Sqrt2/2 {
-		m, e = m*2, e-1
-	}
+	m, e := split(x)
 	f, k := m-1, float64(e)
 	s := f / (2 + f)
 	s2 := float64(s * s)
@@ -28,4 +25,19 @@ func Log(x float64) float64 {
 	half := float64(float64(0.5*f) * f)
 	lo := float64(s*(half+(t1+t2))) + float64(k*ln2Lo)
 	return float64(k*ln2Hi) - ((half - lo) - f)
+}
+
+// split is x as m * 2^e with m from sqrt(1/2) to sqrt(2). Nothing is guessed by the processor where x is normal: half of all x
+// would be guessed wrong.
+func split(x float64) (m float64, e int) {
+	if !(x >= 0x1p-1022) {
+		m, e = math.Frexp(x)
+		if m < math.Sqrt2/2 {
+			m, e = m*2, e-1
+		}
+		return m, e
+	}
+	const one, least = 1023 << 52, 0x3fe6a09e667f3bcd // the bits of 1 and of sqrt(1/2)
+	bits := math.Float64bits(x) + (one - least)
+	return math.Float64frombits(bits&(1<<52-1) + least), int(bits>>52) - 1023
 }

@@ -208,3 +208,21 @@ func BenchmarkKeep(b *testing.B) {
 }
 
 var sink float64
+
+// split, by bits and by its definition, of numbers of all sizes and beside the bounds.
+func TestSplit(t *testing.T) {
+	least := math.Sqrt2 / 2
+	list := []float64{0x1p-1022, math.MaxFloat64, 0x1p-1030, 1, 2, 0.5, least, math.Nextafter(least, 0), 2 * least, math.Nextafter(2*least, 0)}
+	for i := range uint64(10_000) {
+		list = append(list, math.Float64frombits(Bits(7, i)>>2))
+	}
+	for _, x := range list {
+		wantM, wantE := math.Frexp(x)
+		if wantM < least {
+			wantM, wantE = wantM*2, wantE-1
+		}
+		if m, e := split(x); m != wantM || e != wantE {
+			t.Errorf("split(%v) is %v, %d, want %v, %d", x, m, e, wantM, wantE)
+		}
+	}
+}

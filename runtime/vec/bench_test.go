@@ -15,10 +15,12 @@ func BenchmarkLoops(b *testing.B) {
 		if k == nil {
 			continue
 		}
-		row := func(f func(lo, hi int)) func() { // rows of 384
+		const rows, cols = n / 384, 384
+		mean, rstd := make([]float32, rows), make([]float32, rows)
+		row := func(f func(lo, hi int)) func() {
 			return func() {
-				for i := 0; i+384 <= n; i += 384 {
-					f(i, i+384)
+				for i := 0; i+cols <= n; i += cols {
+					f(i, i+cols)
 				}
 			}
 		}
@@ -33,15 +35,14 @@ func BenchmarkLoops(b *testing.B) {
 			{"gelu grad", func() { k.GeluGrad(z, y, x) }},
 			{"silu", func() { k.Silu(z, x) }},
 			{"adam", func() { k.Adam(x, y, z, v, &c) }},
-			{"layer norm", row(func(lo, hi int) {
-				m, s := k.Moments(x[lo:hi])
-				k.NormBias(z[lo:hi], x[lo:hi], y[:384], y[384:768], m, s, 0)
-			})},
-			{"layer norm dx", row(func(lo, hi int) {
-				m, s := k.Moments(x[lo:hi])
-				p, a := k.NormSums(y[lo:hi], x[lo:hi], y[:384], m, s, 0)
-				k.NormGrad(z[lo:hi], y[lo:hi], x[lo:hi], y[:384], m, s, 0, p, a)
-			})},
+			{"layer norm", func() {
+				k.Moments(mean, rstd, x, cols, 0)
+				k.NormBias(z, x, y[:cols], y[cols:2*cols], mean, rstd, 0)
+			}},
+			{"layer norm dx", func() {
+				k.Moments(mean, rstd, x, cols, 0)
+				k.NormGrad(z, y, x, y[:cols], mean, rstd, 0, 1)
+			}},
 			{"softmax", row(func(lo, hi int) {
 				top := k.Largest(x[lo:hi], -1e30)
 				k.ExpScale(z[lo:hi], x[lo:hi], top, float32(1/k.SumExp(x[lo:hi], top)))

@@ -56,57 +56,69 @@ func clampExp(x []float32, sum float64) float64 {
 	return sum
 }
 
+// Rows of a norm, each by its own mean and deviation, against a loop in float64.
 func TestNorms(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {
+		const rows, eps, base = 3, 1e-3, 1
 		for i, n := range lengths[1:] {
-			x, gain, bias, dy := draw(4, n, false), draw(5, n, false), draw(6, n, false), draw(7, n, false)
-			var mean, square, about float64
-			for _, v := range x {
-				mean += float64(v) / float64(n)
-				square += float64(v) * float64(v) / float64(n)
+			x, dy, gain, bias := draw(4, rows*n, false), draw(7, rows*n, false), draw(5, n, false), draw(6, n, false)
+			mean, rstd, size := make([]float32, rows), make([]float32, rows), make([]float32, rows)
+			k.Moments(mean, rstd, x, n, eps)
+			k.MeanSquares(size, x, n, eps)
+			for r := range rows {
+				testMoments(t, x[r*n:][:n], mean[r], rstd[r], size[r], eps)
 			}
-			for _, v := range x {
-				about += (float64(v) - mean) * (float64(v) - mean) / float64(n)
+			hat := func(j int) float64 { return (float64(x[j]) - float64(mean[j/n])) * float64(rstd[j/n]) }
+			grad := func(centred float64) func(j int) float64 {
+				plain, along := make([]float64, rows), make([]float64, rows)
+				for j := range x {
+					g := float64(dy[j]) * (base + float64(gain[j%n])) / float64(n)
+					plain[j/n] += centred * g
+					along[j/n] += g * hat(j)
+				}
+				return func(j int) float64 {
+					return float64(rstd[j/n]) * (float64(dy[j])*(base+float64(gain[j%n])) - plain[j/n] - hat(j)*along[j/n])
+				}
 			}
-			m, s := k.Moments(x)
-			same(t, "Moments' mean", n, float64(m), mean, 3, 1e-6)
-			same(t, "Moments' square", n, float64(s), about, square, 1e-6)
-			same(t, "MeanSquare", n, float64(k.MeanSquare(x)), square, square, 1e-6)
-
-			const rstd, base = 0.37, 1
-			plain, along := 0.0, 0.0
-			for j, v := range x {
-				g := float64(dy[j]) * (base + float64(gain[j]))
-				plain += g / float64(n)
-				along += g * (float64(v) - float64(m)) * rstd / float64(n)
-			}
-			p, a := k.NormSums(dy, x, gain, m, rstd, base)
-			same(t, "NormSums' plain", n, float64(p), plain, 10, 1e-6)
-			same(t, "NormSums' along", n, float64(a), along, 30, 1e-6)
 			for _, c := range []struct {
 				name string
 				call func(y []float32)
-				want func(j int, hat float64) float64
+				want func(j int) float64
 			}{
-				{"Norm", func(y []float32) { k.Norm(y, x, gain, m, rstd, base) }, func(j int, hat float64) float64 { return hat * (base + float64(gain[j])) }},
-				{"NormBias", func(y []float32) { k.NormBias(y, x, gain, bias, m, rstd, base) },
-					func(j int, hat float64) float64 { return hat*(base+float64(gain[j])) + float64(bias[j]) }},
-				{"NormGrad", func(y []float32) { k.NormGrad(y, dy, x, gain, m, rstd, base, p, a) },
-					func(j int, hat float64) float64 {
-						return rstd * (float64(dy[j])*(base+float64(gain[j])) - float64(p) - hat*float64(a))
-					}},
+				{"Norm", func(y []float32) { k.Norm(y, x, gain, mean, rstd, base) }, func(j int) float64 { return hat(j) * (base + float64(gain[j%n])) }},
+				{"NormBias", func(y []float32) { k.NormBias(y, x, gain, bias, mean, rstd, base) },
+					func(j int) float64 { return hat(j)*(base+float64(gain[j%n])) + float64(bias[j%n]) }},
+				{"NormGrad", func(y []float32) { k.NormGrad(y, dy, x, gain, mean, rstd, base, 1) }, grad(1)},
+				{"NormGrad without mean", func(y []float32) { k.NormGrad(y, dy, x, gain, mean, rstd, base, 0) }, grad(0)},
 			} {
-				all, y := fenced(n, i%5)
+				all, y := fenced(rows*n, i%5)
 				c.call(y)
-				intact(t, c.name, all, n, i%5)
-				for j, v := range x {
-					if want := c.want(j, (float64(v)-float64(m))*rstd); !near(y[j], want, 4, 1e-5) {
+				intact(t, c.name, all, rows*n, i%5)
+				for j := range x {
+					if want := c.want(j); !near(y[j], want, 4, 1e-5*max(1, float64(rstd[j/n]))) {
 						t.Fatalf("%s: element %d of %d is %v, want %v", c.name, j, n, y[j], want)
 					}
 				}
 			}
 		}
 	})
+}
+
+// testMoments compares what was found of a row with its loop.
+func testMoments(t *testing.T, x []float32, mean, rstd, size, eps float32) {
+	t.Helper()
+	n := float64(len(x))
+	var middle, square, about float64
+	for _, v := range x {
+		middle, square = middle+float64(v)/n, square+float64(v)*float64(v)/n
+	}
+	for _, v := range x {
+		about += (float64(v) - middle) * (float64(v) - middle) / n
+	}
+	deviation := 1 / math.Sqrt(about+float64(eps))
+	same(t, "Moments' mean", len(x), float64(mean), middle, 3, 1e-6)
+	same(t, "Moments' deviation", len(x), float64(rstd), deviation, deviation*max(1, square*deviation*deviation), 1e-6)
+	same(t, "MeanSquares", len(x), float64(size), 1/math.Sqrt(square+float64(eps)), 1/math.Sqrt(square+float64(eps)), 1e-6)
 }
 
 func TestSumsOverRows(t *testing.T) {

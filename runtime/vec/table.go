@@ -68,10 +68,6 @@ type Kernels struct {
 	//	for i := range x { s += x[i]*x[i] }
 	// in float64.
 	SumSquares func(x []float32) (s float64)
-	// Dot is
-	//	for i := range x { s += x[i]*y[i] }
-	// in float64.
-	Dot func(x, y []float32) (s float64)
 	// SumRows is
 	//	for j := range out { out[j] += sum_{i < rows} x[i*stride+j] }
 	// with the sums in float64.
@@ -123,26 +119,38 @@ type Kernels struct {
 	DotRows func(d, x, y []float32, cols, stride, yStride int)
 
 	// Moments is
-	//	for i := range x { mean += x[i]/n; }; for i := range x { square += (x[i]-mean)^2/n }
-	// x is not empty.
-	Moments func(x []float32) (mean, square float32)
-	// MeanSquare is
-	//	for i := range x { square += x[i]^2/n }
-	// x is not empty.
-	MeanSquare func(x []float32) (square float32)
+	//	for i := range mean {
+	//		row, square := x[i*cols:][:cols], 0
+	//		for j := range row { mean[i] += row[j]/cols }
+	//		for j := range row { square += (row[j]-mean[i])^2/cols }
+	//		rstd[i] = 1/sqrt(square+eps)
+	//	}
+	Moments func(mean, rstd, x []float32, cols int, eps float32)
+	// MeanSquares is
+	//	for i := range rstd {
+	//		row, square := x[i*cols:][:cols], 0
+	//		for j := range row { square += row[j]^2/cols }
+	//		rstd[i] = 1/sqrt(square+eps)
+	//	}
+	MeanSquares func(rstd, x []float32, cols int, eps float32)
 	// Norm is
-	//	for i := range y { y[i] = (x[i]-mean)*rstd * (base+gain[i]) }
-	Norm func(y, x, gain []float32, mean, rstd, base float32)
+	//	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) }
+	Norm func(y, x, gain, mean, rstd []float32, base float32)
 	// NormBias is
-	//	for i := range y { y[i] = (x[i]-mean)*rstd * (base+gain[i]) + bias[i] }
-	NormBias func(y, x, gain, bias []float32, mean, rstd, base float32)
-	// NormSums is, with g = dy[i]*(base+gain[i]),
-	//	for i := range dy { plain += g/n; along += g*(x[i]-mean)*rstd/n }
-	// dy is not empty.
-	NormSums func(dy, x, gain []float32, mean, rstd, base float32) (plain, along float32)
+	//	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) + bias[j] }
+	NormBias func(y, x, gain, bias, mean, rstd []float32, base float32)
 	// NormGrad is
-	//	for i := range dx { dx[i] = rstd * (dy[i]*(base+gain[i]) - plain - (x[i]-mean)*rstd*along) }
-	NormGrad func(dx, dy, x, gain []float32, mean, rstd, base, plain, along float32)
+	//	for i := range mean {
+	//		plain, along := 0, 0
+	//		for j := range gain {
+	//			g := dy[i,j] * (base+gain[j])
+	//			plain += centred * g/len(gain)
+	//			along += g * (x[i,j]-mean[i])*rstd[i]/len(gain)
+	//		}
+	//		for j := range gain { dx[i,j] = rstd[i] * (dy[i,j]*(base+gain[j]) - plain - (x[i,j]-mean[i])*rstd[i]*along) }
+	//	}
+	// centred is 1, or 0 for a norm that does not subtract the mean.
+	NormGrad func(dx, dy, x, gain, mean, rstd []float32, base, centred float32)
 	// GainGrad is
 	//	for j := range out { out[j] += sum_i dy[i*stride+j] * (x[i*stride+j]-mean[i])*rstd[i] }
 	// over the rows i of mean, with the sums in float64.

@@ -2356,93 +2356,6 @@ each19done:
 	VZEROUPPER
 	RET
 
-// func dotAVX2(x []float32, y []float32) (s float64)
-// Requires: AVX, AVX2, FMA3, SSE2
-TEXT ·dotAVX2(SB), NOSPLIT, $0-56
-	MOVQ  x_len+8(FP), AX
-	MOVQ  x_base+0(FP), CX
-	MOVQ  y_base+24(FP), DX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	XORQ  BX, BX
-
-each20many:
-	CMPQ         AX, $+16
-	JLT          each20manyend
-	VMOVUPS      (CX)(BX*4), Y4
-	VCVTPS2PD    X4, Y5
-	VEXTRACTF128 $0x01, Y4, X4
-	VCVTPS2PD    X4, Y4
-	VMOVUPS      (DX)(BX*4), Y6
-	VCVTPS2PD    X6, Y7
-	VEXTRACTF128 $0x01, Y6, X6
-	VCVTPS2PD    X6, Y6
-	VFMADD231PD  Y5, Y7, Y0
-	VFMADD231PD  Y4, Y6, Y1
-	VMOVUPS      32(CX)(BX*4), Y4
-	VCVTPS2PD    X4, Y5
-	VEXTRACTF128 $0x01, Y4, X4
-	VCVTPS2PD    X4, Y4
-	VMOVUPS      32(DX)(BX*4), Y6
-	VCVTPS2PD    X6, Y7
-	VEXTRACTF128 $0x01, Y6, X6
-	VCVTPS2PD    X6, Y6
-	VFMADD231PD  Y5, Y7, Y2
-	VFMADD231PD  Y4, Y6, Y3
-	ADDQ         $+16, BX
-	SUBQ         $+16, AX
-	JMP          each20many
-
-each20manyend:
-each20one:
-	CMPQ         AX, $+8
-	JLT          each20oneend
-	VMOVUPS      (CX)(BX*4), Y4
-	VCVTPS2PD    X4, Y5
-	VEXTRACTF128 $0x01, Y4, X4
-	VCVTPS2PD    X4, Y4
-	VMOVUPS      (DX)(BX*4), Y6
-	VCVTPS2PD    X6, Y7
-	VEXTRACTF128 $0x01, Y6, X6
-	VCVTPS2PD    X6, Y6
-	VFMADD231PD  Y5, Y7, Y0
-	VFMADD231PD  Y4, Y6, Y1
-	ADDQ         $+8, BX
-	SUBQ         $+8, AX
-	JMP          each20one
-
-each20oneend:
-	TESTQ        AX, AX
-	JE           each20done
-	LEAQ         vectorMasks<>+0(SB), SI
-	MOVQ         $+8, DI
-	SUBQ         AX, DI
-	VMOVUPS      (SI)(DI*4), Y4
-	VMASKMOVPS   (CX)(BX*4), Y4, Y5
-	VCVTPS2PD    X5, Y6
-	VEXTRACTF128 $0x01, Y5, X5
-	VCVTPS2PD    X5, Y5
-	VMASKMOVPS   (DX)(BX*4), Y4, Y4
-	VCVTPS2PD    X4, Y7
-	VEXTRACTF128 $0x01, Y4, X4
-	VCVTPS2PD    X4, Y4
-	VFMADD231PD  Y6, Y7, Y0
-	VFMADD231PD  Y5, Y4, Y1
-
-each20done:
-	VADDPD       Y2, Y0, Y0
-	VADDPD       Y3, Y1, Y1
-	VADDPD       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X1, X0, X0
-	VPSHUFD      $0x4e, X0, X1
-	VADDPD       X1, X0, X0
-	MOVSD        X0, s+48(FP)
-	VZEROUPPER
-	RET
-
 // func largestAVX2(x []float32, least float32) (top float32)
 // Requires: AVX, SSE
 TEXT ·largestAVX2(SB), NOSPLIT, $0-36
@@ -2454,9 +2367,9 @@ TEXT ·largestAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Y3
 	XORQ         DX, DX
 
-each21many:
+each20many:
 	CMPQ    AX, $+32
-	JLT     each21manyend
+	JLT     each20manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	VMOVUPS 32(CX)(DX*4), Y4
@@ -2467,21 +2380,21 @@ each21many:
 	VMAXPS  Y3, Y4, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, AX
-	JMP     each21many
+	JMP     each20many
 
-each21manyend:
-each21one:
+each20manyend:
+each20one:
 	CMPQ    AX, $+8
-	JLT     each21oneend
+	JLT     each20oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, AX
-	JMP     each21one
+	JMP     each20one
 
-each21oneend:
+each20oneend:
 	TESTQ        AX, AX
-	JE           each21done
+	JE           each20done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2491,7 +2404,7 @@ each21oneend:
 	VBLENDVPS    Y4, Y5, Y6, Y5
 	VMAXPS       Y0, Y5, Y0
 
-each21done:
+each20done:
 	VMAXPS       Y2, Y0, Y0
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y1, Y0, Y0
@@ -2516,9 +2429,9 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-40
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each22many:
+each21many:
 	CMPQ         AX, $+16
-	JLT          each22manyend
+	JLT          each21manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -2587,12 +2500,12 @@ each22many:
 	VADDPD       Y5, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each22many
+	JMP          each21many
 
-each22manyend:
-each22one:
+each21manyend:
+each21one:
 	CMPQ         AX, $+8
-	JLT          each22oneend
+	JLT          each21oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -2628,11 +2541,11 @@ each22one:
 	VADDPD       Y5, Y1, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each22one
+	JMP          each21one
 
-each22oneend:
+each21oneend:
 	TESTQ        AX, AX
-	JE           each22done
+	JE           each21done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2672,7 +2585,7 @@ each22oneend:
 	VADDPD       Y4, Y0, Y0
 	VADDPD       Y5, Y1, Y1
 
-each22done:
+each21done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -2692,9 +2605,9 @@ TEXT ·expScaleAVX2(SB), NOSPLIT, $0-56
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each23many:
+each22many:
 	CMPQ         AX, $+16
-	JLT          each23manyend
+	JLT          each22manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -2759,12 +2672,12 @@ each23many:
 	VMOVUPS      Y2, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each23many
+	JMP          each22many
 
-each23manyend:
-each23one:
+each22manyend:
+each22one:
 	CMPQ         AX, $+8
-	JLT          each23oneend
+	JLT          each22oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -2798,11 +2711,11 @@ each23one:
 	VMOVUPS      Y2, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each23one
+	JMP          each22one
 
-each23oneend:
+each22oneend:
 	TESTQ        AX, AX
-	JE           each23done
+	JE           each22done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -2839,23 +2752,24 @@ each23oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(BX*4)
 
-each23done:
+each22done:
 	VZEROUPPER
 	RET
 
 // func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ x_base+24(FP), DX
-	MOVQ rows+48(FP), BX
-	MOVQ stride+56(FP), SI
-	XORQ DI, DI
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   x_base+24(FP), DX
+	MOVQ   rows+48(FP), BX
+	MOVQ   stride+56(FP), SI
+	IMUL3Q $+64, SI, DI
+	XORQ   R8, R8
 
-columns24many:
+columns23many:
 	CMPQ  AX, $+32
-	JLT   columns24manyend
+	JLT   columns23manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2864,117 +2778,121 @@ columns24many:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	LEAQ  (DX)(DI*4), R8
-	MOVQ  BX, R9
+	LEAQ  (DX)(R8*4), R9
+	MOVQ  BX, R10
 
-down25row:
-	TESTQ        R9, R9
-	JE           down25done
-	VMOVUPS      (R8), Y8
+down24row:
+	TESTQ        R10, R10
+	JE           down24done
+	PREFETCHT0   (R9)(DI*1)
+	PREFETCHT0   64(R9)(DI*1)
+	VMOVUPS      (R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y0, Y0
 	VADDPD       Y8, Y1, Y1
-	VMOVUPS      32(R8), Y8
+	VMOVUPS      32(R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y2, Y2
 	VADDPD       Y8, Y3, Y3
-	VMOVUPS      64(R8), Y8
+	VMOVUPS      64(R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y4, Y4
 	VADDPD       Y8, Y5, Y5
-	VMOVUPS      96(R8), Y8
+	VMOVUPS      96(R9), Y8
 	VCVTPS2PD    X8, Y9
 	VEXTRACTF128 $0x01, Y8, X8
 	VCVTPS2PD    X8, Y8
 	VADDPD       Y9, Y6, Y6
 	VADDPD       Y8, Y7, Y7
-	LEAQ         (R8)(SI*4), R8
-	DECQ         R9
-	JMP          down25row
+	LEAQ         (R9)(SI*4), R9
+	DECQ         R10
+	JMP          down24row
 
-down25done:
-	VMOVUPS     (CX)(DI*4), Y8
+down24done:
+	VMOVUPS     (CX)(R8*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y10, Y10
 	VADDPS      Y10, Y8, Y8
-	VMOVUPS     Y8, (CX)(DI*4)
-	VMOVUPS     32(CX)(DI*4), Y0
+	VMOVUPS     Y8, (CX)(R8*4)
+	VMOVUPS     32(CX)(R8*4), Y0
 	VCVTPD2PSY  Y2, X11
 	VCVTPD2PSY  Y3, X1
 	VINSERTF128 $0x01, X1, Y11, Y11
 	VADDPS      Y11, Y0, Y0
-	VMOVUPS     Y0, 32(CX)(DI*4)
-	VMOVUPS     64(CX)(DI*4), Y0
+	VMOVUPS     Y0, 32(CX)(R8*4)
+	VMOVUPS     64(CX)(R8*4), Y0
 	VCVTPD2PSY  Y4, X12
 	VCVTPD2PSY  Y5, X1
 	VINSERTF128 $0x01, X1, Y12, Y12
 	VADDPS      Y12, Y0, Y0
-	VMOVUPS     Y0, 64(CX)(DI*4)
-	VMOVUPS     96(CX)(DI*4), Y0
+	VMOVUPS     Y0, 64(CX)(R8*4)
+	VMOVUPS     96(CX)(R8*4), Y0
 	VCVTPD2PSY  Y6, X13
 	VCVTPD2PSY  Y7, X1
 	VINSERTF128 $0x01, X1, Y13, Y13
 	VADDPS      Y13, Y0, Y0
-	VMOVUPS     Y0, 96(CX)(DI*4)
-	ADDQ        $+32, DI
+	VMOVUPS     Y0, 96(CX)(R8*4)
+	ADDQ        $+32, R8
 	SUBQ        $+32, AX
-	JMP         columns24many
+	JMP         columns23many
 
-columns24manyend:
-columns24one:
+columns23manyend:
+columns23one:
 	CMPQ  AX, $+8
-	JLT   columns24oneend
+	JLT   columns23oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	LEAQ  (DX)(DI*4), R8
-	MOVQ  BX, R9
+	LEAQ  (DX)(R8*4), R9
+	MOVQ  BX, R10
 
-down26row:
-	TESTQ        R9, R9
-	JE           down26done
-	VMOVUPS      (R8), Y2
+down25row:
+	TESTQ        R10, R10
+	JE           down25done
+	PREFETCHT0   (R9)(DI*1)
+	VMOVUPS      (R9), Y2
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
 	VADDPD       Y3, Y0, Y0
 	VADDPD       Y2, Y1, Y1
-	LEAQ         (R8)(SI*4), R8
-	DECQ         R9
-	JMP          down26row
+	LEAQ         (R9)(SI*4), R9
+	DECQ         R10
+	JMP          down25row
 
-down26done:
-	VMOVUPS     (CX)(DI*4), Y2
+down25done:
+	VMOVUPS     (CX)(R8*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y14, Y14
 	VADDPS      Y14, Y2, Y2
-	VMOVUPS     Y2, (CX)(DI*4)
-	ADDQ        $+8, DI
+	VMOVUPS     Y2, (CX)(R8*4)
+	ADDQ        $+8, R8
 	SUBQ        $+8, AX
-	JMP         columns24one
+	JMP         columns23one
 
-columns24oneend:
+columns23oneend:
 	TESTQ   AX, AX
-	JE      columns24done
-	LEAQ    vectorMasks<>+0(SB), R8
-	MOVQ    $+8, R9
-	SUBQ    AX, R9
-	VMOVUPS (R8)(R9*4), Y0
+	JE      columns23done
+	LEAQ    vectorMasks<>+0(SB), R9
+	MOVQ    $+8, R10
+	SUBQ    AX, R10
+	VMOVUPS (R9)(R10*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
-	LEAQ    (DX)(DI*4), AX
+	LEAQ    (DX)(R8*4), AX
 	MOVQ    BX, DX
 
-down27row:
+down26row:
 	TESTQ        DX, DX
-	JE           down27done
+	JE           down26done
+	PREFETCHT0   (AX)(DI*1)
 	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
 	VEXTRACTF128 $0x01, Y3, X3
@@ -2983,17 +2901,17 @@ down27row:
 	VADDPD       Y3, Y2, Y2
 	LEAQ         (AX)(SI*4), AX
 	DECQ         DX
-	JMP          down27row
+	JMP          down26row
 
-down27done:
-	VMASKMOVPS  (CX)(DI*4), Y0, Y3
+down26done:
+	VMASKMOVPS  (CX)(R8*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
 	VINSERTF128 $0x01, X1, Y15, Y15
 	VADDPS      Y15, Y3, Y3
-	VMASKMOVPS  Y3, Y0, (CX)(DI*4)
+	VMASKMOVPS  Y3, Y0, (CX)(R8*4)
 
-columns24done:
+columns23done:
 	VZEROUPPER
 	RET
 
@@ -3011,9 +2929,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-64
 	VPXOR        Y5, Y5, Y5
 	XORQ         BX, BX
 
-each28many:
+each27many:
 	CMPQ         AX, $+16
-	JLT          each28manyend
+	JLT          each27manyend
 	VMOVUPS      (DX)(BX*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
@@ -3082,12 +3000,12 @@ each28many:
 	VADDPD       Y7, Y5, Y5
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each28many
+	JMP          each27many
 
-each28manyend:
-each28one:
+each27manyend:
+each27one:
 	CMPQ         AX, $+8
-	JLT          each28oneend
+	JLT          each27oneend
 	VMOVUPS      (DX)(BX*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
@@ -3123,11 +3041,11 @@ each28one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each28one
+	JMP          each27one
 
-each28oneend:
+each27oneend:
 	TESTQ        AX, AX
-	JE           each28done
+	JE           each27done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3167,7 +3085,7 @@ each28oneend:
 	VADDPD       Y0, Y2, Y2
 	VADDPD       Y1, Y3, Y3
 
-each28done:
+each27done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -3191,9 +3109,9 @@ TEXT ·expGradAVX2(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Y3
 	XORQ         BX, BX
 
-each29many:
+each28many:
 	CMPQ         AX, $+16
-	JLT          each29manyend
+	JLT          each28manyend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      (DX)(BX*4), Y5
 	VFMSUB213PS  Y1, Y0, Y4
@@ -3262,12 +3180,12 @@ each29many:
 	VMOVUPS      Y5, 32(DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each29many
+	JMP          each28many
 
-each29manyend:
-each29one:
+each28manyend:
+each28one:
 	CMPQ         AX, $+8
-	JLT          each29oneend
+	JLT          each28oneend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      (DX)(BX*4), Y5
 	VFMSUB213PS  Y1, Y0, Y4
@@ -3303,11 +3221,11 @@ each29one:
 	VMOVUPS      Y5, (DX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each29one
+	JMP          each28one
 
-each29oneend:
+each28oneend:
 	TESTQ        AX, AX
-	JE           each29done
+	JE           each28done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3346,7 +3264,7 @@ each29oneend:
 	VMULPS       Y3, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (DX)(BX*4)
 
-each29done:
+each28done:
 	VZEROUPPER
 	RET
 
@@ -3359,16 +3277,16 @@ TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down30row:
+down29row:
 	TESTQ        AX, AX
-	JE           down30done
+	JE           down29done
 	VBROADCASTSS (DX), Y0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each31many:
+each30many:
 	CMPQ    R8, $+16
-	JLT     each31manyend
+	JLT     each30manyend
 	VMOVUPS (CX)(DI*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (CX)(DI*4)
@@ -3377,22 +3295,22 @@ each31many:
 	VMOVUPS Y1, 32(CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each31many
+	JMP     each30many
 
-each31manyend:
-each31one:
+each30manyend:
+each30one:
 	CMPQ    R8, $+8
-	JLT     each31oneend
+	JLT     each30oneend
 	VMOVUPS (CX)(DI*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (CX)(DI*4)
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each31one
+	JMP     each30one
 
-each31oneend:
+each30oneend:
 	TESTQ      R8, R8
-	JE         each31done
+	JE         each30done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -3401,13 +3319,13 @@ each31oneend:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (CX)(DI*4)
 
-each31done:
+each30done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down30row
+	JMP  down29row
 
-down30done:
+down29done:
 	VZEROUPPER
 	RET
 
@@ -3424,9 +3342,9 @@ TEXT ·softmaxRowsAVX2(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down32row:
+down31row:
 	TESTQ   AX, AX
-	JE      down32done
+	JE      down31done
 	MOVQ    (CX), R9
 	VMOVUPS vectorConstants<>+2560(SB), Y1
 	VMOVUPS vectorConstants<>+2560(SB), Y2
@@ -3435,9 +3353,9 @@ down32row:
 	XORQ    R10, R10
 	MOVQ    R9, R11
 
-each33many:
+each32many:
 	CMPQ    R11, $+32
-	JLT     each33manyend
+	JLT     each32manyend
 	VMOVUPS (DX)(R10*4), Y5
 	VMAXPS  Y1, Y5, Y1
 	VMOVUPS 32(DX)(R10*4), Y5
@@ -3448,21 +3366,21 @@ each33many:
 	VMAXPS  Y4, Y5, Y4
 	ADDQ    $+32, R10
 	SUBQ    $+32, R11
-	JMP     each33many
+	JMP     each32many
 
-each33manyend:
-each33one:
+each32manyend:
+each32one:
 	CMPQ    R11, $+8
-	JLT     each33oneend
+	JLT     each32oneend
 	VMOVUPS (DX)(R10*4), Y5
 	VMAXPS  Y1, Y5, Y1
 	ADDQ    $+8, R10
 	SUBQ    $+8, R11
-	JMP     each33one
+	JMP     each32one
 
-each33oneend:
+each32oneend:
 	TESTQ      R11, R11
-	JE         each33done
+	JE         each32done
 	LEAQ       vectorMasks<>+0(SB), R12
 	MOVQ       $+8, R13
 	SUBQ       R11, R13
@@ -3472,7 +3390,7 @@ each33oneend:
 	VBLENDVPS  Y5, Y6, Y7, Y6
 	VMAXPS     Y1, Y6, Y1
 
-each33done:
+each32done:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -3494,9 +3412,9 @@ each33done:
 	XORQ         R10, R10
 	MOVQ         R9, R11
 
-each34many:
+each33many:
 	CMPQ         R11, $+16
-	JLT          each34manyend
+	JLT          each33manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -3561,12 +3479,12 @@ each34many:
 	VADDPD       Y7, Y5, Y5
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each34many
+	JMP          each33many
 
-each34manyend:
-each34one:
+each33manyend:
+each33one:
 	CMPQ         R11, $+8
-	JLT          each34oneend
+	JLT          each33oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -3600,11 +3518,11 @@ each34one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each34one
+	JMP          each33one
 
-each34oneend:
+each33oneend:
 	TESTQ        R11, R11
-	JE           each34done
+	JE           each33done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -3642,7 +3560,7 @@ each34oneend:
 	VADDPD       Y1, Y2, Y2
 	VADDPD       Y6, Y3, Y3
 
-each34done:
+each33done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -3657,18 +3575,18 @@ each34done:
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each35one:
+each34one:
 	CMPQ    R12, $+8
-	JLT     each35oneend
+	JLT     each34oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Y1, (R10)(R11*4)
 	ADDQ    $+8, R11
 	SUBQ    $+8, R12
-	JMP     each35one
+	JMP     each34one
 
-each35oneend:
+each34oneend:
 	TESTQ      R12, R12
-	JE         each35done
+	JE         each34done
 	LEAQ       vectorMasks<>+0(SB), R10
 	MOVQ       $+8, R13
 	SUBQ       R12, R13
@@ -3676,15 +3594,15 @@ each35oneend:
 	LEAQ       (DX)(R9*4), R10
 	VMASKMOVPS Y1, Y2, (R10)(R11*4)
 
-each35done:
+each34done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down32row
+	JMP  down31row
 
-down32done:
+down31done:
 	VZEROUPPER
 	RET
 
@@ -3703,18 +3621,18 @@ TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down36row:
+down35row:
 	TESTQ        AX, AX
-	JE           down36done
+	JE           down35done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Y2
 	VBROADCASTSS (R9), Y3
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each37many:
+each36many:
 	CMPQ         R12, $+16
-	JLT          each37manyend
+	JLT          each36manyend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -3783,12 +3701,12 @@ each37many:
 	VMOVUPS      Y5, 32(BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each37many
+	JMP          each36many
 
-each37manyend:
-each37one:
+each36manyend:
+each36one:
 	CMPQ         R12, $+8
-	JLT          each37oneend
+	JLT          each36oneend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -3824,11 +3742,11 @@ each37one:
 	VMOVUPS      Y5, (BX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R12
-	JMP          each37one
+	JMP          each36one
 
-each37oneend:
+each36oneend:
 	TESTQ        R12, R12
-	JE           each37done
+	JE           each36done
 	LEAQ         vectorMasks<>+0(SB), R13
 	MOVQ         $+8, R14
 	SUBQ         R12, R14
@@ -3867,27 +3785,27 @@ each37oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (BX)(R11*4)
 
-each37done:
+each36done:
 	VPXOR Y2, Y2, Y2
 	MOVQ  SI, R11
 	SUBQ  R10, R11
 	XORQ  R12, R12
 	MOVQ  R11, R13
 
-each38one:
+each37one:
 	CMPQ    R13, $+8
-	JLT     each38oneend
+	JLT     each37oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	ADDQ    $+8, R12
 	SUBQ    $+8, R13
-	JMP     each38one
+	JMP     each37one
 
-each38oneend:
+each37oneend:
 	TESTQ      R13, R13
-	JE         each38done
+	JE         each37done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R14
 	SUBQ       R13, R14
@@ -3897,16 +3815,16 @@ each38oneend:
 	LEAQ       (BX)(R10*4), R11
 	VMASKMOVPS Y2, Y3, (R11)(R12*4)
 
-each38done:
+each37done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down36row
+	JMP  down35row
 
-down36done:
+down35done:
 	VZEROUPPER
 	RET
 
@@ -3922,9 +3840,9 @@ TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down39row:
+down38row:
 	TESTQ AX, AX
-	JE    down39done
+	JE    down38done
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3932,9 +3850,9 @@ down39row:
 	XORQ  R9, R9
 	MOVQ  SI, R10
 
-each40many:
+each39many:
 	CMPQ         R10, $+16
-	JLT          each40manyend
+	JLT          each39manyend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -3957,12 +3875,12 @@ each40many:
 	VFMADD231PD  Y4, Y6, Y3
 	ADDQ         $+16, R9
 	SUBQ         $+16, R10
-	JMP          each40many
+	JMP          each39many
 
-each40manyend:
-each40one:
+each39manyend:
+each39one:
 	CMPQ         R10, $+8
-	JLT          each40oneend
+	JLT          each39oneend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -3975,11 +3893,11 @@ each40one:
 	VFMADD231PD  Y4, Y6, Y1
 	ADDQ         $+8, R9
 	SUBQ         $+8, R10
-	JMP          each40one
+	JMP          each39one
 
-each40oneend:
+each39oneend:
 	TESTQ        R10, R10
-	JE           each40done
+	JE           each39done
 	LEAQ         vectorMasks<>+0(SB), R11
 	MOVQ         $+8, R12
 	SUBQ         R10, R12
@@ -3995,7 +3913,7 @@ each40oneend:
 	VFMADD231PD  Y6, Y7, Y0
 	VFMADD231PD  Y5, Y4, Y1
 
-each40done:
+each39done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4009,454 +3927,137 @@ each40done:
 	ADDQ         DI, DX
 	LEAQ         (BX)(R8*4), BX
 	DECQ         AX
-	JMP          down39row
+	JMP          down38row
 
-down39done:
+down38done:
 	VZEROUPPER
 	RET
 
-// func momentsAVX2(x []float32) (mean float32, square float32)
-// Requires: AVX, AVX2, FMA3, SSE
-TEXT ·momentsAVX2(SB), NOSPLIT, $0-32
-	MOVQ  x_len+8(FP), AX
-	MOVQ  x_base+0(FP), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
+// func momentsAVX2(mean []float32, rstd []float32, x []float32, cols int, eps float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·momentsAVX2(SB), NOSPLIT, $0-84
+	MOVQ         mean_len+8(FP), AX
+	MOVQ         mean_base+0(FP), CX
+	MOVQ         rstd_base+24(FP), DX
+	MOVQ         x_base+48(FP), BX
+	MOVQ         cols+72(FP), SI
+	VBROADCASTSS eps+80(FP), Y0
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   SI, X1, X1
+	VMOVSS       vectorConstants<>+640(SB), X2
+	VDIVSS       X1, X2, X1
+	VBROADCASTSS X1, Y1
+
+down40row:
+	TESTQ AX, AX
+	JE    down40done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	XORQ  DX, DX
-	MOVQ  AX, BX
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	XORQ  DI, DI
+	MOVQ  SI, R8
 
 each41many:
-	CMPQ    BX, $+32
+	CMPQ    R8, $+32
 	JLT     each41manyend
-	VMOVUPS (CX)(DX*4), Y4
-	VADDPS  Y4, Y0, Y0
-	VMOVUPS 32(CX)(DX*4), Y4
-	VADDPS  Y4, Y1, Y1
-	VMOVUPS 64(CX)(DX*4), Y4
-	VADDPS  Y4, Y2, Y2
-	VMOVUPS 96(CX)(DX*4), Y4
-	VADDPS  Y4, Y3, Y3
-	ADDQ    $+32, DX
-	SUBQ    $+32, BX
+	VMOVUPS (BX)(DI*4), Y6
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS 32(BX)(DI*4), Y6
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS 64(BX)(DI*4), Y6
+	VADDPS  Y6, Y4, Y4
+	VMOVUPS 96(BX)(DI*4), Y6
+	VADDPS  Y6, Y5, Y5
+	ADDQ    $+32, DI
+	SUBQ    $+32, R8
 	JMP     each41many
 
 each41manyend:
 each41one:
-	CMPQ    BX, $+8
+	CMPQ    R8, $+8
 	JLT     each41oneend
-	VMOVUPS (CX)(DX*4), Y4
-	VADDPS  Y4, Y0, Y0
-	ADDQ    $+8, DX
-	SUBQ    $+8, BX
+	VMOVUPS (BX)(DI*4), Y6
+	VADDPS  Y6, Y2, Y2
+	ADDQ    $+8, DI
+	SUBQ    $+8, R8
 	JMP     each41one
 
 each41oneend:
-	TESTQ      BX, BX
+	TESTQ      R8, R8
 	JE         each41done
-	LEAQ       vectorMasks<>+0(SB), SI
-	MOVQ       $+8, DI
-	SUBQ       BX, DI
-	VMOVUPS    (SI)(DI*4), Y4
-	VMASKMOVPS (CX)(DX*4), Y4, Y4
-	VADDPS     Y4, Y0, Y0
+	LEAQ       vectorMasks<>+0(SB), R9
+	MOVQ       $+8, R10
+	SUBQ       R8, R10
+	VMOVUPS    (R9)(R10*4), Y6
+	VMASKMOVPS (BX)(DI*4), Y6, Y6
+	VADDPS     Y6, Y2, Y2
 
 each41done:
-	VXORPS       X4, X4, X4
-	VCVTSI2SSQ   AX, X4, X4
-	VMOVSS       vectorConstants<>+640(SB), X5
-	VDIVSS       X4, X5, X4
-	VBROADCASTSS X4, Y4
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VPSHUFD      $0x4e, X0, X1
-	VADDPS       X1, X0, X0
-	VPSHUFD      $0xb1, X0, X1
-	VADDPS       X1, X0, X0
-	VBROADCASTSS X0, Y0
-	VMULPS       Y4, Y0, Y0
-	MOVSS        X0, mean+24(FP)
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y5, Y5, Y5
-	XORQ         DX, DX
-
-each42many:
-	CMPQ        AX, $+32
-	JLT         each42manyend
-	VMOVUPS     (CX)(DX*4), Y6
-	VSUBPS      Y0, Y6, Y6
-	VFMADD231PS Y6, Y6, Y1
-	VMOVUPS     32(CX)(DX*4), Y6
-	VSUBPS      Y0, Y6, Y6
-	VFMADD231PS Y6, Y6, Y2
-	VMOVUPS     64(CX)(DX*4), Y6
-	VSUBPS      Y0, Y6, Y6
-	VFMADD231PS Y6, Y6, Y3
-	VMOVUPS     96(CX)(DX*4), Y6
-	VSUBPS      Y0, Y6, Y6
-	VFMADD231PS Y6, Y6, Y5
-	ADDQ        $+32, DX
-	SUBQ        $+32, AX
-	JMP         each42many
-
-each42manyend:
-each42one:
-	CMPQ        AX, $+8
-	JLT         each42oneend
-	VMOVUPS     (CX)(DX*4), Y6
-	VSUBPS      Y0, Y6, Y6
-	VFMADD231PS Y6, Y6, Y1
-	ADDQ        $+8, DX
-	SUBQ        $+8, AX
-	JMP         each42one
-
-each42oneend:
-	TESTQ       AX, AX
-	JE          each42done
-	LEAQ        vectorMasks<>+0(SB), BX
-	MOVQ        $+8, SI
-	SUBQ        AX, SI
-	VMOVUPS     (BX)(SI*4), Y6
-	VMASKMOVPS  (CX)(DX*4), Y6, Y7
-	VSUBPS      Y0, Y7, Y7
-	VANDPS      Y6, Y7, Y7
-	VFMADD231PS Y7, Y7, Y1
-
-each42done:
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y5, Y2, Y2
-	VADDPS       Y2, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPS       X0, X1, X1
-	VPSHUFD      $0x4e, X1, X0
-	VADDPS       X0, X1, X1
-	VPSHUFD      $0xb1, X1, X0
-	VADDPS       X0, X1, X1
-	VMULSS       X4, X1, X1
-	MOVSS        X1, square+28(FP)
-	VZEROUPPER
-	RET
-
-// func meanSquareAVX2(x []float32) (square float32)
-// Requires: AVX, AVX2, FMA3, SSE
-TEXT ·meanSquareAVX2(SB), NOSPLIT, $0-28
-	MOVQ  x_len+8(FP), AX
-	MOVQ  x_base+0(FP), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	XORQ  DX, DX
-	MOVQ  AX, BX
-
-each43many:
-	CMPQ        BX, $+32
-	JLT         each43manyend
-	VMOVUPS     (CX)(DX*4), Y4
-	VFMADD231PS Y4, Y4, Y0
-	VMOVUPS     32(CX)(DX*4), Y4
-	VFMADD231PS Y4, Y4, Y1
-	VMOVUPS     64(CX)(DX*4), Y4
-	VFMADD231PS Y4, Y4, Y2
-	VMOVUPS     96(CX)(DX*4), Y4
-	VFMADD231PS Y4, Y4, Y3
-	ADDQ        $+32, DX
-	SUBQ        $+32, BX
-	JMP         each43many
-
-each43manyend:
-each43one:
-	CMPQ        BX, $+8
-	JLT         each43oneend
-	VMOVUPS     (CX)(DX*4), Y4
-	VFMADD231PS Y4, Y4, Y0
-	ADDQ        $+8, DX
-	SUBQ        $+8, BX
-	JMP         each43one
-
-each43oneend:
-	TESTQ       BX, BX
-	JE          each43done
-	LEAQ        vectorMasks<>+0(SB), SI
-	MOVQ        $+8, DI
-	SUBQ        BX, DI
-	VMOVUPS     (SI)(DI*4), Y4
-	VMASKMOVPS  (CX)(DX*4), Y4, Y4
-	VFMADD231PS Y4, Y4, Y0
-
-each43done:
-	VADDPS       Y2, Y0, Y0
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VPSHUFD      $0x4e, X0, X1
-	VADDPS       X1, X0, X0
-	VPSHUFD      $0xb1, X0, X1
-	VADDPS       X1, X0, X0
-	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   AX, X1, X1
-	VMOVSS       vectorConstants<>+640(SB), X2
-	VDIVSS       X1, X2, X1
-	VBROADCASTSS X1, Y1
-	VMULSS       X1, X0, X0
-	MOVSS        X0, square+24(FP)
-	VZEROUPPER
-	RET
-
-// func normAVX2(y []float32, x []float32, gain []float32, mean float32, rstd float32, base float32)
-// Requires: AVX
-TEXT ·normAVX2(SB), NOSPLIT, $0-84
-	VBROADCASTSS mean+72(FP), Y0
-	VBROADCASTSS rstd+76(FP), Y1
-	VBROADCASTSS base+80(FP), Y2
-	MOVQ         y_len+8(FP), AX
-	MOVQ         y_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         gain_base+48(FP), BX
-	XORQ         SI, SI
-
-each44many:
-	CMPQ    AX, $+32
-	JLT     each44manyend
-	VMOVUPS (DX)(SI*4), Y3
-	VMOVUPS (BX)(SI*4), Y4
-	VSUBPS  Y0, Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  Y2, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, (CX)(SI*4)
-	VMOVUPS 32(DX)(SI*4), Y3
-	VMOVUPS 32(BX)(SI*4), Y4
-	VSUBPS  Y0, Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  Y2, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, 32(CX)(SI*4)
-	VMOVUPS 64(DX)(SI*4), Y3
-	VMOVUPS 64(BX)(SI*4), Y4
-	VSUBPS  Y0, Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  Y2, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, 64(CX)(SI*4)
-	VMOVUPS 96(DX)(SI*4), Y3
-	VMOVUPS 96(BX)(SI*4), Y4
-	VSUBPS  Y0, Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  Y2, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, 96(CX)(SI*4)
-	ADDQ    $+32, SI
-	SUBQ    $+32, AX
-	JMP     each44many
-
-each44manyend:
-each44one:
-	CMPQ    AX, $+8
-	JLT     each44oneend
-	VMOVUPS (DX)(SI*4), Y3
-	VMOVUPS (BX)(SI*4), Y4
-	VSUBPS  Y0, Y3, Y3
-	VMULPS  Y1, Y3, Y3
-	VADDPS  Y2, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, (CX)(SI*4)
-	ADDQ    $+8, SI
-	SUBQ    $+8, AX
-	JMP     each44one
-
-each44oneend:
-	TESTQ      AX, AX
-	JE         each44done
-	LEAQ       vectorMasks<>+0(SB), DI
-	MOVQ       $+8, R8
-	SUBQ       AX, R8
-	VMOVUPS    (DI)(R8*4), Y3
-	VMASKMOVPS (DX)(SI*4), Y3, Y4
-	VMASKMOVPS (BX)(SI*4), Y3, Y5
-	VSUBPS     Y0, Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     Y2, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VMASKMOVPS Y4, Y3, (CX)(SI*4)
-
-each44done:
-	VZEROUPPER
-	RET
-
-// func normBiasAVX2(y []float32, x []float32, gain []float32, bias []float32, mean float32, rstd float32, base float32)
-// Requires: AVX, FMA3
-TEXT ·normBiasAVX2(SB), NOSPLIT, $0-108
-	VBROADCASTSS mean+96(FP), Y0
-	VBROADCASTSS rstd+100(FP), Y1
-	VBROADCASTSS base+104(FP), Y2
-	MOVQ         y_len+8(FP), AX
-	MOVQ         y_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         gain_base+48(FP), BX
-	MOVQ         bias_base+72(FP), SI
-	XORQ         DI, DI
-
-each45many:
-	CMPQ        AX, $+32
-	JLT         each45manyend
-	VMOVUPS     (DX)(DI*4), Y3
-	VMOVUPS     (BX)(DI*4), Y4
-	VSUBPS      Y0, Y3, Y3
-	VMULPS      Y1, Y3, Y3
-	VADDPS      Y2, Y4, Y4
-	VMOVUPS     (SI)(DI*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, (CX)(DI*4)
-	VMOVUPS     32(DX)(DI*4), Y3
-	VMOVUPS     32(BX)(DI*4), Y4
-	VSUBPS      Y0, Y3, Y3
-	VMULPS      Y1, Y3, Y3
-	VADDPS      Y2, Y4, Y4
-	VMOVUPS     32(SI)(DI*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, 32(CX)(DI*4)
-	VMOVUPS     64(DX)(DI*4), Y3
-	VMOVUPS     64(BX)(DI*4), Y4
-	VSUBPS      Y0, Y3, Y3
-	VMULPS      Y1, Y3, Y3
-	VADDPS      Y2, Y4, Y4
-	VMOVUPS     64(SI)(DI*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, 64(CX)(DI*4)
-	VMOVUPS     96(DX)(DI*4), Y3
-	VMOVUPS     96(BX)(DI*4), Y4
-	VSUBPS      Y0, Y3, Y3
-	VMULPS      Y1, Y3, Y3
-	VADDPS      Y2, Y4, Y4
-	VMOVUPS     96(SI)(DI*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, 96(CX)(DI*4)
-	ADDQ        $+32, DI
-	SUBQ        $+32, AX
-	JMP         each45many
-
-each45manyend:
-each45one:
-	CMPQ        AX, $+8
-	JLT         each45oneend
-	VMOVUPS     (DX)(DI*4), Y3
-	VMOVUPS     (BX)(DI*4), Y4
-	VSUBPS      Y0, Y3, Y3
-	VMULPS      Y1, Y3, Y3
-	VADDPS      Y2, Y4, Y4
-	VMOVUPS     (SI)(DI*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, (CX)(DI*4)
-	ADDQ        $+8, DI
-	SUBQ        $+8, AX
-	JMP         each45one
-
-each45oneend:
-	TESTQ       AX, AX
-	JE          each45done
-	LEAQ        vectorMasks<>+0(SB), R8
-	MOVQ        $+8, R9
-	SUBQ        AX, R9
-	VMOVUPS     (R8)(R9*4), Y3
-	VMASKMOVPS  (DX)(DI*4), Y3, Y4
-	VMASKMOVPS  (BX)(DI*4), Y3, Y5
-	VSUBPS      Y0, Y4, Y4
-	VMULPS      Y1, Y4, Y4
-	VADDPS      Y2, Y5, Y5
-	VMASKMOVPS  (SI)(DI*4), Y3, Y0
-	VFMADD213PS Y0, Y5, Y4
-	VMASKMOVPS  Y4, Y3, (CX)(DI*4)
-
-each45done:
-	VZEROUPPER
-	RET
-
-// func normSumsAVX2(dy []float32, x []float32, gain []float32, mean float32, rstd float32, base float32) (plain float32, along float32)
-// Requires: AVX, AVX2, FMA3, SSE
-TEXT ·normSumsAVX2(SB), NOSPLIT, $0-96
-	VBROADCASTSS mean+72(FP), Y0
-	VBROADCASTSS rstd+76(FP), Y1
-	VBROADCASTSS base+80(FP), Y2
-	MOVQ         dy_len+8(FP), AX
-	MOVQ         dy_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         gain_base+48(FP), BX
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VPSHUFD      $0x4e, X2, X3
+	VADDPS       X3, X2, X2
+	VPSHUFD      $0xb1, X2, X3
+	VADDPS       X3, X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVSS       X2, (CX)
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
 	VPXOR        Y5, Y5, Y5
 	VPXOR        Y6, Y6, Y6
-	XORQ         SI, SI
-	MOVQ         AX, DI
+	XORQ         DI, DI
+	MOVQ         SI, R8
 
-each46many:
-	CMPQ        DI, $+16
-	JLT         each46manyend
-	VMOVUPS     (BX)(SI*4), Y7
-	VMOVUPS     (DX)(SI*4), Y8
-	VADDPS      Y2, Y7, Y7
-	VMOVUPS     (CX)(SI*4), Y9
-	VMULPS      Y9, Y7, Y7
-	VADDPS      Y7, Y3, Y3
-	VSUBPS      Y0, Y8, Y8
-	VFMADD231PS Y8, Y7, Y5
-	VMOVUPS     32(BX)(SI*4), Y7
-	VMOVUPS     32(DX)(SI*4), Y8
-	VADDPS      Y2, Y7, Y7
-	VMOVUPS     32(CX)(SI*4), Y9
-	VMULPS      Y9, Y7, Y7
-	VADDPS      Y7, Y4, Y4
-	VSUBPS      Y0, Y8, Y8
-	VFMADD231PS Y8, Y7, Y6
-	ADDQ        $+16, SI
-	SUBQ        $+16, DI
-	JMP         each46many
+each42many:
+	CMPQ        R8, $+32
+	JLT         each42manyend
+	VMOVUPS     (BX)(DI*4), Y7
+	VSUBPS      Y2, Y7, Y7
+	VFMADD231PS Y7, Y7, Y3
+	VMOVUPS     32(BX)(DI*4), Y7
+	VSUBPS      Y2, Y7, Y7
+	VFMADD231PS Y7, Y7, Y4
+	VMOVUPS     64(BX)(DI*4), Y7
+	VSUBPS      Y2, Y7, Y7
+	VFMADD231PS Y7, Y7, Y5
+	VMOVUPS     96(BX)(DI*4), Y7
+	VSUBPS      Y2, Y7, Y7
+	VFMADD231PS Y7, Y7, Y6
+	ADDQ        $+32, DI
+	SUBQ        $+32, R8
+	JMP         each42many
 
-each46manyend:
-each46one:
-	CMPQ        DI, $+8
-	JLT         each46oneend
-	VMOVUPS     (BX)(SI*4), Y7
-	VMOVUPS     (DX)(SI*4), Y8
-	VADDPS      Y2, Y7, Y7
-	VMOVUPS     (CX)(SI*4), Y9
-	VMULPS      Y9, Y7, Y7
-	VADDPS      Y7, Y3, Y3
-	VSUBPS      Y0, Y8, Y8
-	VFMADD231PS Y8, Y7, Y5
-	ADDQ        $+8, SI
-	SUBQ        $+8, DI
-	JMP         each46one
+each42manyend:
+each42one:
+	CMPQ        R8, $+8
+	JLT         each42oneend
+	VMOVUPS     (BX)(DI*4), Y7
+	VSUBPS      Y2, Y7, Y7
+	VFMADD231PS Y7, Y7, Y3
+	ADDQ        $+8, DI
+	SUBQ        $+8, R8
+	JMP         each42one
 
-each46oneend:
-	TESTQ       DI, DI
-	JE          each46done
-	LEAQ        vectorMasks<>+0(SB), R8
-	MOVQ        $+8, R9
-	SUBQ        DI, R9
-	VMOVUPS     (R8)(R9*4), Y7
-	VMASKMOVPS  (BX)(SI*4), Y7, Y8
-	VMASKMOVPS  (DX)(SI*4), Y7, Y9
-	VADDPS      Y2, Y8, Y8
-	VMASKMOVPS  (CX)(SI*4), Y7, Y2
-	VMULPS      Y2, Y8, Y8
-	VADDPS      Y8, Y3, Y3
-	VSUBPS      Y0, Y9, Y9
-	VFMADD231PS Y9, Y8, Y5
+each42oneend:
+	TESTQ       R8, R8
+	JE          each42done
+	LEAQ        vectorMasks<>+0(SB), R9
+	MOVQ        $+8, R10
+	SUBQ        R8, R10
+	VMOVUPS     (R9)(R10*4), Y7
+	VMASKMOVPS  (BX)(DI*4), Y7, Y8
+	VSUBPS      Y2, Y8, Y8
+	VANDPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y3
 
-each46done:
-	VXORPS       X0, X0, X0
-	VCVTSI2SSQ   AX, X0, X0
-	VMOVSS       vectorConstants<>+640(SB), X2
-	VDIVSS       X0, X2, X0
-	VBROADCASTSS X0, Y0
+each42done:
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X2
 	VADDPS       X2, X3, X3
@@ -4464,250 +4065,647 @@ each46done:
 	VADDPS       X2, X3, X3
 	VPSHUFD      $0xb1, X3, X2
 	VADDPS       X2, X3, X3
-	VMULSS       X0, X3, X3
-	MOVSS        X3, plain+88(FP)
-	VADDPS       Y6, Y5, Y5
-	VEXTRACTF128 $0x01, Y5, X2
-	VADDPS       X2, X5, X5
-	VPSHUFD      $0x4e, X5, X2
-	VADDPS       X2, X5, X5
-	VPSHUFD      $0xb1, X5, X2
-	VADDPS       X2, X5, X5
-	VMULSS       X0, X5, X5
-	VMULSS       X1, X5, X5
-	MOVSS        X5, along+92(FP)
+	VMULSS       X1, X3, X3
+	VADDSS       X0, X3, X3
+	VSQRTSS      X3, X3, X3
+	VMOVSS       vectorConstants<>+640(SB), X2
+	VDIVSS       X3, X2, X3
+	VMOVSS       X3, (DX)
+	LEAQ         (BX)(SI*4), BX
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
+	DECQ         AX
+	JMP          down40row
+
+down40done:
 	VZEROUPPER
 	RET
 
-// func normGradAVX2(dx []float32, dy []float32, x []float32, gain []float32, mean float32, rstd float32, base float32, plain float32, along float32)
-// Requires: AVX, FMA3
-TEXT ·normGradAVX2(SB), NOSPLIT, $0-116
-	VBROADCASTSS mean+96(FP), Y0
-	VBROADCASTSS rstd+100(FP), Y1
-	VBROADCASTSS base+104(FP), Y2
-	VBROADCASTSS plain+108(FP), Y3
-	VBROADCASTSS along+112(FP), Y4
-	MOVQ         dx_len+8(FP), AX
-	MOVQ         dx_base+0(FP), CX
-	MOVQ         dy_base+24(FP), DX
-	MOVQ         x_base+48(FP), BX
-	MOVQ         gain_base+72(FP), SI
-	VMULPS       Y1, Y4, Y4
-	XORQ         DI, DI
+// func meanSquaresAVX2(rstd []float32, x []float32, cols int, eps float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·meanSquaresAVX2(SB), NOSPLIT, $0-60
+	MOVQ         rstd_len+8(FP), AX
+	MOVQ         rstd_base+0(FP), CX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         cols+48(FP), BX
+	VBROADCASTSS eps+56(FP), Y0
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   BX, X1, X1
+	VMOVSS       vectorConstants<>+640(SB), X2
+	VDIVSS       X1, X2, X1
+	VBROADCASTSS X1, Y1
 
-each47many:
-	CMPQ         AX, $+32
-	JLT          each47manyend
-	VMOVUPS      (SI)(DI*4), Y5
-	VMOVUPS      (BX)(DI*4), Y6
-	VADDPS       Y2, Y5, Y5
-	VMOVUPS      (DX)(DI*4), Y7
-	VFMSUB132PS  Y7, Y3, Y5
-	VSUBPS       Y0, Y6, Y6
-	VFNMADD231PS Y4, Y6, Y5
-	VMULPS       Y1, Y5, Y5
-	VMOVUPS      Y5, (CX)(DI*4)
-	VMOVUPS      32(SI)(DI*4), Y5
-	VMOVUPS      32(BX)(DI*4), Y6
-	VADDPS       Y2, Y5, Y5
-	VMOVUPS      32(DX)(DI*4), Y7
-	VFMSUB132PS  Y7, Y3, Y5
-	VSUBPS       Y0, Y6, Y6
-	VFNMADD231PS Y4, Y6, Y5
-	VMULPS       Y1, Y5, Y5
-	VMOVUPS      Y5, 32(CX)(DI*4)
-	VMOVUPS      64(SI)(DI*4), Y5
-	VMOVUPS      64(BX)(DI*4), Y6
-	VADDPS       Y2, Y5, Y5
-	VMOVUPS      64(DX)(DI*4), Y7
-	VFMSUB132PS  Y7, Y3, Y5
-	VSUBPS       Y0, Y6, Y6
-	VFNMADD231PS Y4, Y6, Y5
-	VMULPS       Y1, Y5, Y5
-	VMOVUPS      Y5, 64(CX)(DI*4)
-	VMOVUPS      96(SI)(DI*4), Y5
-	VMOVUPS      96(BX)(DI*4), Y6
-	VADDPS       Y2, Y5, Y5
-	VMOVUPS      96(DX)(DI*4), Y7
-	VFMSUB132PS  Y7, Y3, Y5
-	VSUBPS       Y0, Y6, Y6
-	VFNMADD231PS Y4, Y6, Y5
-	VMULPS       Y1, Y5, Y5
-	VMOVUPS      Y5, 96(CX)(DI*4)
-	ADDQ         $+32, DI
-	SUBQ         $+32, AX
-	JMP          each47many
+down43row:
+	TESTQ AX, AX
+	JE    down43done
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	XORQ  SI, SI
+	MOVQ  BX, DI
 
-each47manyend:
-each47one:
-	CMPQ         AX, $+8
-	JLT          each47oneend
-	VMOVUPS      (SI)(DI*4), Y5
-	VMOVUPS      (BX)(DI*4), Y6
-	VADDPS       Y2, Y5, Y5
-	VMOVUPS      (DX)(DI*4), Y7
-	VFMSUB132PS  Y7, Y3, Y5
-	VSUBPS       Y0, Y6, Y6
-	VFNMADD231PS Y4, Y6, Y5
-	VMULPS       Y1, Y5, Y5
-	VMOVUPS      Y5, (CX)(DI*4)
-	ADDQ         $+8, DI
-	SUBQ         $+8, AX
-	JMP          each47one
+each44many:
+	CMPQ        DI, $+32
+	JLT         each44manyend
+	VMOVUPS     (DX)(SI*4), Y6
+	VFMADD231PS Y6, Y6, Y2
+	VMOVUPS     32(DX)(SI*4), Y6
+	VFMADD231PS Y6, Y6, Y3
+	VMOVUPS     64(DX)(SI*4), Y6
+	VFMADD231PS Y6, Y6, Y4
+	VMOVUPS     96(DX)(SI*4), Y6
+	VFMADD231PS Y6, Y6, Y5
+	ADDQ        $+32, SI
+	SUBQ        $+32, DI
+	JMP         each44many
 
-each47oneend:
+each44manyend:
+each44one:
+	CMPQ        DI, $+8
+	JLT         each44oneend
+	VMOVUPS     (DX)(SI*4), Y6
+	VFMADD231PS Y6, Y6, Y2
+	ADDQ        $+8, SI
+	SUBQ        $+8, DI
+	JMP         each44one
+
+each44oneend:
+	TESTQ       DI, DI
+	JE          each44done
+	LEAQ        vectorMasks<>+0(SB), R8
+	MOVQ        $+8, R9
+	SUBQ        DI, R9
+	VMOVUPS     (R8)(R9*4), Y6
+	VMASKMOVPS  (DX)(SI*4), Y6, Y6
+	VFMADD231PS Y6, Y6, Y2
+
+each44done:
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VPSHUFD      $0x4e, X2, X3
+	VADDPS       X3, X2, X2
+	VPSHUFD      $0xb1, X2, X3
+	VADDPS       X3, X2, X2
+	VMULSS       X1, X2, X2
+	VADDSS       X0, X2, X2
+	VSQRTSS      X2, X2, X2
+	VMOVSS       vectorConstants<>+640(SB), X3
+	VDIVSS       X2, X3, X2
+	VMOVSS       X2, (CX)
+	LEAQ         (DX)(BX*4), DX
+	ADDQ         $0x04, CX
+	DECQ         AX
+	JMP          down43row
+
+down43done:
+	VZEROUPPER
+	RET
+
+// func normAVX2(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
+// Requires: AVX
+TEXT ·normAVX2(SB), NOSPLIT, $0-124
+	VBROADCASTSS base+120(FP), Y0
+	MOVQ         mean_len+80(FP), AX
+	MOVQ         gain_len+56(FP), CX
+	MOVQ         y_base+0(FP), DX
+	MOVQ         x_base+24(FP), BX
+	MOVQ         mean_base+72(FP), SI
+	MOVQ         rstd_base+96(FP), DI
+	MOVQ         gain_base+48(FP), R8
+
+down45row:
 	TESTQ        AX, AX
-	JE           each47done
-	LEAQ         vectorMasks<>+0(SB), R8
-	MOVQ         $+8, R9
-	SUBQ         AX, R9
-	VMOVUPS      (R8)(R9*4), Y5
-	VMASKMOVPS   (SI)(DI*4), Y5, Y6
-	VMASKMOVPS   (BX)(DI*4), Y5, Y7
-	VADDPS       Y2, Y6, Y6
-	VMASKMOVPS   (DX)(DI*4), Y5, Y2
-	VFMSUB132PS  Y2, Y3, Y6
-	VSUBPS       Y0, Y7, Y7
-	VFNMADD231PS Y4, Y7, Y6
-	VMULPS       Y1, Y6, Y6
-	VMASKMOVPS   Y6, Y5, (CX)(DI*4)
+	JE           down45done
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (DI), Y2
+	XORQ         R9, R9
+	MOVQ         CX, R10
 
-each47done:
+each46many:
+	CMPQ    R10, $+32
+	JLT     each46manyend
+	VMOVUPS (BX)(R9*4), Y3
+	VMOVUPS (R8)(R9*4), Y4
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VADDPS  Y0, Y4, Y4
+	VMULPS  Y4, Y3, Y3
+	VMOVUPS Y3, (DX)(R9*4)
+	VMOVUPS 32(BX)(R9*4), Y3
+	VMOVUPS 32(R8)(R9*4), Y4
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VADDPS  Y0, Y4, Y4
+	VMULPS  Y4, Y3, Y3
+	VMOVUPS Y3, 32(DX)(R9*4)
+	VMOVUPS 64(BX)(R9*4), Y3
+	VMOVUPS 64(R8)(R9*4), Y4
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VADDPS  Y0, Y4, Y4
+	VMULPS  Y4, Y3, Y3
+	VMOVUPS Y3, 64(DX)(R9*4)
+	VMOVUPS 96(BX)(R9*4), Y3
+	VMOVUPS 96(R8)(R9*4), Y4
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VADDPS  Y0, Y4, Y4
+	VMULPS  Y4, Y3, Y3
+	VMOVUPS Y3, 96(DX)(R9*4)
+	ADDQ    $+32, R9
+	SUBQ    $+32, R10
+	JMP     each46many
+
+each46manyend:
+each46one:
+	CMPQ    R10, $+8
+	JLT     each46oneend
+	VMOVUPS (BX)(R9*4), Y3
+	VMOVUPS (R8)(R9*4), Y4
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VADDPS  Y0, Y4, Y4
+	VMULPS  Y4, Y3, Y3
+	VMOVUPS Y3, (DX)(R9*4)
+	ADDQ    $+8, R9
+	SUBQ    $+8, R10
+	JMP     each46one
+
+each46oneend:
+	TESTQ      R10, R10
+	JE         each46done
+	LEAQ       vectorMasks<>+0(SB), R11
+	MOVQ       $+8, R12
+	SUBQ       R10, R12
+	VMOVUPS    (R11)(R12*4), Y3
+	VMASKMOVPS (BX)(R9*4), Y3, Y4
+	VMASKMOVPS (R8)(R9*4), Y3, Y5
+	VSUBPS     Y1, Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     Y0, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VMASKMOVPS Y4, Y3, (DX)(R9*4)
+
+each46done:
+	LEAQ (DX)(CX*4), DX
+	LEAQ (BX)(CX*4), BX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ AX
+	JMP  down45row
+
+down45done:
+	VZEROUPPER
+	RET
+
+// func normBiasAVX2(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
+// Requires: AVX, FMA3
+TEXT ·normBiasAVX2(SB), NOSPLIT, $0-148
+	VBROADCASTSS base+144(FP), Y0
+	MOVQ         mean_len+104(FP), AX
+	MOVQ         gain_len+56(FP), CX
+	MOVQ         y_base+0(FP), DX
+	MOVQ         x_base+24(FP), BX
+	MOVQ         mean_base+96(FP), SI
+	MOVQ         rstd_base+120(FP), DI
+	MOVQ         gain_base+48(FP), R8
+	MOVQ         bias_base+72(FP), R9
+
+down47row:
+	TESTQ        AX, AX
+	JE           down47done
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (DI), Y2
+	XORQ         R10, R10
+	MOVQ         CX, R11
+
+each48many:
+	CMPQ        R11, $+32
+	JLT         each48manyend
+	VMOVUPS     (BX)(R10*4), Y3
+	VMOVUPS     (R8)(R10*4), Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y2, Y3, Y3
+	VADDPS      Y0, Y4, Y4
+	VMOVUPS     (R9)(R10*4), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, (DX)(R10*4)
+	VMOVUPS     32(BX)(R10*4), Y3
+	VMOVUPS     32(R8)(R10*4), Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y2, Y3, Y3
+	VADDPS      Y0, Y4, Y4
+	VMOVUPS     32(R9)(R10*4), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 32(DX)(R10*4)
+	VMOVUPS     64(BX)(R10*4), Y3
+	VMOVUPS     64(R8)(R10*4), Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y2, Y3, Y3
+	VADDPS      Y0, Y4, Y4
+	VMOVUPS     64(R9)(R10*4), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 64(DX)(R10*4)
+	VMOVUPS     96(BX)(R10*4), Y3
+	VMOVUPS     96(R8)(R10*4), Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y2, Y3, Y3
+	VADDPS      Y0, Y4, Y4
+	VMOVUPS     96(R9)(R10*4), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, 96(DX)(R10*4)
+	ADDQ        $+32, R10
+	SUBQ        $+32, R11
+	JMP         each48many
+
+each48manyend:
+each48one:
+	CMPQ        R11, $+8
+	JLT         each48oneend
+	VMOVUPS     (BX)(R10*4), Y3
+	VMOVUPS     (R8)(R10*4), Y4
+	VSUBPS      Y1, Y3, Y3
+	VMULPS      Y2, Y3, Y3
+	VADDPS      Y0, Y4, Y4
+	VMOVUPS     (R9)(R10*4), Y5
+	VFMADD213PS Y5, Y4, Y3
+	VMOVUPS     Y3, (DX)(R10*4)
+	ADDQ        $+8, R10
+	SUBQ        $+8, R11
+	JMP         each48one
+
+each48oneend:
+	TESTQ       R11, R11
+	JE          each48done
+	LEAQ        vectorMasks<>+0(SB), R12
+	MOVQ        $+8, R13
+	SUBQ        R11, R13
+	VMOVUPS     (R12)(R13*4), Y3
+	VMASKMOVPS  (BX)(R10*4), Y3, Y4
+	VMASKMOVPS  (R8)(R10*4), Y3, Y5
+	VSUBPS      Y1, Y4, Y4
+	VMULPS      Y2, Y4, Y4
+	VADDPS      Y0, Y5, Y5
+	VMASKMOVPS  (R9)(R10*4), Y3, Y1
+	VFMADD213PS Y1, Y5, Y4
+	VMASKMOVPS  Y4, Y3, (DX)(R10*4)
+
+each48done:
+	LEAQ (DX)(CX*4), DX
+	LEAQ (BX)(CX*4), BX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ AX
+	JMP  down47row
+
+down47done:
+	VZEROUPPER
+	RET
+
+// func normGradAVX2(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·normGradAVX2(SB), NOSPLIT, $0-152
+	VBROADCASTSS base+144(FP), Y0
+	VBROADCASTSS centred+148(FP), Y1
+	MOVQ         mean_len+104(FP), AX
+	MOVQ         gain_len+80(FP), CX
+	MOVQ         gain_base+72(FP), DX
+	MOVQ         dx_base+0(FP), BX
+	MOVQ         dy_base+24(FP), SI
+	MOVQ         x_base+48(FP), DI
+	MOVQ         mean_base+96(FP), R8
+	MOVQ         rstd_base+120(FP), R9
+	VXORPS       X2, X2, X2
+	VCVTSI2SSQ   CX, X2, X2
+	VMOVSS       vectorConstants<>+640(SB), X3
+	VDIVSS       X2, X3, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y2, Y1, Y1
+
+down49row:
+	TESTQ        AX, AX
+	JE           down49done
+	VBROADCASTSS (R8), Y3
+	VBROADCASTSS (R9), Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	XORQ         R10, R10
+	MOVQ         CX, R11
+
+each50many:
+	CMPQ        R11, $+16
+	JLT         each50manyend
+	VMOVUPS     (DX)(R10*4), Y9
+	VMOVUPS     (DI)(R10*4), Y10
+	VADDPS      Y0, Y9, Y9
+	VMOVUPS     (SI)(R10*4), Y11
+	VMULPS      Y11, Y9, Y9
+	VADDPS      Y9, Y5, Y5
+	VSUBPS      Y3, Y10, Y10
+	VFMADD231PS Y10, Y9, Y7
+	VMOVUPS     32(DX)(R10*4), Y9
+	VMOVUPS     32(DI)(R10*4), Y10
+	VADDPS      Y0, Y9, Y9
+	VMOVUPS     32(SI)(R10*4), Y11
+	VMULPS      Y11, Y9, Y9
+	VADDPS      Y9, Y6, Y6
+	VSUBPS      Y3, Y10, Y10
+	VFMADD231PS Y10, Y9, Y8
+	ADDQ        $+16, R10
+	SUBQ        $+16, R11
+	JMP         each50many
+
+each50manyend:
+each50one:
+	CMPQ        R11, $+8
+	JLT         each50oneend
+	VMOVUPS     (DX)(R10*4), Y9
+	VMOVUPS     (DI)(R10*4), Y10
+	VADDPS      Y0, Y9, Y9
+	VMOVUPS     (SI)(R10*4), Y11
+	VMULPS      Y11, Y9, Y9
+	VADDPS      Y9, Y5, Y5
+	VSUBPS      Y3, Y10, Y10
+	VFMADD231PS Y10, Y9, Y7
+	ADDQ        $+8, R10
+	SUBQ        $+8, R11
+	JMP         each50one
+
+each50oneend:
+	TESTQ       R11, R11
+	JE          each50done
+	LEAQ        vectorMasks<>+0(SB), R12
+	MOVQ        $+8, R13
+	SUBQ        R11, R13
+	VMOVUPS     (R12)(R13*4), Y9
+	VMASKMOVPS  (DX)(R10*4), Y9, Y10
+	VMASKMOVPS  (DI)(R10*4), Y9, Y11
+	VADDPS      Y0, Y10, Y10
+	VMASKMOVPS  (SI)(R10*4), Y9, Y9
+	VMULPS      Y9, Y10, Y10
+	VADDPS      Y10, Y5, Y5
+	VSUBPS      Y3, Y11, Y11
+	VFMADD231PS Y11, Y10, Y7
+
+each50done:
+	VADDPS       Y6, Y5, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VADDPS       X6, X5, X5
+	VPSHUFD      $0x4e, X5, X6
+	VADDPS       X6, X5, X5
+	VPSHUFD      $0xb1, X5, X6
+	VADDPS       X6, X5, X5
+	VBROADCASTSS X5, Y5
+	VMULPS       Y1, Y5, Y5
+	VADDPS       Y8, Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X6
+	VADDPS       X6, X7, X7
+	VPSHUFD      $0x4e, X7, X6
+	VADDPS       X6, X7, X7
+	VPSHUFD      $0xb1, X7, X6
+	VADDPS       X6, X7, X7
+	VBROADCASTSS X7, Y7
+	VMULPS       Y2, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	XORQ         R10, R10
+	MOVQ         CX, R11
+
+each51many:
+	CMPQ         R11, $+32
+	JLT          each51manyend
+	VMOVUPS      (DX)(R10*4), Y6
+	VMOVUPS      (DI)(R10*4), Y8
+	VADDPS       Y0, Y6, Y6
+	VMOVUPS      (SI)(R10*4), Y9
+	VFMSUB132PS  Y9, Y5, Y6
+	VSUBPS       Y3, Y8, Y8
+	VFNMADD231PS Y7, Y8, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVUPS      Y6, (BX)(R10*4)
+	VMOVUPS      32(DX)(R10*4), Y6
+	VMOVUPS      32(DI)(R10*4), Y8
+	VADDPS       Y0, Y6, Y6
+	VMOVUPS      32(SI)(R10*4), Y9
+	VFMSUB132PS  Y9, Y5, Y6
+	VSUBPS       Y3, Y8, Y8
+	VFNMADD231PS Y7, Y8, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVUPS      Y6, 32(BX)(R10*4)
+	VMOVUPS      64(DX)(R10*4), Y6
+	VMOVUPS      64(DI)(R10*4), Y8
+	VADDPS       Y0, Y6, Y6
+	VMOVUPS      64(SI)(R10*4), Y9
+	VFMSUB132PS  Y9, Y5, Y6
+	VSUBPS       Y3, Y8, Y8
+	VFNMADD231PS Y7, Y8, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVUPS      Y6, 64(BX)(R10*4)
+	VMOVUPS      96(DX)(R10*4), Y6
+	VMOVUPS      96(DI)(R10*4), Y8
+	VADDPS       Y0, Y6, Y6
+	VMOVUPS      96(SI)(R10*4), Y9
+	VFMSUB132PS  Y9, Y5, Y6
+	VSUBPS       Y3, Y8, Y8
+	VFNMADD231PS Y7, Y8, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVUPS      Y6, 96(BX)(R10*4)
+	ADDQ         $+32, R10
+	SUBQ         $+32, R11
+	JMP          each51many
+
+each51manyend:
+each51one:
+	CMPQ         R11, $+8
+	JLT          each51oneend
+	VMOVUPS      (DX)(R10*4), Y6
+	VMOVUPS      (DI)(R10*4), Y8
+	VADDPS       Y0, Y6, Y6
+	VMOVUPS      (SI)(R10*4), Y9
+	VFMSUB132PS  Y9, Y5, Y6
+	VSUBPS       Y3, Y8, Y8
+	VFNMADD231PS Y7, Y8, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVUPS      Y6, (BX)(R10*4)
+	ADDQ         $+8, R10
+	SUBQ         $+8, R11
+	JMP          each51one
+
+each51oneend:
+	TESTQ        R11, R11
+	JE           each51done
+	LEAQ         vectorMasks<>+0(SB), R12
+	MOVQ         $+8, R13
+	SUBQ         R11, R13
+	VMOVUPS      (R12)(R13*4), Y6
+	VMASKMOVPS   (DX)(R10*4), Y6, Y8
+	VMASKMOVPS   (DI)(R10*4), Y6, Y9
+	VADDPS       Y0, Y8, Y8
+	VMASKMOVPS   (SI)(R10*4), Y6, Y10
+	VFMSUB132PS  Y10, Y5, Y8
+	VSUBPS       Y3, Y9, Y9
+	VFNMADD231PS Y7, Y9, Y8
+	VMULPS       Y4, Y8, Y8
+	VMASKMOVPS   Y8, Y6, (BX)(R10*4)
+
+each51done:
+	LEAQ (BX)(CX*4), BX
+	LEAQ (SI)(CX*4), SI
+	LEAQ (DI)(CX*4), DI
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	DECQ AX
+	JMP  down49row
+
+down49done:
 	VZEROUPPER
 	RET
 
 // func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ dy_base+24(FP), DX
-	MOVQ x_base+48(FP), BX
-	MOVQ mean_len+80(FP), SI
-	MOVQ mean_base+72(FP), DI
-	MOVQ rstd_base+96(FP), R8
-	MOVQ stride+120(FP), R9
-	XORQ R10, R10
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   dy_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	MOVQ   mean_len+80(FP), SI
+	MOVQ   mean_base+72(FP), DI
+	MOVQ   rstd_base+96(FP), R8
+	MOVQ   stride+120(FP), R9
+	IMUL3Q $+64, R9, R10
+	XORQ   R11, R11
 
-columns48many:
+columns52many:
 	CMPQ  AX, $+16
-	JLT   columns48manyend
+	JLT   columns52manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	LEAQ  (BX)(R10*4), R11
-	LEAQ  (DX)(R10*4), R12
-	XORQ  R13, R13
-	MOVQ  SI, R14
+	LEAQ  (BX)(R11*4), R12
+	LEAQ  (DX)(R11*4), R13
+	XORQ  R14, R14
+	MOVQ  SI, R15
 
-down49row:
-	TESTQ        R14, R14
-	JE           down49done
-	VBROADCASTSS (DI)(R13*4), Y4
-	VBROADCASTSS (R8)(R13*4), Y5
-	VMOVUPS      (R11), Y6
+down53row:
+	TESTQ        R15, R15
+	JE           down53done
+	PREFETCHT0   (R12)(R10*1)
+	PREFETCHT0   (R13)(R10*1)
+	VBROADCASTSS (DI)(R14*4), Y4
+	VBROADCASTSS (R8)(R14*4), Y5
+	VMOVUPS      (R12), Y6
 	VSUBPS       Y4, Y6, Y6
 	VMULPS       Y5, Y6, Y6
-	VMOVUPS      (R12), Y7
+	VMOVUPS      (R13), Y7
 	VMULPS       Y7, Y6, Y6
 	VCVTPS2PD    X6, Y7
 	VEXTRACTF128 $0x01, Y6, X6
 	VCVTPS2PD    X6, Y6
 	VADDPD       Y7, Y0, Y0
 	VADDPD       Y6, Y1, Y1
-	VMOVUPS      32(R11), Y6
+	VMOVUPS      32(R12), Y6
 	VSUBPS       Y4, Y6, Y6
 	VMULPS       Y5, Y6, Y6
-	VMOVUPS      32(R12), Y4
+	VMOVUPS      32(R13), Y4
 	VMULPS       Y4, Y6, Y6
 	VCVTPS2PD    X6, Y4
 	VEXTRACTF128 $0x01, Y6, X5
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
-	LEAQ         (R11)(R9*4), R11
 	LEAQ         (R12)(R9*4), R12
-	INCQ         R13
-	DECQ         R14
-	JMP          down49row
+	LEAQ         (R13)(R9*4), R13
+	INCQ         R14
+	DECQ         R15
+	JMP          down53row
 
-down49done:
-	VMOVUPS     (CX)(R10*4), Y4
+down53done:
+	VMOVUPS     (CX)(R11*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y8, Y8
 	VADDPS      Y8, Y4, Y4
-	VMOVUPS     Y4, (CX)(R10*4)
-	VMOVUPS     32(CX)(R10*4), Y0
+	VMOVUPS     Y4, (CX)(R11*4)
+	VMOVUPS     32(CX)(R11*4), Y0
 	VCVTPD2PSY  Y2, X9
 	VCVTPD2PSY  Y3, X1
 	VINSERTF128 $0x01, X1, Y9, Y9
 	VADDPS      Y9, Y0, Y0
-	VMOVUPS     Y0, 32(CX)(R10*4)
-	ADDQ        $+16, R10
+	VMOVUPS     Y0, 32(CX)(R11*4)
+	ADDQ        $+16, R11
 	SUBQ        $+16, AX
-	JMP         columns48many
+	JMP         columns52many
 
-columns48manyend:
-columns48one:
+columns52manyend:
+columns52one:
 	CMPQ  AX, $+8
-	JLT   columns48oneend
+	JLT   columns52oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	LEAQ  (BX)(R10*4), R11
-	LEAQ  (DX)(R10*4), R12
-	XORQ  R13, R13
-	MOVQ  SI, R14
+	LEAQ  (BX)(R11*4), R12
+	LEAQ  (DX)(R11*4), R13
+	XORQ  R14, R14
+	MOVQ  SI, R15
 
-down50row:
-	TESTQ        R14, R14
-	JE           down50done
-	VBROADCASTSS (DI)(R13*4), Y2
-	VBROADCASTSS (R8)(R13*4), Y3
-	VMOVUPS      (R11), Y4
+down54row:
+	TESTQ        R15, R15
+	JE           down54done
+	PREFETCHT0   (R12)(R10*1)
+	PREFETCHT0   (R13)(R10*1)
+	VBROADCASTSS (DI)(R14*4), Y2
+	VBROADCASTSS (R8)(R14*4), Y3
+	VMOVUPS      (R12), Y4
 	VSUBPS       Y2, Y4, Y4
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      (R12), Y2
+	VMOVUPS      (R13), Y2
 	VMULPS       Y2, Y4, Y4
 	VCVTPS2PD    X4, Y2
 	VEXTRACTF128 $0x01, Y4, X3
 	VCVTPS2PD    X3, Y3
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
-	LEAQ         (R11)(R9*4), R11
 	LEAQ         (R12)(R9*4), R12
-	INCQ         R13
-	DECQ         R14
-	JMP          down50row
+	LEAQ         (R13)(R9*4), R13
+	INCQ         R14
+	DECQ         R15
+	JMP          down54row
 
-down50done:
-	VMOVUPS     (CX)(R10*4), Y2
+down54done:
+	VMOVUPS     (CX)(R11*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
 	VINSERTF128 $0x01, X0, Y10, Y10
 	VADDPS      Y10, Y2, Y2
-	VMOVUPS     Y2, (CX)(R10*4)
-	ADDQ        $+8, R10
+	VMOVUPS     Y2, (CX)(R11*4)
+	ADDQ        $+8, R11
 	SUBQ        $+8, AX
-	JMP         columns48one
+	JMP         columns52one
 
-columns48oneend:
+columns52oneend:
 	TESTQ   AX, AX
-	JE      columns48done
-	LEAQ    vectorMasks<>+0(SB), R11
-	MOVQ    $+8, R12
-	SUBQ    AX, R12
-	VMOVUPS (R11)(R12*4), Y0
+	JE      columns52done
+	LEAQ    vectorMasks<>+0(SB), R12
+	MOVQ    $+8, R13
+	SUBQ    AX, R13
+	VMOVUPS (R12)(R13*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y2, Y2, Y2
-	LEAQ    (BX)(R10*4), AX
-	LEAQ    (DX)(R10*4), DX
+	LEAQ    (BX)(R11*4), AX
+	LEAQ    (DX)(R11*4), DX
 	XORQ    BX, BX
 
-down51row:
+down55row:
 	TESTQ        SI, SI
-	JE           down51done
+	JE           down55done
+	PREFETCHT0   (AX)(R10*1)
+	PREFETCHT0   (DX)(R10*1)
 	VBROADCASTSS (DI)(BX*4), Y3
 	VBROADCASTSS (R8)(BX*4), Y4
 	VMASKMOVPS   (AX), Y0, Y5
@@ -4724,17 +4722,17 @@ down51row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down51row
+	JMP          down55row
 
-down51done:
-	VMASKMOVPS  (CX)(R10*4), Y0, Y3
+down55done:
+	VMASKMOVPS  (CX)(R11*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
 	VINSERTF128 $0x01, X1, Y11, Y11
 	VADDPS      Y11, Y3, Y3
-	VMASKMOVPS  Y3, Y0, (CX)(R10*4)
+	VMASKMOVPS  Y3, Y0, (CX)(R11*4)
 
-columns48done:
+columns52done:
 	VZEROUPPER
 	RET
 
@@ -4751,9 +4749,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns52many:
+columns56many:
 	CMPQ    AX, $+16
-	JLT     columns52manyend
+	JLT     columns56manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -4762,9 +4760,9 @@ columns52many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down53row:
+down57row:
 	TESTQ       R13, R13
-	JE          down53done
+	JE          down57done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -4784,26 +4782,26 @@ down53row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down53row
+	JMP         down57row
 
-down53done:
+down57done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns52many
+	JMP  columns56many
 
-columns52manyend:
-columns52one:
+columns56manyend:
+columns56one:
 	CMPQ    AX, $+8
-	JLT     columns52oneend
+	JLT     columns56oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down54row:
+down58row:
 	TESTQ       R13, R13
-	JE          down54done
+	JE          down58done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -4815,16 +4813,16 @@ down54row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down54row
+	JMP         down58row
 
-down54done:
+down58done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns52one
+	JMP  columns56one
 
-columns52oneend:
+columns56oneend:
 	TESTQ      AX, AX
-	JE         columns52done
+	JE         columns56done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -4835,9 +4833,9 @@ columns52oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down55row:
+down59row:
 	TESTQ       DX, DX
-	JE          down55done
+	JE          down59done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -4849,10 +4847,10 @@ down55row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down55row
+	JMP         down59row
 
-down55done:
-columns52done:
+down59done:
+columns56done:
 	VZEROUPPER
 	RET
 
@@ -4871,9 +4869,9 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+2752(SB), Y4, Y4
 	XORQ         BX, BX
 
-each56one:
+each60one:
 	CMPQ     AX, $+8
-	JLT      each56oneend
+	JLT      each60oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
@@ -4972,11 +4970,11 @@ each56one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each56one
+	JMP      each60one
 
-each56oneend:
+each60oneend:
 	TESTQ      AX, AX
-	JE         each56done
+	JE         each60done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -5078,7 +5076,7 @@ each56oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each56done:
+each60done:
 	VZEROUPPER
 	RET
 
@@ -5090,16 +5088,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast57next:
+cast61next:
 	CMPQ      BX, AX
-	JGE       cast57done
+	JGE       cast61done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast57next
+	JMP       cast61next
 
-cast57done:
+cast61done:
 	VZEROUPPER
 	RET
 
@@ -5111,15 +5109,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast58next:
+cast62next:
 	CMPQ      BX, AX
-	JGE       cast58done
+	JGE       cast62done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast58next
+	JMP       cast62next
 
-cast58done:
+cast62done:
 	VZEROUPPER
 	RET
 
@@ -5131,9 +5129,9 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast59next:
+cast63next:
 	CMPQ      BX, AX
-	JGE       cast59done
+	JGE       cast63done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
 	VPAND     vectorConstants<>+3136(SB), Y1, Y1
@@ -5148,9 +5146,9 @@ cast59next:
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast59next
+	JMP       cast63next
 
-cast59done:
+cast63done:
 	VZEROUPPER
 	RET
 
@@ -5162,15 +5160,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast60next:
+cast64next:
 	CMPQ      BX, AX
-	JGE       cast60done
+	JGE       cast64done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast60next
+	JMP       cast64next
 
-cast60done:
+cast64done:
 	VZEROUPPER
 	RET
 
@@ -5195,9 +5193,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each61one:
+each65one:
 	CMPQ        AX, $+8
-	JLT         each61oneend
+	JLT         each65oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -5219,11 +5217,11 @@ each61one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each61one
+	JMP         each65one
 
-each61oneend:
+each65oneend:
 	TESTQ       AX, AX
-	JE          each61done
+	JE          each65done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -5248,7 +5246,7 @@ each61oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each61done:
+each65done:
 	VZEROUPPER
 	RET
 

@@ -139,15 +139,6 @@ func sumAVX512(x []float32) (s float64)
 //go:noescape
 func sumSquaresAVX512(x []float32) (s float64)
 
-// dotAVX512 is
-//
-//	for i := range x { s += x[i]*y[i] }
-//
-// in float64.
-//
-//go:noescape
-func dotAVX512(x []float32, y []float32) (s float64)
-
 // largestAVX512 is
 //
 //	top = least; for i := range x { top = max(top, x[i]) }
@@ -244,56 +235,57 @@ func dotRowsAVX512(d []float32, x []float32, y []float32, cols int, stride int, 
 
 // momentsAVX512 is
 //
-//	for i := range x { mean += x[i]/len(x) }
-//	for i := range x { square += (x[i]-mean)*(x[i]-mean)/len(x) }
-//
-// x is not empty.
+//	for i := range mean {
+//		row, square := x[i*cols:][:cols], 0
+//		for j := range row { mean[i] += row[j]/cols }
+//		for j := range row { square += (row[j]-mean[i])*(row[j]-mean[i])/cols }
+//		rstd[i] = 1/sqrt(square+eps)
+//	}
 //
 //go:noescape
-func momentsAVX512(x []float32) (mean float32, square float32)
+func momentsAVX512(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 
-// meanSquareAVX512 is
+// meanSquaresAVX512 is
 //
-//	for i := range x { square += x[i]*x[i]/len(x) }
-//
-// x is not empty.
+//	for i := range rstd {
+//		row, square := x[i*cols:][:cols], 0
+//		for j := range row { square += row[j]*row[j]/cols }
+//		rstd[i] = 1/sqrt(square+eps)
+//	}
 //
 //go:noescape
-func meanSquareAVX512(x []float32) (square float32)
+func meanSquaresAVX512(rstd []float32, x []float32, cols int, eps float32)
 
 // normAVX512 is
 //
-//	for i := range y { y[i] = (x[i]-mean)*rstd * (base+gain[i]) }
+//	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) }
 //
 //go:noescape
-func normAVX512(y []float32, x []float32, gain []float32, mean float32, rstd float32, base float32)
+func normAVX512(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
 
 // normBiasAVX512 is
 //
-//	for i := range y { y[i] = (x[i]-mean)*rstd * (base+gain[i]) + bias[i] }
+//	for i, j := range [len(mean), len(gain)] { y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j]) + bias[j] }
 //
 //go:noescape
-func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, mean float32, rstd float32, base float32)
-
-// normSumsAVX512 is
-//
-//	for i := range dy {
-//		g := dy[i] * (base+gain[i])
-//		plain += g/len(dy)
-//		along += g * (x[i]-mean)*rstd/len(dy)
-//	}
-//
-// dy is not empty.
-//
-//go:noescape
-func normSumsAVX512(dy []float32, x []float32, gain []float32, mean float32, rstd float32, base float32) (plain float32, along float32)
+func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
 
 // normGradAVX512 is
 //
-//	for i := range dx { dx[i] = rstd * (dy[i]*(base+gain[i]) - plain - (x[i]-mean)*rstd*along) }
+//	for i := range mean {
+//		plain, along := 0, 0
+//		for j := range gain {
+//			g := dy[i,j] * (base+gain[j])
+//			plain += centred * g/len(gain)
+//			along += g * (x[i,j]-mean[i])*rstd[i]/len(gain)
+//		}
+//		for j := range gain { dx[i,j] = rstd[i] * (dy[i,j]*(base+gain[j]) - plain - (x[i,j]-mean[i])*rstd[i]*along) }
+//	}
+//
+// centred is 1, or 0 for a norm that does not subtract the mean.
 //
 //go:noescape
-func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mean float32, rstd float32, base float32, plain float32, along float32)
+func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
 
 // gainGradAVX512 is
 //

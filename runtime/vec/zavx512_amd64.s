@@ -2051,94 +2051,6 @@ each19done:
 	VZEROUPPER
 	RET
 
-// func dotAVX512(x []float32, y []float32) (s float64)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
-TEXT ·dotAVX512(SB), NOSPLIT, $0-56
-	MOVQ   x_len+8(FP), AX
-	MOVQ   x_base+0(FP), CX
-	MOVQ   y_base+24(FP), DX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	XORQ   BX, BX
-
-each20many:
-	CMPQ          AX, $+32
-	JLT           each20manyend
-	VMOVUPS       (CX)(BX*4), Z4
-	VCVTPS2PD     Y4, Z5
-	VEXTRACTF64X4 $0x01, Z4, Y4
-	VCVTPS2PD     Y4, Z4
-	VMOVUPS       (DX)(BX*4), Z6
-	VCVTPS2PD     Y6, Z7
-	VEXTRACTF64X4 $0x01, Z6, Y6
-	VCVTPS2PD     Y6, Z6
-	VFMADD231PD   Z5, Z7, Z0
-	VFMADD231PD   Z4, Z6, Z1
-	VMOVUPS       64(CX)(BX*4), Z4
-	VCVTPS2PD     Y4, Z5
-	VEXTRACTF64X4 $0x01, Z4, Y4
-	VCVTPS2PD     Y4, Z4
-	VMOVUPS       64(DX)(BX*4), Z6
-	VCVTPS2PD     Y6, Z7
-	VEXTRACTF64X4 $0x01, Z6, Y6
-	VCVTPS2PD     Y6, Z6
-	VFMADD231PD   Z5, Z7, Z2
-	VFMADD231PD   Z4, Z6, Z3
-	ADDQ          $+32, BX
-	SUBQ          $+32, AX
-	JMP           each20many
-
-each20manyend:
-each20one:
-	CMPQ          AX, $+16
-	JLT           each20oneend
-	VMOVUPS       (CX)(BX*4), Z4
-	VCVTPS2PD     Y4, Z5
-	VEXTRACTF64X4 $0x01, Z4, Y4
-	VCVTPS2PD     Y4, Z4
-	VMOVUPS       (DX)(BX*4), Z6
-	VCVTPS2PD     Y6, Z7
-	VEXTRACTF64X4 $0x01, Z6, Y6
-	VCVTPS2PD     Y6, Z6
-	VFMADD231PD   Z5, Z7, Z0
-	VFMADD231PD   Z4, Z6, Z1
-	ADDQ          $+16, BX
-	SUBQ          $+16, AX
-	JMP           each20one
-
-each20oneend:
-	TESTQ         AX, AX
-	JE            each20done
-	MOVQ          $-1, SI
-	BZHIQ         AX, SI, SI
-	KMOVW         SI, K1
-	VMOVUPS.Z     (CX)(BX*4), K1, Z4
-	VCVTPS2PD     Y4, Z5
-	VEXTRACTF64X4 $0x01, Z4, Y4
-	VCVTPS2PD     Y4, Z4
-	VMOVUPS.Z     (DX)(BX*4), K1, Z6
-	VCVTPS2PD     Y6, Z7
-	VEXTRACTF64X4 $0x01, Z6, Y6
-	VCVTPS2PD     Y6, Z6
-	VFMADD231PD   Z5, Z7, Z0
-	VFMADD231PD   Z4, Z6, Z1
-
-each20done:
-	VADDPD        Z2, Z0, Z0
-	VADDPD        Z3, Z1, Z1
-	VADDPD        Z1, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPD        Y1, Y0, Y0
-	VEXTRACTF32X4 $0x01, Y0, X1
-	VADDPD        X1, X0, X0
-	VPSHUFD       $0x4e, X0, X1
-	VADDPD        X1, X0, X0
-	MOVSD         X0, s+48(FP)
-	VZEROUPPER
-	RET
-
 // func largestAVX512(x []float32, least float32) (top float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
 TEXT ·largestAVX512(SB), NOSPLIT, $0-36
@@ -2150,9 +2062,9 @@ TEXT ·largestAVX512(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Z3
 	XORQ         DX, DX
 
-each21many:
+each20many:
 	CMPQ    AX, $+64
-	JLT     each21manyend
+	JLT     each20manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	VMOVUPS 64(CX)(DX*4), Z4
@@ -2163,21 +2075,21 @@ each21many:
 	VMAXPS  Z3, Z4, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, AX
-	JMP     each21many
+	JMP     each20many
 
-each21manyend:
-each21one:
+each20manyend:
+each20one:
 	CMPQ    AX, $+16
-	JLT     each21oneend
+	JLT     each20oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, AX
-	JMP     each21one
+	JMP     each20one
 
-each21oneend:
+each20oneend:
 	TESTQ        AX, AX
-	JE           each21done
+	JE           each20done
 	MOVQ         $-1, BX
 	BZHIQ        AX, BX, BX
 	KMOVW        BX, K1
@@ -2186,7 +2098,7 @@ each21oneend:
 	VBLENDMPS    Z4, Z5, K1, Z4
 	VMAXPS       Z0, Z4, Z0
 
-each21done:
+each20done:
 	VMAXPS        Z2, Z0, Z0
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z1, Z0, Z0
@@ -2224,9 +2136,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z14, Z14, Z14
 	XORQ    DX, DX
 
-each22many:
+each21many:
 	CMPQ          AX, $+32
-	JLT           each22manyend
+	JLT           each21manyend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -2275,12 +2187,12 @@ each22many:
 	VADDPD        Z16, Z14, Z14
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each22many
+	JMP           each21many
 
-each22manyend:
-each22one:
+each21manyend:
+each21one:
 	CMPQ          AX, $+16
-	JLT           each22oneend
+	JLT           each21oneend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -2306,11 +2218,11 @@ each22one:
 	VADDPD        Z16, Z12, Z12
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each22one
+	JMP           each21one
 
-each22oneend:
+each21oneend:
 	TESTQ         AX, AX
-	JE            each22done
+	JE            each21done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -2339,7 +2251,7 @@ each22oneend:
 	VADDPD        Z0, Z11, Z11
 	VADDPD        Z1, Z12, Z12
 
-each22done:
+each21done:
 	VADDPD        Z13, Z11, Z11
 	VADDPD        Z14, Z12, Z12
 	VADDPD        Z12, Z11, Z11
@@ -2372,9 +2284,9 @@ TEXT ·expScaleAVX512(SB), NOSPLIT, $0-56
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each23many:
+each22many:
 	CMPQ         AX, $+32
-	JLT          each23manyend
+	JLT          each22manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -2419,12 +2331,12 @@ each23many:
 	VMOVUPS      Z13, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each23many
+	JMP          each22many
 
-each23manyend:
-each23one:
+each22manyend:
+each22one:
 	CMPQ         AX, $+16
-	JLT          each23oneend
+	JLT          each22oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -2448,11 +2360,11 @@ each23one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each23one
+	JMP          each22one
 
-each23oneend:
+each22oneend:
 	TESTQ        AX, AX
-	JE           each23done
+	JE           each22done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -2478,23 +2390,24 @@ each23oneend:
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each23done:
+each22done:
 	VZEROUPPER
 	RET
 
 // func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ x_base+24(FP), DX
-	MOVQ rows+48(FP), BX
-	MOVQ stride+56(FP), SI
-	XORQ DI, DI
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   x_base+24(FP), DX
+	MOVQ   rows+48(FP), BX
+	MOVQ   stride+56(FP), SI
+	IMUL3Q $+64, SI, DI
+	XORQ   R8, R8
 
-columns24many:
+columns23many:
 	CMPQ   AX, $+64
-	JLT    columns24manyend
+	JLT    columns23manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2503,116 +2416,122 @@ columns24many:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
-	LEAQ   (DX)(DI*4), R8
-	MOVQ   BX, R9
+	LEAQ   (DX)(R8*4), R9
+	MOVQ   BX, R10
 
-down25row:
-	TESTQ         R9, R9
-	JE            down25done
-	VMOVUPS       (R8), Z8
+down24row:
+	TESTQ         R10, R10
+	JE            down24done
+	PREFETCHT0    (R9)(DI*1)
+	PREFETCHT0    64(R9)(DI*1)
+	PREFETCHT0    128(R9)(DI*1)
+	PREFETCHT0    192(R9)(DI*1)
+	VMOVUPS       (R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z0, Z0
 	VADDPD        Z8, Z1, Z1
-	VMOVUPS       64(R8), Z8
+	VMOVUPS       64(R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z2, Z2
 	VADDPD        Z8, Z3, Z3
-	VMOVUPS       128(R8), Z8
+	VMOVUPS       128(R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z4, Z4
 	VADDPD        Z8, Z5, Z5
-	VMOVUPS       192(R8), Z8
+	VMOVUPS       192(R9), Z8
 	VCVTPS2PD     Y8, Z9
 	VEXTRACTF64X4 $0x01, Z8, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z9, Z6, Z6
 	VADDPD        Z8, Z7, Z7
-	LEAQ          (R8)(SI*4), R8
-	DECQ          R9
-	JMP           down25row
+	LEAQ          (R9)(SI*4), R9
+	DECQ          R10
+	JMP           down24row
 
-down25done:
-	VMOVUPS      (CX)(DI*4), Z8
+down24done:
+	VMOVUPS      (CX)(R8*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
 	VINSERTF64X4 $0x01, Y9, Z10, Z10
 	VADDPS       Z10, Z8, Z8
-	VMOVUPS      Z8, (CX)(DI*4)
-	VMOVUPS      64(CX)(DI*4), Z8
+	VMOVUPS      Z8, (CX)(R8*4)
+	VMOVUPS      64(CX)(R8*4), Z8
 	VCVTPD2PS    Z2, Y11
 	VCVTPD2PS    Z3, Y9
 	VINSERTF64X4 $0x01, Y9, Z11, Z11
 	VADDPS       Z11, Z8, Z8
-	VMOVUPS      Z8, 64(CX)(DI*4)
-	VMOVUPS      128(CX)(DI*4), Z8
+	VMOVUPS      Z8, 64(CX)(R8*4)
+	VMOVUPS      128(CX)(R8*4), Z8
 	VCVTPD2PS    Z4, Y12
 	VCVTPD2PS    Z5, Y9
 	VINSERTF64X4 $0x01, Y9, Z12, Z12
 	VADDPS       Z12, Z8, Z8
-	VMOVUPS      Z8, 128(CX)(DI*4)
-	VMOVUPS      192(CX)(DI*4), Z8
+	VMOVUPS      Z8, 128(CX)(R8*4)
+	VMOVUPS      192(CX)(R8*4), Z8
 	VCVTPD2PS    Z6, Y13
 	VCVTPD2PS    Z7, Y9
 	VINSERTF64X4 $0x01, Y9, Z13, Z13
 	VADDPS       Z13, Z8, Z8
-	VMOVUPS      Z8, 192(CX)(DI*4)
-	ADDQ         $+64, DI
+	VMOVUPS      Z8, 192(CX)(R8*4)
+	ADDQ         $+64, R8
 	SUBQ         $+64, AX
-	JMP          columns24many
+	JMP          columns23many
 
-columns24manyend:
-columns24one:
+columns23manyend:
+columns23one:
 	CMPQ   AX, $+16
-	JLT    columns24oneend
+	JLT    columns23oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	LEAQ   (DX)(DI*4), R8
-	MOVQ   BX, R9
+	LEAQ   (DX)(R8*4), R9
+	MOVQ   BX, R10
 
-down26row:
-	TESTQ         R9, R9
-	JE            down26done
-	VMOVUPS       (R8), Z0
+down25row:
+	TESTQ         R10, R10
+	JE            down25done
+	PREFETCHT0    (R9)(DI*1)
+	VMOVUPS       (R9), Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
 	VCVTPS2PD     Y0, Z0
 	VADDPD        Z1, Z14, Z14
 	VADDPD        Z0, Z15, Z15
-	LEAQ          (R8)(SI*4), R8
-	DECQ          R9
-	JMP           down26row
+	LEAQ          (R9)(SI*4), R9
+	DECQ          R10
+	JMP           down25row
 
-down26done:
-	VMOVUPS      (CX)(DI*4), Z0
+down25done:
+	VMOVUPS      (CX)(R8*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
 	VINSERTF64X4 $0x01, Y1, Z16, Z16
 	VADDPS       Z16, Z0, Z0
-	VMOVUPS      Z0, (CX)(DI*4)
-	ADDQ         $+16, DI
+	VMOVUPS      Z0, (CX)(R8*4)
+	ADDQ         $+16, R8
 	SUBQ         $+16, AX
-	JMP          columns24one
+	JMP          columns23one
 
-columns24oneend:
+columns23oneend:
 	TESTQ  AX, AX
-	JE     columns24done
-	MOVQ   $-1, R8
-	BZHIQ  AX, R8, R8
-	KMOVW  R8, K1
+	JE     columns23done
+	MOVQ   $-1, R9
+	BZHIQ  AX, R9, R9
+	KMOVW  R9, K1
 	VPXORD Z17, Z17, Z17
 	VPXORD Z18, Z18, Z18
-	LEAQ   (DX)(DI*4), AX
+	LEAQ   (DX)(R8*4), AX
 	MOVQ   BX, DX
 
-down27row:
+down26row:
 	TESTQ         DX, DX
-	JE            down27done
+	JE            down26done
+	PREFETCHT0    (AX)(DI*1)
 	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
 	VEXTRACTF64X4 $0x01, Z0, Y0
@@ -2621,17 +2540,17 @@ down27row:
 	VADDPD        Z0, Z18, Z18
 	LEAQ          (AX)(SI*4), AX
 	DECQ          DX
-	JMP           down27row
+	JMP           down26row
 
-down27done:
-	VMOVUPS.Z    (CX)(DI*4), K1, Z0
+down26done:
+	VMOVUPS.Z    (CX)(R8*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
 	VINSERTF64X4 $0x01, Y1, Z19, Z19
 	VADDPS       Z19, Z0, Z0
-	VMOVUPS      Z0, K1, (CX)(DI*4)
+	VMOVUPS      Z0, K1, (CX)(R8*4)
 
-columns24done:
+columns23done:
 	VZEROUPPER
 	RET
 
@@ -2660,9 +2579,9 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	VPXORD       Z16, Z16, Z16
 	XORQ         BX, BX
 
-each28many:
+each27many:
 	CMPQ          AX, $+32
-	JLT           each28manyend
+	JLT           each27manyend
 	VMOVUPS       (DX)(BX*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMINPS        Z17, Z0, Z17
@@ -2711,12 +2630,12 @@ each28many:
 	VADDPD        Z18, Z16, Z16
 	ADDQ          $+32, BX
 	SUBQ          $+32, AX
-	JMP           each28many
+	JMP           each27many
 
-each28manyend:
-each28one:
+each27manyend:
+each27one:
 	CMPQ          AX, $+16
-	JLT           each28oneend
+	JLT           each27oneend
 	VMOVUPS       (DX)(BX*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMINPS        Z17, Z0, Z17
@@ -2742,11 +2661,11 @@ each28one:
 	VADDPD        Z18, Z14, Z14
 	ADDQ          $+16, BX
 	SUBQ          $+16, AX
-	JMP           each28one
+	JMP           each27one
 
-each28oneend:
+each27oneend:
 	TESTQ         AX, AX
-	JE            each28done
+	JE            each27done
 	MOVQ          $-1, SI
 	BZHIQ         AX, SI, SI
 	KMOVW         SI, K1
@@ -2775,7 +2694,7 @@ each28oneend:
 	VADDPD        Z0, Z13, Z13
 	VADDPD        Z1, Z14, Z14
 
-each28done:
+each27done:
 	VADDPD        Z15, Z13, Z13
 	VADDPD        Z16, Z14, Z14
 	VADDPD        Z14, Z13, Z13
@@ -2812,9 +2731,9 @@ TEXT ·expGradAVX512(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Z14
 	XORQ         BX, BX
 
-each29many:
+each28many:
 	CMPQ         AX, $+32
-	JLT          each29manyend
+	JLT          each28manyend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      (DX)(BX*4), Z16
 	VFMSUB213PS  Z12, Z11, Z15
@@ -2863,12 +2782,12 @@ each29many:
 	VMOVUPS      Z16, 64(DX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each29many
+	JMP          each28many
 
-each29manyend:
-each29one:
+each28manyend:
+each28one:
 	CMPQ         AX, $+16
-	JLT          each29oneend
+	JLT          each28oneend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      (DX)(BX*4), Z16
 	VFMSUB213PS  Z12, Z11, Z15
@@ -2894,11 +2813,11 @@ each29one:
 	VMOVUPS      Z16, (DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each29one
+	JMP          each28one
 
-each29oneend:
+each28oneend:
 	TESTQ        AX, AX
-	JE           each29done
+	JE           each28done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -2926,7 +2845,7 @@ each29oneend:
 	VMULPS       Z14, Z16, Z16
 	VMOVUPS      Z16, K1, (DX)(BX*4)
 
-each29done:
+each28done:
 	VZEROUPPER
 	RET
 
@@ -2939,16 +2858,16 @@ TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down30row:
+down29row:
 	TESTQ        AX, AX
-	JE           down30done
+	JE           down29done
 	VBROADCASTSS (DX), Z0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each31many:
+each30many:
 	CMPQ    R8, $+32
-	JLT     each31manyend
+	JLT     each30manyend
 	VMOVUPS (CX)(DI*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (CX)(DI*4)
@@ -2957,22 +2876,22 @@ each31many:
 	VMOVUPS Z1, 64(CX)(DI*4)
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each31many
+	JMP     each30many
 
-each31manyend:
-each31one:
+each30manyend:
+each30one:
 	CMPQ    R8, $+16
-	JLT     each31oneend
+	JLT     each30oneend
 	VMOVUPS (CX)(DI*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each31one
+	JMP     each30one
 
-each31oneend:
+each30oneend:
 	TESTQ     R8, R8
-	JE        each31done
+	JE        each30done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
@@ -2980,13 +2899,13 @@ each31oneend:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (CX)(DI*4)
 
-each31done:
+each30done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down30row
+	JMP  down29row
 
-down30done:
+down29done:
 	VZEROUPPER
 	RET
 
@@ -3015,9 +2934,9 @@ TEXT ·softmaxRowsAVX512(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down32row:
+down31row:
 	TESTQ   AX, AX
-	JE      down32done
+	JE      down31done
 	MOVQ    (CX), R9
 	VMOVUPS Z0, Z13
 	VMOVUPS Z0, Z14
@@ -3026,9 +2945,9 @@ down32row:
 	XORQ    R10, R10
 	MOVQ    R9, R11
 
-each33many:
+each32many:
 	CMPQ    R11, $+64
-	JLT     each33manyend
+	JLT     each32manyend
 	VMOVUPS (DX)(R10*4), Z17
 	VMAXPS  Z13, Z17, Z13
 	VMOVUPS 64(DX)(R10*4), Z17
@@ -3039,21 +2958,21 @@ each33many:
 	VMAXPS  Z16, Z17, Z16
 	ADDQ    $+64, R10
 	SUBQ    $+64, R11
-	JMP     each33many
+	JMP     each32many
 
-each33manyend:
-each33one:
+each32manyend:
+each32one:
 	CMPQ    R11, $+16
-	JLT     each33oneend
+	JLT     each32oneend
 	VMOVUPS (DX)(R10*4), Z17
 	VMAXPS  Z13, Z17, Z13
 	ADDQ    $+16, R10
 	SUBQ    $+16, R11
-	JMP     each33one
+	JMP     each32one
 
-each33oneend:
+each32oneend:
 	TESTQ     R11, R11
-	JE        each33done
+	JE        each32done
 	MOVQ      $-1, R12
 	BZHIQ     R11, R12, R12
 	KMOVW     R12, K1
@@ -3061,7 +2980,7 @@ each33oneend:
 	VBLENDMPS Z17, Z0, K1, Z17
 	VMAXPS    Z13, Z17, Z13
 
-each33done:
+each32done:
 	VMAXPS        Z15, Z13, Z13
 	VMAXPS        Z16, Z14, Z14
 	VMAXPS        Z14, Z13, Z13
@@ -3085,9 +3004,9 @@ each33done:
 	XORQ          R10, R10
 	MOVQ          R9, R11
 
-each34many:
+each33many:
 	CMPQ          R11, $+32
-	JLT           each34manyend
+	JLT           each33manyend
 	VMOVUPS       (DX)(R10*4), Z14
 	VFMSUB213PS   Z13, Z12, Z14
 	VMAXPS        Z14, Z2, Z14
@@ -3134,12 +3053,12 @@ each34many:
 	VADDPD        Z15, Z21, Z21
 	ADDQ          $+32, R10
 	SUBQ          $+32, R11
-	JMP           each34many
+	JMP           each33many
 
-each34manyend:
-each34one:
+each33manyend:
+each33one:
 	CMPQ          R11, $+16
-	JLT           each34oneend
+	JLT           each33oneend
 	VMOVUPS       (DX)(R10*4), Z14
 	VFMSUB213PS   Z13, Z12, Z14
 	VMAXPS        Z14, Z2, Z14
@@ -3164,11 +3083,11 @@ each34one:
 	VADDPD        Z15, Z19, Z19
 	ADDQ          $+16, R10
 	SUBQ          $+16, R11
-	JMP           each34one
+	JMP           each33one
 
-each34oneend:
+each33oneend:
 	TESTQ         R11, R11
-	JE            each34done
+	JE            each33done
 	MOVQ          $-1, R12
 	BZHIQ         R11, R12, R12
 	KMOVW         R12, K1
@@ -3196,7 +3115,7 @@ each34oneend:
 	VADDPD        Z13, Z18, Z18
 	VADDPD        Z14, Z19, Z19
 
-each34done:
+each33done:
 	VADDPD        Z20, Z18, Z18
 	VADDPD        Z21, Z19, Z19
 	VADDPD        Z19, Z18, Z18
@@ -3213,33 +3132,33 @@ each34done:
 	XORQ          R11, R11
 	MOVQ          R10, R12
 
-each35one:
+each34one:
 	CMPQ    R12, $+16
-	JLT     each35oneend
+	JLT     each34oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z22, (R10)(R11*4)
 	ADDQ    $+16, R11
 	SUBQ    $+16, R12
-	JMP     each35one
+	JMP     each34one
 
-each35oneend:
+each34oneend:
 	TESTQ   R12, R12
-	JE      each35done
+	JE      each34done
 	MOVQ    $-1, R10
 	BZHIQ   R12, R10, R10
 	KMOVW   R10, K1
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z22, K1, (R10)(R11*4)
 
-each35done:
+each34done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down32row
+	JMP  down31row
 
-down32done:
+down31done:
 	VZEROUPPER
 	RET
 
@@ -3269,18 +3188,18 @@ TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down36row:
+down35row:
 	TESTQ        AX, AX
-	JE           down36done
+	JE           down35done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Z13
 	VBROADCASTSS (R9), Z14
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each37many:
+each36many:
 	CMPQ         R12, $+32
-	JLT          each37manyend
+	JLT          each36manyend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -3329,12 +3248,12 @@ each37many:
 	VMOVUPS      Z16, 64(BX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, R12
-	JMP          each37many
+	JMP          each36many
 
-each37manyend:
-each37one:
+each36manyend:
+each36one:
 	CMPQ         R12, $+16
-	JLT          each37oneend
+	JLT          each36oneend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -3360,11 +3279,11 @@ each37one:
 	VMOVUPS      Z16, (BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each37one
+	JMP          each36one
 
-each37oneend:
+each36oneend:
 	TESTQ        R12, R12
-	JE           each37done
+	JE           each36done
 	MOVQ         $-1, R13
 	BZHIQ        R12, R13, R13
 	KMOVW        R13, K1
@@ -3392,27 +3311,27 @@ each37oneend:
 	VMULPS       Z12, Z16, Z16
 	VMOVUPS      Z16, K1, (BX)(R11*4)
 
-each37done:
+each36done:
 	VPXORD Z20, Z20, Z20
 	MOVQ   SI, R11
 	SUBQ   R10, R11
 	XORQ   R12, R12
 	MOVQ   R11, R13
 
-each38one:
+each37one:
 	CMPQ    R13, $+16
-	JLT     each38oneend
+	JLT     each37oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Z20, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z20, (R11)(R12*4)
 	ADDQ    $+16, R12
 	SUBQ    $+16, R13
-	JMP     each38one
+	JMP     each37one
 
-each38oneend:
+each37oneend:
 	TESTQ   R13, R13
-	JE      each38done
+	JE      each37done
 	MOVQ    $-1, R11
 	BZHIQ   R13, R11, R11
 	KMOVW   R11, K1
@@ -3421,16 +3340,16 @@ each38oneend:
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z20, K1, (R11)(R12*4)
 
-each38done:
+each37done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down36row
+	JMP  down35row
 
-down36done:
+down35done:
 	VZEROUPPER
 	RET
 
@@ -3446,9 +3365,9 @@ TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down39row:
+down38row:
 	TESTQ  AX, AX
-	JE     down39done
+	JE     down38done
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3456,9 +3375,9 @@ down39row:
 	XORQ   R9, R9
 	MOVQ   SI, R10
 
-each40many:
+each39many:
 	CMPQ          R10, $+32
-	JLT           each40manyend
+	JLT           each39manyend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -3481,12 +3400,12 @@ each40many:
 	VFMADD231PD   Z4, Z6, Z3
 	ADDQ          $+32, R9
 	SUBQ          $+32, R10
-	JMP           each40many
+	JMP           each39many
 
-each40manyend:
-each40one:
+each39manyend:
+each39one:
 	CMPQ          R10, $+16
-	JLT           each40oneend
+	JLT           each39oneend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -3499,11 +3418,11 @@ each40one:
 	VFMADD231PD   Z4, Z6, Z1
 	ADDQ          $+16, R9
 	SUBQ          $+16, R10
-	JMP           each40one
+	JMP           each39one
 
-each40oneend:
+each39oneend:
 	TESTQ         R10, R10
-	JE            each40done
+	JE            each39done
 	MOVQ          $-1, R11
 	BZHIQ         R10, R11, R11
 	KMOVW         R11, K1
@@ -3518,7 +3437,7 @@ each40oneend:
 	VFMADD231PD   Z5, Z7, Z0
 	VFMADD231PD   Z4, Z6, Z1
 
-each40done:
+each39done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -3534,454 +3453,74 @@ each40done:
 	ADDQ          DI, DX
 	LEAQ          (BX)(R8*4), BX
 	DECQ          AX
-	JMP           down39row
+	JMP           down38row
 
-down39done:
+down38done:
 	VZEROUPPER
 	RET
 
-// func momentsAVX512(x []float32) (mean float32, square float32)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
-TEXT ·momentsAVX512(SB), NOSPLIT, $0-32
-	MOVQ   x_len+8(FP), AX
-	MOVQ   x_base+0(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
+// func momentsAVX512(mean []float32, rstd []float32, x []float32, cols int, eps float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·momentsAVX512(SB), NOSPLIT, $0-84
+	MOVQ         mean_len+8(FP), AX
+	MOVQ         mean_base+0(FP), CX
+	MOVQ         rstd_base+24(FP), DX
+	MOVQ         x_base+48(FP), BX
+	MOVQ         cols+72(FP), SI
+	VBROADCASTSS eps+80(FP), Z0
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   SI, X1, X1
+	VMOVSS       vectorConstants<>+640(SB), X2
+	VDIVSS       X1, X2, X1
+	VBROADCASTSS X1, Z1
+
+down40row:
+	TESTQ  AX, AX
+	JE     down40done
 	VPXORD Z3, Z3, Z3
-	XORQ   DX, DX
-	MOVQ   AX, BX
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	XORQ   DI, DI
+	MOVQ   SI, R8
 
 each41many:
-	CMPQ    BX, $+64
+	CMPQ    R8, $+64
 	JLT     each41manyend
-	VMOVUPS (CX)(DX*4), Z4
-	VADDPS  Z4, Z0, Z0
-	VMOVUPS 64(CX)(DX*4), Z4
-	VADDPS  Z4, Z1, Z1
-	VMOVUPS 128(CX)(DX*4), Z4
-	VADDPS  Z4, Z2, Z2
-	VMOVUPS 192(CX)(DX*4), Z4
-	VADDPS  Z4, Z3, Z3
-	ADDQ    $+64, DX
-	SUBQ    $+64, BX
+	VMOVUPS (BX)(DI*4), Z2
+	VADDPS  Z2, Z3, Z3
+	VMOVUPS 64(BX)(DI*4), Z2
+	VADDPS  Z2, Z4, Z4
+	VMOVUPS 128(BX)(DI*4), Z2
+	VADDPS  Z2, Z5, Z5
+	VMOVUPS 192(BX)(DI*4), Z2
+	VADDPS  Z2, Z6, Z6
+	ADDQ    $+64, DI
+	SUBQ    $+64, R8
 	JMP     each41many
 
 each41manyend:
 each41one:
-	CMPQ    BX, $+16
+	CMPQ    R8, $+16
 	JLT     each41oneend
-	VMOVUPS (CX)(DX*4), Z4
-	VADDPS  Z4, Z0, Z0
-	ADDQ    $+16, DX
-	SUBQ    $+16, BX
+	VMOVUPS (BX)(DI*4), Z2
+	VADDPS  Z2, Z3, Z3
+	ADDQ    $+16, DI
+	SUBQ    $+16, R8
 	JMP     each41one
 
 each41oneend:
-	TESTQ     BX, BX
+	TESTQ     R8, R8
 	JE        each41done
-	MOVQ      $-1, SI
-	BZHIQ     BX, SI, SI
-	KMOVW     SI, K1
-	VMOVUPS.Z (CX)(DX*4), K1, Z4
-	VADDPS    Z4, Z0, Z0
+	MOVQ      $-1, R9
+	BZHIQ     R8, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (BX)(DI*4), K1, Z2
+	VADDPS    Z2, Z3, Z3
 
 each41done:
-	VXORPS        X4, X4, X4
-	VCVTSI2SSQ    AX, X4, X4
-	VMOVSS        vectorConstants<>+640(SB), X9
-	VDIVSS        X4, X9, X4
-	VBROADCASTSS  X4, Z4
-	VADDPS        Z2, Z0, Z0
-	VADDPS        Z3, Z1, Z1
-	VADDPS        Z1, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y0
-	VEXTRACTF32X4 $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VPSHUFD       $0x4e, X0, X1
-	VADDPS        X1, X0, X0
-	VPSHUFD       $0xb1, X0, X1
-	VADDPS        X1, X0, X0
-	VBROADCASTSS  X0, Z0
-	VMULPS        Z4, Z0, Z0
-	MOVSS         X0, mean+24(FP)
-	VPXORD        Z5, Z5, Z5
-	VPXORD        Z6, Z6, Z6
-	VPXORD        Z7, Z7, Z7
-	VPXORD        Z8, Z8, Z8
-	XORQ          DX, DX
-
-each42many:
-	CMPQ        AX, $+64
-	JLT         each42manyend
-	VMOVUPS     (CX)(DX*4), Z1
-	VSUBPS      Z0, Z1, Z1
-	VFMADD231PS Z1, Z1, Z5
-	VMOVUPS     64(CX)(DX*4), Z1
-	VSUBPS      Z0, Z1, Z1
-	VFMADD231PS Z1, Z1, Z6
-	VMOVUPS     128(CX)(DX*4), Z1
-	VSUBPS      Z0, Z1, Z1
-	VFMADD231PS Z1, Z1, Z7
-	VMOVUPS     192(CX)(DX*4), Z1
-	VSUBPS      Z0, Z1, Z1
-	VFMADD231PS Z1, Z1, Z8
-	ADDQ        $+64, DX
-	SUBQ        $+64, AX
-	JMP         each42many
-
-each42manyend:
-each42one:
-	CMPQ        AX, $+16
-	JLT         each42oneend
-	VMOVUPS     (CX)(DX*4), Z1
-	VSUBPS      Z0, Z1, Z1
-	VFMADD231PS Z1, Z1, Z5
-	ADDQ        $+16, DX
-	SUBQ        $+16, AX
-	JMP         each42one
-
-each42oneend:
-	TESTQ       AX, AX
-	JE          each42done
-	MOVQ        $-1, BX
-	BZHIQ       AX, BX, BX
-	KMOVW       BX, K1
-	VMOVUPS.Z   (CX)(DX*4), K1, Z1
-	VSUBPS      Z0, Z1, Z1
-	VMOVAPS.Z   Z1, K1, Z1
-	VFMADD231PS Z1, Z1, Z5
-
-each42done:
-	VADDPS        Z7, Z5, Z5
-	VADDPS        Z8, Z6, Z6
-	VADDPS        Z6, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y0
-	VADDPS        Y0, Y5, Y5
-	VEXTRACTF32X4 $0x01, Y5, X0
-	VADDPS        X0, X5, X5
-	VPSHUFD       $0x4e, X5, X0
-	VADDPS        X0, X5, X5
-	VPSHUFD       $0xb1, X5, X0
-	VADDPS        X0, X5, X5
-	VMULSS        X4, X5, X5
-	MOVSS         X5, square+28(FP)
-	VZEROUPPER
-	RET
-
-// func meanSquareAVX512(x []float32) (square float32)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
-TEXT ·meanSquareAVX512(SB), NOSPLIT, $0-28
-	MOVQ   x_len+8(FP), AX
-	MOVQ   x_base+0(FP), CX
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	XORQ   DX, DX
-	MOVQ   AX, BX
-
-each43many:
-	CMPQ        BX, $+64
-	JLT         each43manyend
-	VMOVUPS     (CX)(DX*4), Z4
-	VFMADD231PS Z4, Z4, Z0
-	VMOVUPS     64(CX)(DX*4), Z4
-	VFMADD231PS Z4, Z4, Z1
-	VMOVUPS     128(CX)(DX*4), Z4
-	VFMADD231PS Z4, Z4, Z2
-	VMOVUPS     192(CX)(DX*4), Z4
-	VFMADD231PS Z4, Z4, Z3
-	ADDQ        $+64, DX
-	SUBQ        $+64, BX
-	JMP         each43many
-
-each43manyend:
-each43one:
-	CMPQ        BX, $+16
-	JLT         each43oneend
-	VMOVUPS     (CX)(DX*4), Z4
-	VFMADD231PS Z4, Z4, Z0
-	ADDQ        $+16, DX
-	SUBQ        $+16, BX
-	JMP         each43one
-
-each43oneend:
-	TESTQ       BX, BX
-	JE          each43done
-	MOVQ        $-1, SI
-	BZHIQ       BX, SI, SI
-	KMOVW       SI, K1
-	VMOVUPS.Z   (CX)(DX*4), K1, Z4
-	VFMADD231PS Z4, Z4, Z0
-
-each43done:
-	VADDPS        Z2, Z0, Z0
-	VADDPS        Z3, Z1, Z1
-	VADDPS        Z1, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y0
-	VEXTRACTF32X4 $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VPSHUFD       $0x4e, X0, X1
-	VADDPS        X1, X0, X0
-	VPSHUFD       $0xb1, X0, X1
-	VADDPS        X1, X0, X0
-	VXORPS        X1, X1, X1
-	VCVTSI2SSQ    AX, X1, X1
-	VMOVSS        vectorConstants<>+640(SB), X2
-	VDIVSS        X1, X2, X1
-	VBROADCASTSS  X1, Z1
-	VMULSS        X1, X0, X0
-	MOVSS         X0, square+24(FP)
-	VZEROUPPER
-	RET
-
-// func normAVX512(y []float32, x []float32, gain []float32, mean float32, rstd float32, base float32)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·normAVX512(SB), NOSPLIT, $0-84
-	VBROADCASTSS mean+72(FP), Z0
-	VBROADCASTSS rstd+76(FP), Z1
-	VBROADCASTSS base+80(FP), Z2
-	MOVQ         y_len+8(FP), AX
-	MOVQ         y_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         gain_base+48(FP), BX
-	XORQ         SI, SI
-
-each44many:
-	CMPQ    AX, $+64
-	JLT     each44manyend
-	VMOVUPS (DX)(SI*4), Z3
-	VMOVUPS (BX)(SI*4), Z4
-	VSUBPS  Z0, Z3, Z3
-	VMULPS  Z1, Z3, Z3
-	VADDPS  Z2, Z4, Z4
-	VMULPS  Z4, Z3, Z3
-	VMOVUPS Z3, (CX)(SI*4)
-	VMOVUPS 64(DX)(SI*4), Z3
-	VMOVUPS 64(BX)(SI*4), Z4
-	VSUBPS  Z0, Z3, Z3
-	VMULPS  Z1, Z3, Z3
-	VADDPS  Z2, Z4, Z4
-	VMULPS  Z4, Z3, Z3
-	VMOVUPS Z3, 64(CX)(SI*4)
-	VMOVUPS 128(DX)(SI*4), Z3
-	VMOVUPS 128(BX)(SI*4), Z4
-	VSUBPS  Z0, Z3, Z3
-	VMULPS  Z1, Z3, Z3
-	VADDPS  Z2, Z4, Z4
-	VMULPS  Z4, Z3, Z3
-	VMOVUPS Z3, 128(CX)(SI*4)
-	VMOVUPS 192(DX)(SI*4), Z3
-	VMOVUPS 192(BX)(SI*4), Z4
-	VSUBPS  Z0, Z3, Z3
-	VMULPS  Z1, Z3, Z3
-	VADDPS  Z2, Z4, Z4
-	VMULPS  Z4, Z3, Z3
-	VMOVUPS Z3, 192(CX)(SI*4)
-	ADDQ    $+64, SI
-	SUBQ    $+64, AX
-	JMP     each44many
-
-each44manyend:
-each44one:
-	CMPQ    AX, $+16
-	JLT     each44oneend
-	VMOVUPS (DX)(SI*4), Z3
-	VMOVUPS (BX)(SI*4), Z4
-	VSUBPS  Z0, Z3, Z3
-	VMULPS  Z1, Z3, Z3
-	VADDPS  Z2, Z4, Z4
-	VMULPS  Z4, Z3, Z3
-	VMOVUPS Z3, (CX)(SI*4)
-	ADDQ    $+16, SI
-	SUBQ    $+16, AX
-	JMP     each44one
-
-each44oneend:
-	TESTQ     AX, AX
-	JE        each44done
-	MOVQ      $-1, DI
-	BZHIQ     AX, DI, DI
-	KMOVW     DI, K1
-	VMOVUPS.Z (DX)(SI*4), K1, Z3
-	VMOVUPS.Z (BX)(SI*4), K1, Z4
-	VSUBPS    Z0, Z3, Z3
-	VMULPS    Z1, Z3, Z3
-	VADDPS    Z2, Z4, Z4
-	VMULPS    Z4, Z3, Z3
-	VMOVUPS   Z3, K1, (CX)(SI*4)
-
-each44done:
-	VZEROUPPER
-	RET
-
-// func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, mean float32, rstd float32, base float32)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·normBiasAVX512(SB), NOSPLIT, $0-108
-	VBROADCASTSS mean+96(FP), Z0
-	VBROADCASTSS rstd+100(FP), Z1
-	VBROADCASTSS base+104(FP), Z2
-	MOVQ         y_len+8(FP), AX
-	MOVQ         y_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         gain_base+48(FP), BX
-	MOVQ         bias_base+72(FP), SI
-	XORQ         DI, DI
-
-each45many:
-	CMPQ        AX, $+64
-	JLT         each45manyend
-	VMOVUPS     (DX)(DI*4), Z3
-	VMOVUPS     (BX)(DI*4), Z4
-	VSUBPS      Z0, Z3, Z3
-	VMULPS      Z1, Z3, Z3
-	VADDPS      Z2, Z4, Z4
-	VMOVUPS     (SI)(DI*4), Z5
-	VFMADD213PS Z5, Z4, Z3
-	VMOVUPS     Z3, (CX)(DI*4)
-	VMOVUPS     64(DX)(DI*4), Z3
-	VMOVUPS     64(BX)(DI*4), Z4
-	VSUBPS      Z0, Z3, Z3
-	VMULPS      Z1, Z3, Z3
-	VADDPS      Z2, Z4, Z4
-	VMOVUPS     64(SI)(DI*4), Z5
-	VFMADD213PS Z5, Z4, Z3
-	VMOVUPS     Z3, 64(CX)(DI*4)
-	VMOVUPS     128(DX)(DI*4), Z3
-	VMOVUPS     128(BX)(DI*4), Z4
-	VSUBPS      Z0, Z3, Z3
-	VMULPS      Z1, Z3, Z3
-	VADDPS      Z2, Z4, Z4
-	VMOVUPS     128(SI)(DI*4), Z5
-	VFMADD213PS Z5, Z4, Z3
-	VMOVUPS     Z3, 128(CX)(DI*4)
-	VMOVUPS     192(DX)(DI*4), Z3
-	VMOVUPS     192(BX)(DI*4), Z4
-	VSUBPS      Z0, Z3, Z3
-	VMULPS      Z1, Z3, Z3
-	VADDPS      Z2, Z4, Z4
-	VMOVUPS     192(SI)(DI*4), Z5
-	VFMADD213PS Z5, Z4, Z3
-	VMOVUPS     Z3, 192(CX)(DI*4)
-	ADDQ        $+64, DI
-	SUBQ        $+64, AX
-	JMP         each45many
-
-each45manyend:
-each45one:
-	CMPQ        AX, $+16
-	JLT         each45oneend
-	VMOVUPS     (DX)(DI*4), Z3
-	VMOVUPS     (BX)(DI*4), Z4
-	VSUBPS      Z0, Z3, Z3
-	VMULPS      Z1, Z3, Z3
-	VADDPS      Z2, Z4, Z4
-	VMOVUPS     (SI)(DI*4), Z5
-	VFMADD213PS Z5, Z4, Z3
-	VMOVUPS     Z3, (CX)(DI*4)
-	ADDQ        $+16, DI
-	SUBQ        $+16, AX
-	JMP         each45one
-
-each45oneend:
-	TESTQ       AX, AX
-	JE          each45done
-	MOVQ        $-1, R8
-	BZHIQ       AX, R8, R8
-	KMOVW       R8, K1
-	VMOVUPS.Z   (DX)(DI*4), K1, Z3
-	VMOVUPS.Z   (BX)(DI*4), K1, Z4
-	VSUBPS      Z0, Z3, Z3
-	VMULPS      Z1, Z3, Z3
-	VADDPS      Z2, Z4, Z4
-	VMOVUPS.Z   (SI)(DI*4), K1, Z0
-	VFMADD213PS Z0, Z4, Z3
-	VMOVUPS     Z3, K1, (CX)(DI*4)
-
-each45done:
-	VZEROUPPER
-	RET
-
-// func normSumsAVX512(dy []float32, x []float32, gain []float32, mean float32, rstd float32, base float32) (plain float32, along float32)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
-TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
-	VBROADCASTSS mean+72(FP), Z0
-	VBROADCASTSS rstd+76(FP), Z1
-	VBROADCASTSS base+80(FP), Z2
-	MOVQ         dy_len+8(FP), AX
-	MOVQ         dy_base+0(FP), CX
-	MOVQ         x_base+24(FP), DX
-	MOVQ         gain_base+48(FP), BX
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	XORQ         SI, SI
-	MOVQ         AX, DI
-
-each46many:
-	CMPQ        DI, $+32
-	JLT         each46manyend
-	VMOVUPS     (BX)(SI*4), Z7
-	VMOVUPS     (DX)(SI*4), Z8
-	VADDPS      Z2, Z7, Z7
-	VMOVUPS     (CX)(SI*4), Z9
-	VMULPS      Z9, Z7, Z7
-	VADDPS      Z7, Z3, Z3
-	VSUBPS      Z0, Z8, Z8
-	VFMADD231PS Z8, Z7, Z5
-	VMOVUPS     64(BX)(SI*4), Z7
-	VMOVUPS     64(DX)(SI*4), Z8
-	VADDPS      Z2, Z7, Z7
-	VMOVUPS     64(CX)(SI*4), Z9
-	VMULPS      Z9, Z7, Z7
-	VADDPS      Z7, Z4, Z4
-	VSUBPS      Z0, Z8, Z8
-	VFMADD231PS Z8, Z7, Z6
-	ADDQ        $+32, SI
-	SUBQ        $+32, DI
-	JMP         each46many
-
-each46manyend:
-each46one:
-	CMPQ        DI, $+16
-	JLT         each46oneend
-	VMOVUPS     (BX)(SI*4), Z7
-	VMOVUPS     (DX)(SI*4), Z8
-	VADDPS      Z2, Z7, Z7
-	VMOVUPS     (CX)(SI*4), Z9
-	VMULPS      Z9, Z7, Z7
-	VADDPS      Z7, Z3, Z3
-	VSUBPS      Z0, Z8, Z8
-	VFMADD231PS Z8, Z7, Z5
-	ADDQ        $+16, SI
-	SUBQ        $+16, DI
-	JMP         each46one
-
-each46oneend:
-	TESTQ       DI, DI
-	JE          each46done
-	MOVQ        $-1, R8
-	BZHIQ       DI, R8, R8
-	KMOVW       R8, K1
-	VMOVUPS.Z   (BX)(SI*4), K1, Z7
-	VMOVUPS.Z   (DX)(SI*4), K1, Z8
-	VADDPS      Z2, Z7, Z7
-	VMOVUPS.Z   (CX)(SI*4), K1, Z2
-	VMULPS      Z2, Z7, Z7
-	VADDPS      Z7, Z3, Z3
-	VSUBPS      Z0, Z8, Z8
-	VFMADD231PS Z8, Z7, Z5
-
-each46done:
-	VXORPS        X0, X0, X0
-	VCVTSI2SSQ    AX, X0, X0
-	VMOVSS        vectorConstants<>+640(SB), X2
-	VDIVSS        X0, X2, X0
-	VBROADCASTSS  X0, Z0
+	VADDPS        Z5, Z3, Z3
+	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y3
@@ -3991,250 +3530,712 @@ each46done:
 	VADDPS        X2, X3, X3
 	VPSHUFD       $0xb1, X3, X2
 	VADDPS        X2, X3, X3
-	VMULSS        X0, X3, X3
-	MOVSS         X3, plain+88(FP)
-	VADDPS        Z6, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y2
-	VADDPS        Y2, Y5, Y5
-	VEXTRACTF32X4 $0x01, Y5, X2
-	VADDPS        X2, X5, X5
-	VPSHUFD       $0x4e, X5, X2
-	VADDPS        X2, X5, X5
-	VPSHUFD       $0xb1, X5, X2
-	VADDPS        X2, X5, X5
-	VMULSS        X0, X5, X5
-	VMULSS        X1, X5, X5
-	MOVSS         X5, along+92(FP)
+	VBROADCASTSS  X3, Z3
+	VMULPS        Z1, Z3, Z3
+	VMOVSS        X3, (CX)
+	VPXORD        Z7, Z7, Z7
+	VPXORD        Z8, Z8, Z8
+	VPXORD        Z9, Z9, Z9
+	VPXORD        Z10, Z10, Z10
+	XORQ          DI, DI
+	MOVQ          SI, R8
+
+each42many:
+	CMPQ        R8, $+64
+	JLT         each42manyend
+	VMOVUPS     (BX)(DI*4), Z2
+	VSUBPS      Z3, Z2, Z2
+	VFMADD231PS Z2, Z2, Z7
+	VMOVUPS     64(BX)(DI*4), Z2
+	VSUBPS      Z3, Z2, Z2
+	VFMADD231PS Z2, Z2, Z8
+	VMOVUPS     128(BX)(DI*4), Z2
+	VSUBPS      Z3, Z2, Z2
+	VFMADD231PS Z2, Z2, Z9
+	VMOVUPS     192(BX)(DI*4), Z2
+	VSUBPS      Z3, Z2, Z2
+	VFMADD231PS Z2, Z2, Z10
+	ADDQ        $+64, DI
+	SUBQ        $+64, R8
+	JMP         each42many
+
+each42manyend:
+each42one:
+	CMPQ        R8, $+16
+	JLT         each42oneend
+	VMOVUPS     (BX)(DI*4), Z2
+	VSUBPS      Z3, Z2, Z2
+	VFMADD231PS Z2, Z2, Z7
+	ADDQ        $+16, DI
+	SUBQ        $+16, R8
+	JMP         each42one
+
+each42oneend:
+	TESTQ       R8, R8
+	JE          each42done
+	MOVQ        $-1, R9
+	BZHIQ       R8, R9, R9
+	KMOVW       R9, K1
+	VMOVUPS.Z   (BX)(DI*4), K1, Z2
+	VSUBPS      Z3, Z2, Z2
+	VMOVAPS.Z   Z2, K1, Z2
+	VFMADD231PS Z2, Z2, Z7
+
+each42done:
+	VADDPS        Z9, Z7, Z7
+	VADDPS        Z10, Z8, Z8
+	VADDPS        Z8, Z7, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y2
+	VADDPS        Y2, Y7, Y7
+	VEXTRACTF32X4 $0x01, Y7, X2
+	VADDPS        X2, X7, X7
+	VPSHUFD       $0x4e, X7, X2
+	VADDPS        X2, X7, X7
+	VPSHUFD       $0xb1, X7, X2
+	VADDPS        X2, X7, X7
+	VMULSS        X1, X7, X7
+	VADDSS        X0, X7, X7
+	VSQRTSS       X7, X7, X7
+	VMOVSS        vectorConstants<>+640(SB), X2
+	VDIVSS        X7, X2, X7
+	VMOVSS        X7, (DX)
+	LEAQ          (BX)(SI*4), BX
+	ADDQ          $0x04, CX
+	ADDQ          $0x04, DX
+	DECQ          AX
+	JMP           down40row
+
+down40done:
 	VZEROUPPER
 	RET
 
-// func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mean float32, rstd float32, base float32, plain float32, along float32)
+// func meanSquaresAVX512(rstd []float32, x []float32, cols int, eps float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·meanSquaresAVX512(SB), NOSPLIT, $0-60
+	MOVQ         rstd_len+8(FP), AX
+	MOVQ         rstd_base+0(FP), CX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         cols+48(FP), BX
+	VBROADCASTSS eps+56(FP), Z0
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   BX, X1, X1
+	VMOVSS       vectorConstants<>+640(SB), X2
+	VDIVSS       X1, X2, X1
+	VBROADCASTSS X1, Z1
+
+down43row:
+	TESTQ  AX, AX
+	JE     down43done
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	XORQ   SI, SI
+	MOVQ   BX, DI
+
+each44many:
+	CMPQ        DI, $+64
+	JLT         each44manyend
+	VMOVUPS     (DX)(SI*4), Z2
+	VFMADD231PS Z2, Z2, Z3
+	VMOVUPS     64(DX)(SI*4), Z2
+	VFMADD231PS Z2, Z2, Z4
+	VMOVUPS     128(DX)(SI*4), Z2
+	VFMADD231PS Z2, Z2, Z5
+	VMOVUPS     192(DX)(SI*4), Z2
+	VFMADD231PS Z2, Z2, Z6
+	ADDQ        $+64, SI
+	SUBQ        $+64, DI
+	JMP         each44many
+
+each44manyend:
+each44one:
+	CMPQ        DI, $+16
+	JLT         each44oneend
+	VMOVUPS     (DX)(SI*4), Z2
+	VFMADD231PS Z2, Z2, Z3
+	ADDQ        $+16, SI
+	SUBQ        $+16, DI
+	JMP         each44one
+
+each44oneend:
+	TESTQ       DI, DI
+	JE          each44done
+	MOVQ        $-1, R8
+	BZHIQ       DI, R8, R8
+	KMOVW       R8, K1
+	VMOVUPS.Z   (DX)(SI*4), K1, Z2
+	VFMADD231PS Z2, Z2, Z3
+
+each44done:
+	VADDPS        Z5, Z3, Z3
+	VADDPS        Z6, Z4, Z4
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VADDPS        Y2, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X2
+	VADDPS        X2, X3, X3
+	VPSHUFD       $0x4e, X3, X2
+	VADDPS        X2, X3, X3
+	VPSHUFD       $0xb1, X3, X2
+	VADDPS        X2, X3, X3
+	VMULSS        X1, X3, X3
+	VADDSS        X0, X3, X3
+	VSQRTSS       X3, X3, X3
+	VMOVSS        vectorConstants<>+640(SB), X2
+	VDIVSS        X3, X2, X3
+	VMOVSS        X3, (CX)
+	LEAQ          (DX)(BX*4), DX
+	ADDQ          $0x04, CX
+	DECQ          AX
+	JMP           down43row
+
+down43done:
+	VZEROUPPER
+	RET
+
+// func normAVX512(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·normGradAVX512(SB), NOSPLIT, $0-116
-	VBROADCASTSS mean+96(FP), Z0
-	VBROADCASTSS rstd+100(FP), Z1
-	VBROADCASTSS base+104(FP), Z2
-	VBROADCASTSS plain+108(FP), Z3
-	VBROADCASTSS along+112(FP), Z4
-	MOVQ         dx_len+8(FP), AX
-	MOVQ         dx_base+0(FP), CX
-	MOVQ         dy_base+24(FP), DX
-	MOVQ         x_base+48(FP), BX
-	MOVQ         gain_base+72(FP), SI
-	VMULPS       Z1, Z4, Z4
-	XORQ         DI, DI
+TEXT ·normAVX512(SB), NOSPLIT, $0-124
+	VBROADCASTSS base+120(FP), Z0
+	MOVQ         mean_len+80(FP), AX
+	MOVQ         gain_len+56(FP), CX
+	MOVQ         y_base+0(FP), DX
+	MOVQ         x_base+24(FP), BX
+	MOVQ         mean_base+72(FP), SI
+	MOVQ         rstd_base+96(FP), DI
+	MOVQ         gain_base+48(FP), R8
 
-each47many:
-	CMPQ         AX, $+64
-	JLT          each47manyend
-	VMOVUPS      (SI)(DI*4), Z5
-	VMOVUPS      (BX)(DI*4), Z6
-	VADDPS       Z2, Z5, Z5
-	VMOVUPS      (DX)(DI*4), Z7
-	VFMSUB132PS  Z7, Z3, Z5
-	VSUBPS       Z0, Z6, Z6
-	VFNMADD231PS Z4, Z6, Z5
-	VMULPS       Z1, Z5, Z5
-	VMOVUPS      Z5, (CX)(DI*4)
-	VMOVUPS      64(SI)(DI*4), Z5
-	VMOVUPS      64(BX)(DI*4), Z6
-	VADDPS       Z2, Z5, Z5
-	VMOVUPS      64(DX)(DI*4), Z7
-	VFMSUB132PS  Z7, Z3, Z5
-	VSUBPS       Z0, Z6, Z6
-	VFNMADD231PS Z4, Z6, Z5
-	VMULPS       Z1, Z5, Z5
-	VMOVUPS      Z5, 64(CX)(DI*4)
-	VMOVUPS      128(SI)(DI*4), Z5
-	VMOVUPS      128(BX)(DI*4), Z6
-	VADDPS       Z2, Z5, Z5
-	VMOVUPS      128(DX)(DI*4), Z7
-	VFMSUB132PS  Z7, Z3, Z5
-	VSUBPS       Z0, Z6, Z6
-	VFNMADD231PS Z4, Z6, Z5
-	VMULPS       Z1, Z5, Z5
-	VMOVUPS      Z5, 128(CX)(DI*4)
-	VMOVUPS      192(SI)(DI*4), Z5
-	VMOVUPS      192(BX)(DI*4), Z6
-	VADDPS       Z2, Z5, Z5
-	VMOVUPS      192(DX)(DI*4), Z7
-	VFMSUB132PS  Z7, Z3, Z5
-	VSUBPS       Z0, Z6, Z6
-	VFNMADD231PS Z4, Z6, Z5
-	VMULPS       Z1, Z5, Z5
-	VMOVUPS      Z5, 192(CX)(DI*4)
-	ADDQ         $+64, DI
-	SUBQ         $+64, AX
-	JMP          each47many
-
-each47manyend:
-each47one:
-	CMPQ         AX, $+16
-	JLT          each47oneend
-	VMOVUPS      (SI)(DI*4), Z5
-	VMOVUPS      (BX)(DI*4), Z6
-	VADDPS       Z2, Z5, Z5
-	VMOVUPS      (DX)(DI*4), Z7
-	VFMSUB132PS  Z7, Z3, Z5
-	VSUBPS       Z0, Z6, Z6
-	VFNMADD231PS Z4, Z6, Z5
-	VMULPS       Z1, Z5, Z5
-	VMOVUPS      Z5, (CX)(DI*4)
-	ADDQ         $+16, DI
-	SUBQ         $+16, AX
-	JMP          each47one
-
-each47oneend:
+down45row:
 	TESTQ        AX, AX
-	JE           each47done
-	MOVQ         $-1, R8
-	BZHIQ        AX, R8, R8
-	KMOVW        R8, K1
-	VMOVUPS.Z    (SI)(DI*4), K1, Z5
-	VMOVUPS.Z    (BX)(DI*4), K1, Z6
-	VADDPS       Z2, Z5, Z5
-	VMOVUPS.Z    (DX)(DI*4), K1, Z2
-	VFMSUB132PS  Z2, Z3, Z5
-	VSUBPS       Z0, Z6, Z6
-	VFNMADD231PS Z4, Z6, Z5
-	VMULPS       Z1, Z5, Z5
-	VMOVUPS      Z5, K1, (CX)(DI*4)
+	JE           down45done
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (DI), Z2
+	XORQ         R9, R9
+	MOVQ         CX, R10
 
-each47done:
+each46many:
+	CMPQ    R10, $+64
+	JLT     each46manyend
+	VMOVUPS (BX)(R9*4), Z3
+	VMOVUPS (R8)(R9*4), Z4
+	VSUBPS  Z1, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VADDPS  Z0, Z4, Z4
+	VMULPS  Z4, Z3, Z3
+	VMOVUPS Z3, (DX)(R9*4)
+	VMOVUPS 64(BX)(R9*4), Z3
+	VMOVUPS 64(R8)(R9*4), Z4
+	VSUBPS  Z1, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VADDPS  Z0, Z4, Z4
+	VMULPS  Z4, Z3, Z3
+	VMOVUPS Z3, 64(DX)(R9*4)
+	VMOVUPS 128(BX)(R9*4), Z3
+	VMOVUPS 128(R8)(R9*4), Z4
+	VSUBPS  Z1, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VADDPS  Z0, Z4, Z4
+	VMULPS  Z4, Z3, Z3
+	VMOVUPS Z3, 128(DX)(R9*4)
+	VMOVUPS 192(BX)(R9*4), Z3
+	VMOVUPS 192(R8)(R9*4), Z4
+	VSUBPS  Z1, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VADDPS  Z0, Z4, Z4
+	VMULPS  Z4, Z3, Z3
+	VMOVUPS Z3, 192(DX)(R9*4)
+	ADDQ    $+64, R9
+	SUBQ    $+64, R10
+	JMP     each46many
+
+each46manyend:
+each46one:
+	CMPQ    R10, $+16
+	JLT     each46oneend
+	VMOVUPS (BX)(R9*4), Z3
+	VMOVUPS (R8)(R9*4), Z4
+	VSUBPS  Z1, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VADDPS  Z0, Z4, Z4
+	VMULPS  Z4, Z3, Z3
+	VMOVUPS Z3, (DX)(R9*4)
+	ADDQ    $+16, R9
+	SUBQ    $+16, R10
+	JMP     each46one
+
+each46oneend:
+	TESTQ     R10, R10
+	JE        each46done
+	MOVQ      $-1, R11
+	BZHIQ     R10, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z (BX)(R9*4), K1, Z3
+	VMOVUPS.Z (R8)(R9*4), K1, Z4
+	VSUBPS    Z1, Z3, Z3
+	VMULPS    Z2, Z3, Z3
+	VADDPS    Z0, Z4, Z4
+	VMULPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, (DX)(R9*4)
+
+each46done:
+	LEAQ (DX)(CX*4), DX
+	LEAQ (BX)(CX*4), BX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ AX
+	JMP  down45row
+
+down45done:
+	VZEROUPPER
+	RET
+
+// func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normBiasAVX512(SB), NOSPLIT, $0-148
+	VBROADCASTSS base+144(FP), Z0
+	MOVQ         mean_len+104(FP), AX
+	MOVQ         gain_len+56(FP), CX
+	MOVQ         y_base+0(FP), DX
+	MOVQ         x_base+24(FP), BX
+	MOVQ         mean_base+96(FP), SI
+	MOVQ         rstd_base+120(FP), DI
+	MOVQ         gain_base+48(FP), R8
+	MOVQ         bias_base+72(FP), R9
+
+down47row:
+	TESTQ        AX, AX
+	JE           down47done
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (DI), Z2
+	XORQ         R10, R10
+	MOVQ         CX, R11
+
+each48many:
+	CMPQ        R11, $+64
+	JLT         each48manyend
+	VMOVUPS     (BX)(R10*4), Z3
+	VMOVUPS     (R8)(R10*4), Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z2, Z3, Z3
+	VADDPS      Z0, Z4, Z4
+	VMOVUPS     (R9)(R10*4), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, (DX)(R10*4)
+	VMOVUPS     64(BX)(R10*4), Z3
+	VMOVUPS     64(R8)(R10*4), Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z2, Z3, Z3
+	VADDPS      Z0, Z4, Z4
+	VMOVUPS     64(R9)(R10*4), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, 64(DX)(R10*4)
+	VMOVUPS     128(BX)(R10*4), Z3
+	VMOVUPS     128(R8)(R10*4), Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z2, Z3, Z3
+	VADDPS      Z0, Z4, Z4
+	VMOVUPS     128(R9)(R10*4), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, 128(DX)(R10*4)
+	VMOVUPS     192(BX)(R10*4), Z3
+	VMOVUPS     192(R8)(R10*4), Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z2, Z3, Z3
+	VADDPS      Z0, Z4, Z4
+	VMOVUPS     192(R9)(R10*4), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, 192(DX)(R10*4)
+	ADDQ        $+64, R10
+	SUBQ        $+64, R11
+	JMP         each48many
+
+each48manyend:
+each48one:
+	CMPQ        R11, $+16
+	JLT         each48oneend
+	VMOVUPS     (BX)(R10*4), Z3
+	VMOVUPS     (R8)(R10*4), Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z2, Z3, Z3
+	VADDPS      Z0, Z4, Z4
+	VMOVUPS     (R9)(R10*4), Z5
+	VFMADD213PS Z5, Z4, Z3
+	VMOVUPS     Z3, (DX)(R10*4)
+	ADDQ        $+16, R10
+	SUBQ        $+16, R11
+	JMP         each48one
+
+each48oneend:
+	TESTQ       R11, R11
+	JE          each48done
+	MOVQ        $-1, R12
+	BZHIQ       R11, R12, R12
+	KMOVW       R12, K1
+	VMOVUPS.Z   (BX)(R10*4), K1, Z3
+	VMOVUPS.Z   (R8)(R10*4), K1, Z4
+	VSUBPS      Z1, Z3, Z3
+	VMULPS      Z2, Z3, Z3
+	VADDPS      Z0, Z4, Z4
+	VMOVUPS.Z   (R9)(R10*4), K1, Z1
+	VFMADD213PS Z1, Z4, Z3
+	VMOVUPS     Z3, K1, (DX)(R10*4)
+
+each48done:
+	LEAQ (DX)(CX*4), DX
+	LEAQ (BX)(CX*4), BX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ AX
+	JMP  down47row
+
+down47done:
+	VZEROUPPER
+	RET
+
+// func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·normGradAVX512(SB), NOSPLIT, $0-152
+	VBROADCASTSS base+144(FP), Z0
+	VBROADCASTSS centred+148(FP), Z1
+	MOVQ         mean_len+104(FP), AX
+	MOVQ         gain_len+80(FP), CX
+	MOVQ         gain_base+72(FP), DX
+	MOVQ         dx_base+0(FP), BX
+	MOVQ         dy_base+24(FP), SI
+	MOVQ         x_base+48(FP), DI
+	MOVQ         mean_base+96(FP), R8
+	MOVQ         rstd_base+120(FP), R9
+	VXORPS       X2, X2, X2
+	VCVTSI2SSQ   CX, X2, X2
+	VMOVSS       vectorConstants<>+640(SB), X3
+	VDIVSS       X2, X3, X2
+	VBROADCASTSS X2, Z2
+	VMULPS       Z2, Z1, Z1
+
+down49row:
+	TESTQ        AX, AX
+	JE           down49done
+	VBROADCASTSS (R8), Z3
+	VBROADCASTSS (R9), Z8
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z7, Z7, Z7
+	XORQ         R10, R10
+	MOVQ         CX, R11
+
+each50many:
+	CMPQ        R11, $+32
+	JLT         each50manyend
+	VMOVUPS     (DX)(R10*4), Z9
+	VMOVUPS     (DI)(R10*4), Z10
+	VADDPS      Z0, Z9, Z9
+	VMOVUPS     (SI)(R10*4), Z11
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VSUBPS      Z3, Z10, Z10
+	VFMADD231PS Z10, Z9, Z6
+	VMOVUPS     64(DX)(R10*4), Z9
+	VMOVUPS     64(DI)(R10*4), Z10
+	VADDPS      Z0, Z9, Z9
+	VMOVUPS     64(SI)(R10*4), Z11
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VSUBPS      Z3, Z10, Z10
+	VFMADD231PS Z10, Z9, Z7
+	ADDQ        $+32, R10
+	SUBQ        $+32, R11
+	JMP         each50many
+
+each50manyend:
+each50one:
+	CMPQ        R11, $+16
+	JLT         each50oneend
+	VMOVUPS     (DX)(R10*4), Z9
+	VMOVUPS     (DI)(R10*4), Z10
+	VADDPS      Z0, Z9, Z9
+	VMOVUPS     (SI)(R10*4), Z11
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VSUBPS      Z3, Z10, Z10
+	VFMADD231PS Z10, Z9, Z6
+	ADDQ        $+16, R10
+	SUBQ        $+16, R11
+	JMP         each50one
+
+each50oneend:
+	TESTQ       R11, R11
+	JE          each50done
+	MOVQ        $-1, R12
+	BZHIQ       R11, R12, R12
+	KMOVW       R12, K1
+	VMOVUPS.Z   (DX)(R10*4), K1, Z9
+	VMOVUPS.Z   (DI)(R10*4), K1, Z10
+	VADDPS      Z0, Z9, Z9
+	VMOVUPS.Z   (SI)(R10*4), K1, Z11
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VSUBPS      Z3, Z10, Z10
+	VFMADD231PS Z10, Z9, Z6
+
+each50done:
+	VADDPS        Z5, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y9
+	VADDPS        Y9, Y4, Y4
+	VEXTRACTF32X4 $0x01, Y4, X9
+	VADDPS        X9, X4, X4
+	VPSHUFD       $0x4e, X4, X9
+	VADDPS        X9, X4, X4
+	VPSHUFD       $0xb1, X4, X9
+	VADDPS        X9, X4, X4
+	VBROADCASTSS  X4, Z4
+	VMULPS        Z1, Z4, Z4
+	VADDPS        Z7, Z6, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y9
+	VADDPS        Y9, Y6, Y6
+	VEXTRACTF32X4 $0x01, Y6, X9
+	VADDPS        X9, X6, X6
+	VPSHUFD       $0x4e, X6, X9
+	VADDPS        X9, X6, X6
+	VPSHUFD       $0xb1, X6, X9
+	VADDPS        X9, X6, X6
+	VBROADCASTSS  X6, Z6
+	VMULPS        Z2, Z6, Z6
+	VMULPS        Z8, Z6, Z6
+	VMULPS        Z8, Z6, Z6
+	XORQ          R10, R10
+	MOVQ          CX, R11
+
+each51many:
+	CMPQ         R11, $+64
+	JLT          each51manyend
+	VMOVUPS      (DX)(R10*4), Z9
+	VMOVUPS      (DI)(R10*4), Z10
+	VADDPS       Z0, Z9, Z9
+	VMOVUPS      (SI)(R10*4), Z11
+	VFMSUB132PS  Z11, Z4, Z9
+	VSUBPS       Z3, Z10, Z10
+	VFNMADD231PS Z6, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VMOVUPS      Z9, (BX)(R10*4)
+	VMOVUPS      64(DX)(R10*4), Z9
+	VMOVUPS      64(DI)(R10*4), Z10
+	VADDPS       Z0, Z9, Z9
+	VMOVUPS      64(SI)(R10*4), Z11
+	VFMSUB132PS  Z11, Z4, Z9
+	VSUBPS       Z3, Z10, Z10
+	VFNMADD231PS Z6, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VMOVUPS      Z9, 64(BX)(R10*4)
+	VMOVUPS      128(DX)(R10*4), Z9
+	VMOVUPS      128(DI)(R10*4), Z10
+	VADDPS       Z0, Z9, Z9
+	VMOVUPS      128(SI)(R10*4), Z11
+	VFMSUB132PS  Z11, Z4, Z9
+	VSUBPS       Z3, Z10, Z10
+	VFNMADD231PS Z6, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VMOVUPS      Z9, 128(BX)(R10*4)
+	VMOVUPS      192(DX)(R10*4), Z9
+	VMOVUPS      192(DI)(R10*4), Z10
+	VADDPS       Z0, Z9, Z9
+	VMOVUPS      192(SI)(R10*4), Z11
+	VFMSUB132PS  Z11, Z4, Z9
+	VSUBPS       Z3, Z10, Z10
+	VFNMADD231PS Z6, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VMOVUPS      Z9, 192(BX)(R10*4)
+	ADDQ         $+64, R10
+	SUBQ         $+64, R11
+	JMP          each51many
+
+each51manyend:
+each51one:
+	CMPQ         R11, $+16
+	JLT          each51oneend
+	VMOVUPS      (DX)(R10*4), Z9
+	VMOVUPS      (DI)(R10*4), Z10
+	VADDPS       Z0, Z9, Z9
+	VMOVUPS      (SI)(R10*4), Z11
+	VFMSUB132PS  Z11, Z4, Z9
+	VSUBPS       Z3, Z10, Z10
+	VFNMADD231PS Z6, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VMOVUPS      Z9, (BX)(R10*4)
+	ADDQ         $+16, R10
+	SUBQ         $+16, R11
+	JMP          each51one
+
+each51oneend:
+	TESTQ        R11, R11
+	JE           each51done
+	MOVQ         $-1, R12
+	BZHIQ        R11, R12, R12
+	KMOVW        R12, K1
+	VMOVUPS.Z    (DX)(R10*4), K1, Z9
+	VMOVUPS.Z    (DI)(R10*4), K1, Z10
+	VADDPS       Z0, Z9, Z9
+	VMOVUPS.Z    (SI)(R10*4), K1, Z11
+	VFMSUB132PS  Z11, Z4, Z9
+	VSUBPS       Z3, Z10, Z10
+	VFNMADD231PS Z6, Z10, Z9
+	VMULPS       Z8, Z9, Z9
+	VMOVUPS      Z9, K1, (BX)(R10*4)
+
+each51done:
+	LEAQ (BX)(CX*4), BX
+	LEAQ (SI)(CX*4), SI
+	LEAQ (DI)(CX*4), DI
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	DECQ AX
+	JMP  down49row
+
+down49done:
 	VZEROUPPER
 	RET
 
 // func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
-	MOVQ out_len+8(FP), AX
-	MOVQ out_base+0(FP), CX
-	MOVQ dy_base+24(FP), DX
-	MOVQ x_base+48(FP), BX
-	MOVQ mean_len+80(FP), SI
-	MOVQ mean_base+72(FP), DI
-	MOVQ rstd_base+96(FP), R8
-	MOVQ stride+120(FP), R9
-	XORQ R10, R10
+	MOVQ   out_len+8(FP), AX
+	MOVQ   out_base+0(FP), CX
+	MOVQ   dy_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	MOVQ   mean_len+80(FP), SI
+	MOVQ   mean_base+72(FP), DI
+	MOVQ   rstd_base+96(FP), R8
+	MOVQ   stride+120(FP), R9
+	IMUL3Q $+64, R9, R10
+	XORQ   R11, R11
 
-columns48many:
+columns52many:
 	CMPQ   AX, $+32
-	JLT    columns48manyend
+	JLT    columns52manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	LEAQ   (BX)(R10*4), R11
-	LEAQ   (DX)(R10*4), R12
-	XORQ   R13, R13
-	MOVQ   SI, R14
+	LEAQ   (BX)(R11*4), R12
+	LEAQ   (DX)(R11*4), R13
+	XORQ   R14, R14
+	MOVQ   SI, R15
 
-down49row:
-	TESTQ         R14, R14
-	JE            down49done
-	VBROADCASTSS  (DI)(R13*4), Z4
-	VBROADCASTSS  (R8)(R13*4), Z5
-	VMOVUPS       (R11), Z6
+down53row:
+	TESTQ         R15, R15
+	JE            down53done
+	PREFETCHT0    (R12)(R10*1)
+	PREFETCHT0    64(R12)(R10*1)
+	PREFETCHT0    (R13)(R10*1)
+	PREFETCHT0    64(R13)(R10*1)
+	VBROADCASTSS  (DI)(R14*4), Z4
+	VBROADCASTSS  (R8)(R14*4), Z5
+	VMOVUPS       (R12), Z6
 	VSUBPS        Z4, Z6, Z6
 	VMULPS        Z5, Z6, Z6
-	VMOVUPS       (R12), Z7
+	VMOVUPS       (R13), Z7
 	VMULPS        Z7, Z6, Z6
 	VCVTPS2PD     Y6, Z7
 	VEXTRACTF64X4 $0x01, Z6, Y6
 	VCVTPS2PD     Y6, Z6
 	VADDPD        Z7, Z0, Z0
 	VADDPD        Z6, Z1, Z1
-	VMOVUPS       64(R11), Z6
+	VMOVUPS       64(R12), Z6
 	VSUBPS        Z4, Z6, Z6
 	VMULPS        Z5, Z6, Z6
-	VMOVUPS       64(R12), Z4
+	VMOVUPS       64(R13), Z4
 	VMULPS        Z4, Z6, Z6
 	VCVTPS2PD     Y6, Z4
 	VEXTRACTF64X4 $0x01, Z6, Y5
 	VCVTPS2PD     Y5, Z5
 	VADDPD        Z4, Z2, Z2
 	VADDPD        Z5, Z3, Z3
-	LEAQ          (R11)(R9*4), R11
 	LEAQ          (R12)(R9*4), R12
-	INCQ          R13
-	DECQ          R14
-	JMP           down49row
+	LEAQ          (R13)(R9*4), R13
+	INCQ          R14
+	DECQ          R15
+	JMP           down53row
 
-down49done:
-	VMOVUPS      (CX)(R10*4), Z4
+down53done:
+	VMOVUPS      (CX)(R11*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
 	VINSERTF64X4 $0x01, Y5, Z8, Z8
 	VADDPS       Z8, Z4, Z4
-	VMOVUPS      Z4, (CX)(R10*4)
-	VMOVUPS      64(CX)(R10*4), Z4
+	VMOVUPS      Z4, (CX)(R11*4)
+	VMOVUPS      64(CX)(R11*4), Z4
 	VCVTPD2PS    Z2, Y9
 	VCVTPD2PS    Z3, Y5
 	VINSERTF64X4 $0x01, Y5, Z9, Z9
 	VADDPS       Z9, Z4, Z4
-	VMOVUPS      Z4, 64(CX)(R10*4)
-	ADDQ         $+32, R10
+	VMOVUPS      Z4, 64(CX)(R11*4)
+	ADDQ         $+32, R11
 	SUBQ         $+32, AX
-	JMP          columns48many
+	JMP          columns52many
 
-columns48manyend:
-columns48one:
+columns52manyend:
+columns52one:
 	CMPQ   AX, $+16
-	JLT    columns48oneend
+	JLT    columns52oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	LEAQ   (BX)(R10*4), R11
-	LEAQ   (DX)(R10*4), R12
-	XORQ   R13, R13
-	MOVQ   SI, R14
+	LEAQ   (BX)(R11*4), R12
+	LEAQ   (DX)(R11*4), R13
+	XORQ   R14, R14
+	MOVQ   SI, R15
 
-down50row:
-	TESTQ         R14, R14
-	JE            down50done
-	VBROADCASTSS  (DI)(R13*4), Z0
-	VBROADCASTSS  (R8)(R13*4), Z1
-	VMOVUPS       (R11), Z2
+down54row:
+	TESTQ         R15, R15
+	JE            down54done
+	PREFETCHT0    (R12)(R10*1)
+	PREFETCHT0    (R13)(R10*1)
+	VBROADCASTSS  (DI)(R14*4), Z0
+	VBROADCASTSS  (R8)(R14*4), Z1
+	VMOVUPS       (R12), Z2
 	VSUBPS        Z0, Z2, Z2
 	VMULPS        Z1, Z2, Z2
-	VMOVUPS       (R12), Z0
+	VMOVUPS       (R13), Z0
 	VMULPS        Z0, Z2, Z2
 	VCVTPS2PD     Y2, Z0
 	VEXTRACTF64X4 $0x01, Z2, Y1
 	VCVTPS2PD     Y1, Z1
 	VADDPD        Z0, Z10, Z10
 	VADDPD        Z1, Z11, Z11
-	LEAQ          (R11)(R9*4), R11
 	LEAQ          (R12)(R9*4), R12
-	INCQ          R13
-	DECQ          R14
-	JMP           down50row
+	LEAQ          (R13)(R9*4), R13
+	INCQ          R14
+	DECQ          R15
+	JMP           down54row
 
-down50done:
-	VMOVUPS      (CX)(R10*4), Z0
+down54done:
+	VMOVUPS      (CX)(R11*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
 	VINSERTF64X4 $0x01, Y1, Z12, Z12
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      Z0, (CX)(R10*4)
-	ADDQ         $+16, R10
+	VMOVUPS      Z0, (CX)(R11*4)
+	ADDQ         $+16, R11
 	SUBQ         $+16, AX
-	JMP          columns48one
+	JMP          columns52one
 
-columns48oneend:
+columns52oneend:
 	TESTQ  AX, AX
-	JE     columns48done
-	MOVQ   $-1, R11
-	BZHIQ  AX, R11, R11
-	KMOVW  R11, K1
+	JE     columns52done
+	MOVQ   $-1, R12
+	BZHIQ  AX, R12, R12
+	KMOVW  R12, K1
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
-	LEAQ   (BX)(R10*4), AX
-	LEAQ   (DX)(R10*4), DX
+	LEAQ   (BX)(R11*4), AX
+	LEAQ   (DX)(R11*4), DX
 	XORQ   BX, BX
 
-down51row:
+down55row:
 	TESTQ         SI, SI
-	JE            down51done
+	JE            down55done
+	PREFETCHT0    (AX)(R10*1)
+	PREFETCHT0    (DX)(R10*1)
 	VBROADCASTSS  (DI)(BX*4), Z0
 	VBROADCASTSS  (R8)(BX*4), Z1
 	VMOVUPS.Z     (AX), K1, Z2
@@ -4251,17 +4252,17 @@ down51row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down51row
+	JMP           down55row
 
-down51done:
-	VMOVUPS.Z    (CX)(R10*4), K1, Z0
+down55done:
+	VMOVUPS.Z    (CX)(R11*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
 	VINSERTF64X4 $0x01, Y1, Z15, Z15
 	VADDPS       Z15, Z0, Z0
-	VMOVUPS      Z0, K1, (CX)(R10*4)
+	VMOVUPS      Z0, K1, (CX)(R11*4)
 
-columns48done:
+columns52done:
 	VZEROUPPER
 	RET
 
@@ -4278,9 +4279,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns52many:
+columns56many:
 	CMPQ    AX, $+32
-	JLT     columns52manyend
+	JLT     columns56manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -4289,9 +4290,9 @@ columns52many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down53row:
+down57row:
 	TESTQ       R13, R13
-	JE          down53done
+	JE          down57done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -4311,26 +4312,26 @@ down53row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down53row
+	JMP         down57row
 
-down53done:
+down57done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns52many
+	JMP  columns56many
 
-columns52manyend:
-columns52one:
+columns56manyend:
+columns56one:
 	CMPQ    AX, $+16
-	JLT     columns52oneend
+	JLT     columns56oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down54row:
+down58row:
 	TESTQ       R13, R13
-	JE          down54done
+	JE          down58done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -4342,16 +4343,16 @@ down54row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down54row
+	JMP         down58row
 
-down54done:
+down58done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns52one
+	JMP  columns56one
 
-columns52oneend:
+columns56oneend:
 	TESTQ     AX, AX
-	JE        columns52done
+	JE        columns56done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -4361,9 +4362,9 @@ columns52oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down55row:
+down59row:
 	TESTQ       DX, DX
-	JE          down55done
+	JE          down59done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -4375,10 +4376,10 @@ down55row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down55row
+	JMP         down59row
 
-down55done:
-columns52done:
+down59done:
+columns56done:
 	VZEROUPPER
 	RET
 
@@ -4397,9 +4398,9 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+2688(SB), Z4, Z4
 	XORQ         BX, BX
 
-each56one:
+each60one:
 	CMPQ      AX, $+16
-	JLT       each56oneend
+	JLT       each60oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
@@ -4449,11 +4450,11 @@ each56one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each56one
+	JMP       each60one
 
-each56oneend:
+each60oneend:
 	TESTQ     AX, AX
-	JE        each56done
+	JE        each60done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -4505,7 +4506,7 @@ each56oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each56done:
+each60done:
 	VZEROUPPER
 	RET
 
@@ -4517,16 +4518,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast57next:
+cast61next:
 	CMPQ      BX, AX
-	JGE       cast57done
+	JGE       cast61done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast57next
+	JMP       cast61next
 
-cast57done:
+cast61done:
 	VZEROUPPER
 	RET
 
@@ -4538,15 +4539,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast58next:
+cast62next:
 	CMPQ      BX, AX
-	JGE       cast58done
+	JGE       cast62done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast58next
+	JMP       cast62next
 
-cast58done:
+cast62done:
 	VZEROUPPER
 	RET
 
@@ -4558,9 +4559,9 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast59next:
+cast63next:
 	CMPQ      BX, AX
-	JGE       cast59done
+	JGE       cast63done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
 	VPANDD    vectorConstants<>+2944(SB), Z1, Z1
@@ -4573,9 +4574,9 @@ cast59next:
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast59next
+	JMP       cast63next
 
-cast59done:
+cast63done:
 	VZEROUPPER
 	RET
 
@@ -4587,15 +4588,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast60next:
+cast64next:
 	CMPQ      BX, AX
-	JGE       cast60done
+	JGE       cast64done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast60next
+	JMP       cast64next
 
-cast60done:
+cast64done:
 	VZEROUPPER
 	RET
 
@@ -4620,9 +4621,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each61one:
+each65one:
 	CMPQ        AX, $+16
-	JLT         each61oneend
+	JLT         each65oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -4644,11 +4645,11 @@ each61one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each61one
+	JMP         each65one
 
-each61oneend:
+each65oneend:
 	TESTQ       AX, AX
-	JE          each61done
+	JE          each65done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -4672,7 +4673,7 @@ each61oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each61done:
+each65done:
 	VZEROUPPER
 	RET
 

@@ -73,9 +73,9 @@ static bool fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatri
 
 // known reports whether the library has a product of these types: operands of one type, results in it or, of 16 bits, in f32.
 static bool known(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
-	static const std::set<int> epilogues = {1, 4, 160, 164, 192, 208, 256};
+	static const std::set<int> epilogues = {1, 4, 32, 36, 160, 164, 192, 208, 256};
 	bool wide = a->type == 1;
-	if (!epilogues.count(x->epilogue)) return false;
+	if (!epilogues.count(x->epilogue) || (x->aux && x->auxLd % 8)) return false;
 	if (a->type != b->type || !width(a->type)) return false;
 	if (wide) return d->type == 1 && x->compute == planc_lt_compute_64f && x->scale == 1 && x->epilogue == 1;
 	if (x->scale != 0 || (x->compute != planc_lt_compute_32f && x->compute != planc_lt_compute_tf32) || (x->compute == planc_lt_compute_tf32 && a->type)) return false;

@@ -77,18 +77,3 @@ func (m *machine) scaleRows() {
 	})
 	m.leave()
 }
-
-// dot writes the sum of products.
-func (m *machine) dot() {
-	m.function("dot", "(x, y []float32) (s float64)", "\n\n\tfor i := range x { s += x[i]*y[i] }\n\nin float64.")
-	n, x, y := m.length("x"), m.pointer("x"), m.pointer("y")
-	sums := m.zeros(4)
-	m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
-		xl, xh := m.widen(m.load(at(x), t))
-		yl, yh := m.widen(m.load(at(y), t))
-		m.VFMADD231PD(xl, yl, sums[2*u])
-		m.VFMADD231PD(xh, yh, sums[2*u+1])
-	})
-	m.give(m.across(m.fold(sums, m.VADDPD), true, m.VADDPD), "s")
-	m.leave()
-}

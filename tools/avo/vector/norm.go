@@ -5,13 +5,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// norms write what a norm does to one row, and the gradient of its gain.
+// norms write what a norm does to rows, and the gradient of its gain. They do many rows in one call: what one row waits for,
+// the next one's work fills.
 func norms(m *machine) {
 	m.moments()
 	m.squares()
 	m.normed("norm", false)
 	m.normed("normBias", true)
-	m.normSums()
 	m.normGrad()
 	m.gainGrad()
 }
@@ -26,132 +26,170 @@ func (m *machine) inverse(n reg.Register) reg.VecVirtual {
 	return m.spread(v)
 }
 
-// moments are a row's mean and the mean of the squares about it.
+// rowsOf is a loop over as many rows as count says; each pointer of rows then goes on by n elements, of each by one.
+func (m *machine) rowsOf(count, n reg.Register, rows, each []reg.Register, body func()) {
+	m.down(count, body, func() {
+		for _, p := range rows {
+			m.LEAQ(operand.Mem{Base: p, Index: n, Scale: 4}, p)
+		}
+		for _, p := range each {
+			m.ADDQ(operand.U8(4), p)
+		}
+	})
+}
+
+// deviation stores 1/sqrt(square+eps).
+func (m *machine) deviation(square, eps reg.VecVirtual, to reg.Register) {
+	s, one := square.AsX(), m.vec()
+	m.VADDSS(eps.AsX(), s, s)
+	m.VSQRTSS(s, s, s)
+	m.VMOVSS(m.word(0x3f800000), one.AsX())
+	m.VDIVSS(s, one.AsX(), s)
+	m.VMOVSS(s, operand.Mem{Base: to})
+}
+
+// moments are rows' means and the inverses of their deviations.
 func (m *machine) moments() {
-	m.function("moments", "(x []float32) (mean, square float32)", `
+	m.function("moments", "(mean, rstd, x []float32, cols int, eps float32)", `
 
-	for i := range x { mean += x[i]/len(x) }
-	for i := range x { square += (x[i]-mean)*(x[i]-mean)/len(x) }
-
-x is not empty.`)
-	n, x := m.length("x"), m.pointer("x")
-	sums := m.zeros(4)
-	m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
-		m.VADDPS(m.load(at(x), t), sums[u], sums[u])
-	})
+	for i := range mean {
+		row, square := x[i*cols:][:cols], 0
+		for j := range row { mean[i] += row[j]/cols }
+		for j := range row { square += (row[j]-mean[i])*(row[j]-mean[i])/cols }
+		rstd[i] = 1/sqrt(square+eps)
+	}`)
+	count, mean, rstd, x := m.length("mean"), m.pointer("mean"), m.pointer("rstd"), m.pointer("x")
+	n, eps := m.Load(m.Param("cols"), m.GP64()), m.scalar("eps")
 	part := m.inverse(n)
-	mean := m.spread(m.across(m.fold(sums, m.VADDPS), false, m.VADDPS))
-	m.VMULPS(part, mean, mean)
-	m.give(mean, "mean")
-	squares := m.zeros(4)
-	m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
-		v := m.load(at(x), t)
-		m.VSUBPS(mean, v, v)
-		m.keep(v, t)
-		m.VFMADD231PS(v, v, squares[u])
+	m.rowsOf(count, n, []reg.Register{x}, []reg.Register{mean, rstd}, func() {
+		sums := m.zeros(4)
+		m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			m.VADDPS(m.load(at(x), t), sums[u], sums[u])
+		})
+		middle := m.spread(m.across(m.fold(sums, m.VADDPS), false, m.VADDPS))
+		m.VMULPS(part, middle, middle)
+		m.VMOVSS(middle.AsX(), operand.Mem{Base: mean})
+		squares := m.zeros(4)
+		m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			v := m.load(at(x), t)
+			m.VSUBPS(middle, v, v)
+			m.keep(v, t)
+			m.VFMADD231PS(v, v, squares[u])
+		})
+		square := m.across(m.fold(squares, m.VADDPS), false, m.VADDPS)
+		m.VMULSS(part.AsX(), square.AsX(), square.AsX())
+		m.deviation(square, eps, rstd)
 	})
-	square := m.across(m.fold(squares, m.VADDPS), false, m.VADDPS)
-	m.VMULSS(part.AsX(), square.AsX(), square.AsX())
-	m.give(square, "square")
 	m.leave()
 }
 
-// squares is the mean square of a row.
+// squares are the inverses of the roots of rows' mean squares.
 func (m *machine) squares() {
-	m.function("meanSquare", "(x []float32) (square float32)", `
+	m.function("meanSquares", "(rstd, x []float32, cols int, eps float32)", `
 
-	for i := range x { square += x[i]*x[i]/len(x) }
-
-x is not empty.`)
-	n, x := m.length("x"), m.pointer("x")
-	sums := m.zeros(4)
-	m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
-		v := m.load(at(x), t)
-		m.VFMADD231PS(v, v, sums[u])
+	for i := range rstd {
+		row, square := x[i*cols:][:cols], 0
+		for j := range row { square += row[j]*row[j]/cols }
+		rstd[i] = 1/sqrt(square+eps)
+	}`)
+	count, rstd, x := m.length("rstd"), m.pointer("rstd"), m.pointer("x")
+	n, eps := m.Load(m.Param("cols"), m.GP64()), m.scalar("eps")
+	part := m.inverse(n)
+	m.rowsOf(count, n, []reg.Register{x}, []reg.Register{rstd}, func() {
+		sums := m.zeros(4)
+		m.each(n, 4, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			v := m.load(at(x), t)
+			m.VFMADD231PS(v, v, sums[u])
+		})
+		square := m.across(m.fold(sums, m.VADDPS), false, m.VADDPS)
+		m.VMULSS(part.AsX(), square.AsX(), square.AsX())
+		m.deviation(square, eps, rstd)
 	})
-	square := m.across(m.fold(sums, m.VADDPS), false, m.VADDPS)
-	m.VMULSS(m.inverse(n).AsX(), square.AsX(), square.AsX())
-	m.give(square, "square")
 	m.leave()
 }
 
-// normed is a row less its mean, scaled.
+// normed are rows less their means, scaled.
 func (m *machine) normed(name string, bias bool) {
-	args, loop, sources := "(y, x, gain []float32, mean, rstd, base float32)", "y[i] = (x[i]-mean)*rstd * (base+gain[i])", []string{"x", "gain"}
+	args, loop, sources := "(y, x, gain, mean, rstd []float32, base float32)", "y[i,j] = (x[i,j]-mean[i])*rstd[i] * (base+gain[j])", []string{"gain"}
 	if bias {
-		args, loop = "(y, x, gain, bias []float32, mean, rstd, base float32)", loop+" + bias[i]"
+		args, loop = "(y, x, gain, bias, mean, rstd []float32, base float32)", loop+" + bias[j]"
 		sources = append(sources, "bias")
 	}
-	m.function(name, args, "\n\n\tfor i := range y { "+loop+" }")
-	mean, rstd, base := m.scalar("mean"), m.scalar("rstd"), m.scalar("base")
-	n, y := m.length("y"), m.pointer("y")
+	m.function(name, args, "\n\n\tfor i, j := range [len(mean), len(gain)] { "+loop+" }")
+	base := m.scalar("base")
+	count, n, y, x, mean, rstd := m.length("mean"), m.length("gain"), m.pointer("y"), m.pointer("x"), m.pointer("mean"), m.pointer("rstd")
 	var from []reg.Register
 	for _, s := range sources {
 		from = append(from, m.pointer(s))
 	}
-	m.each(n, 4, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
-		v, g := m.load(at(from[0]), t), m.load(at(from[1]), t)
-		m.VSUBPS(mean, v, v)
-		m.VMULPS(rstd, v, v)
-		m.VADDPS(base, g, g)
-		if bias {
-			m.VFMADD213PS(m.load(at(from[2]), t), g, v)
-		} else {
-			m.VMULPS(g, v, v)
-		}
-		m.store(v, at(y), t)
+	m.rowsOf(count, n, []reg.Register{y, x}, []reg.Register{mean, rstd}, func() {
+		middle, scale := m.vec(), m.vec()
+		m.VBROADCASTSS(operand.Mem{Base: mean}, middle)
+		m.VBROADCASTSS(operand.Mem{Base: rstd}, scale)
+		m.each(n, 4, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+			v, g := m.load(at(x), t), m.load(at(from[0]), t)
+			m.VSUBPS(middle, v, v)
+			m.VMULPS(scale, v, v)
+			m.VADDPS(base, g, g)
+			if bias {
+				m.VFMADD213PS(m.load(at(from[1]), t), g, v)
+			} else {
+				m.VMULPS(g, v, v)
+			}
+			m.store(v, at(y), t)
+		})
 	})
-	m.leave()
-}
-
-// normSums are the two means that a norm's gradient subtracts.
-func (m *machine) normSums() {
-	m.function("normSums", "(dy, x, gain []float32, mean, rstd, base float32) (plain, along float32)", `
-
-	for i := range dy {
-		g := dy[i] * (base+gain[i])
-		plain += g/len(dy)
-		along += g * (x[i]-mean)*rstd/len(dy)
-	}
-
-dy is not empty.`)
-	mean, rstd, base := m.scalar("mean"), m.scalar("rstd"), m.scalar("base")
-	n, dy, x, gain := m.length("dy"), m.pointer("dy"), m.pointer("x"), m.pointer("gain")
-	plain, along := m.zeros(2), m.zeros(2)
-	m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
-		g, v := m.load(at(gain), t), m.load(at(x), t)
-		m.VADDPS(base, g, g)
-		m.VMULPS(m.load(at(dy), t), g, g) // 0 in the lanes that a tail leaves out
-		m.VADDPS(g, plain[u], plain[u])
-		m.VSUBPS(mean, v, v)
-		m.VFMADD231PS(v, g, along[u])
-	})
-	part := m.inverse(n)
-	p := m.across(m.fold(plain, m.VADDPS), false, m.VADDPS)
-	m.VMULSS(part.AsX(), p.AsX(), p.AsX())
-	m.give(p, "plain")
-	a := m.across(m.fold(along, m.VADDPS), false, m.VADDPS)
-	m.VMULSS(part.AsX(), a.AsX(), a.AsX())
-	m.VMULSS(rstd.AsX(), a.AsX(), a.AsX())
-	m.give(a, "along")
 	m.leave()
 }
 
 // normGrad is the gradient by a norm's operand.
 func (m *machine) normGrad() {
-	m.function("normGrad", "(dx, dy, x, gain []float32, mean, rstd, base, plain, along float32)",
-		"\n\n\tfor i := range dx { dx[i] = rstd * (dy[i]*(base+gain[i]) - plain - (x[i]-mean)*rstd*along) }")
-	mean, rstd, base, plain, along := m.scalar("mean"), m.scalar("rstd"), m.scalar("base"), m.scalar("plain"), m.scalar("along")
-	n, dx, dy, x, gain := m.length("dx"), m.pointer("dx"), m.pointer("dy"), m.pointer("x"), m.pointer("gain")
-	m.VMULPS(rstd, along, along)
-	m.each(n, 4, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
-		g, v := m.load(at(gain), t), m.load(at(x), t)
-		m.VADDPS(base, g, g)
-		m.VFMSUB132PS(m.load(at(dy), t), plain, g) // g*dy - plain
-		m.VSUBPS(mean, v, v)
-		m.VFNMADD231PS(along, v, g)
-		m.VMULPS(rstd, g, g)
-		m.store(g, at(dx), t)
+	m.function("normGrad", "(dx, dy, x, gain, mean, rstd []float32, base, centred float32)", `
+
+	for i := range mean {
+		plain, along := 0, 0
+		for j := range gain {
+			g := dy[i,j] * (base+gain[j])
+			plain += centred * g/len(gain)
+			along += g * (x[i,j]-mean[i])*rstd[i]/len(gain)
+		}
+		for j := range gain { dx[i,j] = rstd[i] * (dy[i,j]*(base+gain[j]) - plain - (x[i,j]-mean[i])*rstd[i]*along) }
+	}
+
+centred is 1, or 0 for a norm that does not subtract the mean.`)
+	base, centred := m.scalar("base"), m.scalar("centred")
+	count, n, gain := m.length("mean"), m.length("gain"), m.pointer("gain")
+	dx, dy, x, mean, rstd := m.pointer("dx"), m.pointer("dy"), m.pointer("x"), m.pointer("mean"), m.pointer("rstd")
+	part := m.inverse(n)
+	m.VMULPS(part, centred, centred)
+	m.rowsOf(count, n, []reg.Register{dx, dy, x}, []reg.Register{mean, rstd}, func() {
+		middle, scale := m.vec(), m.vec()
+		m.VBROADCASTSS(operand.Mem{Base: mean}, middle)
+		m.VBROADCASTSS(operand.Mem{Base: rstd}, scale)
+		plains, alongs := m.zeros(2), m.zeros(2)
+		m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			g, v := m.load(at(gain), t), m.load(at(x), t)
+			m.VADDPS(base, g, g)
+			m.VMULPS(m.load(at(dy), t), g, g) // 0 in the lanes that a tail leaves out
+			m.VADDPS(g, plains[u], plains[u])
+			m.VSUBPS(middle, v, v)
+			m.VFMADD231PS(v, g, alongs[u])
+		})
+		plain := m.spread(m.across(m.fold(plains, m.VADDPS), false, m.VADDPS))
+		m.VMULPS(centred, plain, plain)
+		along := m.spread(m.across(m.fold(alongs, m.VADDPS), false, m.VADDPS))
+		m.VMULPS(part, along, along)
+		m.VMULPS(scale, along, along)
+		m.VMULPS(scale, along, along)
+		m.each(n, 4, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+			g, v := m.load(at(gain), t), m.load(at(x), t)
+			m.VADDPS(base, g, g)
+			m.VFMSUB132PS(m.load(at(dy), t), plain, g) // g*dy - plain
+			m.VSUBPS(middle, v, v)
+			m.VFNMADD231PS(along, v, g)
+			m.VMULPS(scale, g, g)
+			m.store(g, at(dx), t)
+		})
 	})
 	m.leave()
 }
@@ -163,12 +201,15 @@ func (m *machine) gainGrad() {
 	n, out, dy, x := m.length("out"), m.pointer("out"), m.pointer("dy"), m.pointer("x")
 	rows, mean, rstd := m.length("mean"), m.pointer("mean"), m.pointer("rstd")
 	stride := m.Load(m.Param("stride"), m.GP64())
+	ahead := m.ahead(stride)
 	m.columns(n, 2, func(i reg.Register, k int, t *tail) {
 		sums, a, b, row := m.zeros(2*k), m.GP64(), m.GP64(), m.GP64()
 		m.LEAQ(operand.Mem{Base: x, Index: i, Scale: 4}, a)
 		m.LEAQ(operand.Mem{Base: dy, Index: i, Scale: 4}, b)
 		m.XORQ(row, row)
 		m.down(rows, func() {
+			m.ask(a, ahead, k)
+			m.ask(b, ahead, k)
 			mi, ri := m.vec(), m.vec()
 			m.VBROADCASTSS(operand.Mem{Base: mean, Index: row, Scale: 4}, mi)
 			m.VBROADCASTSS(operand.Mem{Base: rstd, Index: row, Scale: 4}, ri)

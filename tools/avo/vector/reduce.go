@@ -90,7 +90,6 @@ func reductions(m *machine) {
 	}
 	wideSum("sum", "s += x[i]", func(v, sum reg.VecVirtual) { m.VADDPD(v, sum, sum) })
 	wideSum("sumSquares", "s += x[i]*x[i]", func(v, sum reg.VecVirtual) { m.VFMADD231PD(v, v, sum) })
-	m.dot()
 
 	m.function("largest", "(x []float32, least float32) (top float32)", "\n\n\ttop = least; for i := range x { top = max(top, x[i]) }\n\nof the x[i] that are numbers.")
 	n, x := m.length("x"), m.pointer("x")
@@ -184,6 +183,24 @@ func (m *machine) down(rows reg.Register, body func(), next func()) {
 	m.Label(l("done"))
 }
 
+// rowsAhead is how many rows ahead memory is asked for where sums go down some columns: rows lie too far apart for the
+// processor to see what comes next.
+const rowsAhead = 16
+
+// ahead is so many rows in bytes, of rows so many elements apart.
+func (m *machine) ahead(stride reg.Register) reg.Register {
+	bytes := m.GP64()
+	m.IMUL3Q(operand.I32(4*rowsAhead), stride, bytes)
+	return bytes
+}
+
+// ask asks for k vectors so far behind a row. Nothing is read, so that there need not be any.
+func (m *machine) ask(row, ahead reg.Register, k int) {
+	for at := 0; at < 4*k*m.lanes; at += 64 {
+		m.PREFETCHT0(operand.Mem{Base: row, Index: ahead, Scale: 1, Disp: at})
+	}
+}
+
 // addWide adds float64 sums, two registers for each vector, to the float32s at out.
 func (m *machine) addWide(sums []reg.VecVirtual, out func(u int) operand.Mem, t *tail) {
 	for u := range len(sums) / 2 {
@@ -214,10 +231,12 @@ func (m *machine) sumRows() {
 		"\n\n\tfor j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }\n\nwith s in float64.")
 	n, out, x := m.length("out"), m.pointer("out"), m.pointer("x")
 	rows, stride := m.Load(m.Param("rows"), m.GP64()), m.Load(m.Param("stride"), m.GP64())
+	ahead := m.ahead(stride)
 	m.columns(n, 4, func(i reg.Register, k int, t *tail) {
 		sums, at := m.zeros(2*k), m.GP64()
 		m.LEAQ(operand.Mem{Base: x, Index: i, Scale: 4}, at)
 		m.down(rows, func() {
+			m.ask(at, ahead, k)
 			for u := range k {
 				lo, hi := m.widen(m.load(operand.Mem{Base: at, Disp: 4 * u * m.lanes}, t))
 				m.VADDPD(lo, sums[2*u], sums[2*u])

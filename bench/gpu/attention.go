@@ -1,0 +1,153 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+// attentionSizes are what models have; the second sequence is compared, the first timed.
+var attentionSizes = []struct{ batch, heads, group, dim, seq, compared int }{
+	{16, 12, 1, 64, 1024, 384}, {4, 25, 1, 64, 1024, 384}, {16, 20, 1, 64, 1024, 384}, {4, 12, 1, 64, 4096, 384}, {8, 4, 8, 64, 1024, 384}, {4, 8, 4, 128, 4096, 256}, {8, 16, 1, 80, 1024, 256},
+}
+
+// attentions measures attention and its gradient, causal.
+func attentions(l *lab, r *Result) error {
+	var all []Measured
+	for _, s := range attentionSizes {
+		shape := cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group, Dim: s.dim, VDim: s.dim, Scale: 0.125, Causal: true}
+		small := shape
+		small.Batch, small.Seq, small.KSeq = 1, s.compared, s.compared
+		if l.tiny {
+			small.Heads, small.Seq, small.KSeq = 1, 24, 24
+			shape = small
+		}
+		ms, err := l.attention(&shape, &small)
+		if err != nil {
+			ms[0].Why = err.Error()
+		}
+		all = append(all, ms[:]...)
+		l.release()
+	}
+	tellKernels(r, all)
+	return nil
+}
+
+// attention compares on the small shape and times the other.
+func (l *lab) attention(shape, small *cpu.AttentionShape) (ms [2]Measured, err error) {
+	rows := shape.Heads * shape.Group
+	flops := 4 * float64(shape.Batch*rows) * float64(shape.Seq) * float64(shape.Seq) * float64(shape.Dim) / 2
+	q, kv := float64(shape.Batch*shape.Seq*rows*shape.Dim*2), float64(shape.Batch*shape.Seq*shape.Heads*shape.Dim*2)
+	size := fmt.Sprintf("%d × %d heads (%d of keys) of %d × %d tokens", shape.Batch, rows, shape.Heads, shape.Dim, shape.Seq)
+	ms[0] = Measured{Name: "attention", Types: "bf16", Size: size, Error: -1, Bound: 8e-3, Flops: flops, Bytes: 2*q + 2*kv}
+	ms[1] = Measured{Name: "its gradient", Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2, Flops: 2.5 * flops, Bytes: 4*q + 4*kv}
+	var results [2][4][]float64 // in bf16, f64: o; dq, dk, dv
+	for i, types := range []string{"bf16", "f64"} {
+		a, err := l.attend(small, types)
+		if err != nil {
+			return ms, err
+		}
+		for _, run := range a.runs {
+			if err := run(); err != nil {
+				return ms, err
+			}
+		}
+		if results[i], err = a.read(l); err != nil {
+			return ms, err
+		}
+		l.release()
+	}
+	ms[0].Error = off(results[0][0], results[1][0])
+	for i := 1; i < 4; i++ {
+		ms[1].Error = max(ms[1].Error, off(results[0][i], results[1][i]))
+	}
+	a, err := l.attend(shape, "bf16")
+	if err != nil {
+		return ms, err
+	}
+	for i := range ms {
+		if ms[i].Seconds, err = l.time(a.runs[i]); err != nil {
+			return ms, err
+		}
+	}
+	return ms, nil
+}
+
+// attended is attention with its operands on the device.
+type attended struct {
+	types       string
+	runs        [2]func() error
+	results     [4]cuda.Memory
+	q, kv, rows int // elements
+}
+
+func (a *attended) read(l *lab) (v [4][]float64, err error) {
+	for i, m := range a.results {
+		n := a.q
+		if i > 1 {
+			n = a.kv
+		}
+		b, err := l.get(m, n*elemBytes(a.types))
+		if err != nil {
+			return v, err
+		}
+		v[i] = read(a.types, b)
+	}
+	return v, nil
+}
+
+// attend puts random operands there.
+func (l *lab) attend(s *cpu.AttentionShape, types string) (*attended, error) {
+	a := &attended{types: types, rows: s.Batch * s.Seq * s.Heads * s.Group, kv: s.Batch * s.KSeq * s.Heads * s.Dim}
+	a.q = a.rows * s.Dim
+	var err error
+	room := func(n, seed int, t string) (m cuda.Memory) {
+		if err == nil {
+			m, err = l.put(random(t, n, seed))
+		}
+		return m
+	}
+	wide := "f32"
+	if types == "f64" {
+		wide = types
+	}
+	q, k, v, do := room(a.q, 1, types), room(a.kv, 2, types), room(a.kv, 3, types), room(a.q, 4, types)
+	lse, dot := room(a.rows, 5, wide), room(a.rows, 6, wide)
+	o, dq, dk, dv := room(a.q, 7, types), room(a.q, 8, types), room(a.kv, 9, types), room(a.kv, 10, types)
+	if err != nil {
+		return nil, err
+	}
+	a.results = [4]cuda.Memory{o, dq, dk, dv}
+	shape := kernels.AttentionShape(s)
+	launch := func(step kernels.Step, args *cuda.Args) error {
+		f, _, err := l.kernel(step.Kernel, types)
+		if err != nil {
+			return err
+		}
+		return l.stream.Launch(f, cuda.Shape{Grid: step.Launch.Grid, Block: step.Launch.Block}, args)
+	}
+	list := func(ms ...cuda.Memory) *cuda.Args {
+		args := &cuda.Args{}
+		args.Reset()
+		for _, m := range ms {
+			args.Pointer(m.Pointer)
+		}
+		return args
+	}
+	a.runs[0] = func() error { return launch(kernels.Attention(s, types), list(o, lse, q, k, v).Bytes(shape, 8)) }
+	grad := kernels.AttentionGrad(s, types)
+	a.runs[1] = func() error {
+		if err := launch(grad[0], list(dot, do, o).Uint64(uint64(a.rows)).Int32(int32(s.VDim))); err != nil {
+			return err
+		}
+		if err := launch(grad[1], list(dq, do, q, k, v, lse, dot).Bytes(shape, 8)); err != nil {
+			return err
+		}
+		return launch(grad[2], list(dk, dv, do, q, k, v, lse, dot).Bytes(shape, 8))
+	}
+	return a, nil
+}

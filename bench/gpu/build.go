@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Index says what build made.
+type Index struct {
+	Commit, Built, Arch string
+	Models              []model
+}
+
+// smokeJob is the smallest program, for the CPU and for GPUs.
+const smokeJob = `name: smoke
+model: {model_type: gpt2, n_layer: 2, n_embd: 64, n_head: 2, vocab_size: 256, n_positions: 64, embd_pdrop: 0, resid_pdrop: 0, attn_pdrop: 0}
+data: {train: [tokens.bin]}
+train: {seq_len: 64, global_batch: 8, steps: 10, precision: bf16, on_nonfinite: stop}
+cluster: {node: dgx-h200, devices: 1}
+`
+
+// build compiles the programs of all models into the folder, where planc's source is the working directory.
+func (b *bench) build(ctx context.Context, arch string) error {
+	if err := os.MkdirAll(b.dir, 0o777); err != nil {
+		return err
+	}
+	b.env = os.Environ()
+	planc := filepath.Join(b.dir, "planc")
+	if _, err := b.output(ctx, nil, "go", "build", "-trimpath", "-o", planc, "./cmd/planc"); err != nil {
+		return err
+	}
+	defer os.Remove(planc)
+	x := Index{Built: time.Now().UTC().Format(time.RFC3339), Arch: arch}
+	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
+		x.Commit = strings.TrimSpace(string(out))
+	}
+	for _, target := range []string{"cpu", "cuda"} {
+		if err := b.compile(ctx, planc, "smoke", smokeJob, target, "smoke-"+target); err != nil {
+			return err
+		}
+	}
+	for _, m := range models {
+		if b.tiny && !m.Tiny {
+			continue
+		}
+		if err := b.model(ctx, planc, &m); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		x.Models = append(x.Models, m)
+		fmt.Printf("%-16s micro-batch %d of %d, predicted %.4f s, %.1f GiB\n", m.Name, m.Micro, m.Batch, m.PredictedStep, float64(m.PredictedBytes)/(1<<30))
+	}
+	text, err := json.MarshalIndent(x, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.dir, "index.json"), append(text, '\n'), 0o666)
+}
+
+// compile makes a job's program.
+func (b *bench) compile(ctx context.Context, planc, name, job, target, to string) error {
+	file := filepath.Join(b.dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(job), 0o666); err != nil {
+		return err
+	}
+	lock := strings.TrimSuffix(file, ".yaml") + ".lock"
+	if err := os.RemoveAll(lock); err != nil { // an older planc's
+		return err
+	}
+	_, err := b.output(ctx, nil, planc, "compile", file, "--target", target, "-o", filepath.Join(b.dir, to))
+	return err
+}
+
+// model compiles a model's program, and asks what its plan is.
+func (b *bench) model(ctx context.Context, planc string, m *model) error {
+	if err := b.compile(ctx, planc, m.Name, m.job(), "cuda", "train-"+m.Name); err != nil {
+		return err
+	}
+	out, err := b.output(ctx, nil, planc, "plan", "--json", filepath.Join(b.dir, m.Name+".yaml"))
+	if err != nil {
+		return err
+	}
+	var p struct {
+		Model struct{ Params float64 }
+		Plan  struct {
+			Micro int `json:"micro_batch"`
+		}
+		Predict struct {
+			Step   float64               `json:"step_s"`
+			Memory struct{ Total int64 } `json:"memory_bytes"`
+		}
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		return fmt.Errorf("planc plan --json: %w", err)
+	}
+	m.Micro, m.PredictedStep, m.PredictedBytes, m.Params = p.Plan.Micro, p.Predict.Step, p.Predict.Memory.Total, p.Model.Params
+	return nil
+}
+
+// index reads what build wrote.
+func (b *bench) index() (x Index, err error) {
+	text, err := os.ReadFile(filepath.Join(b.dir, "index.json"))
+	if err != nil {
+		return x, err
+	}
+	return x, json.Unmarshal(text, &x)
+}

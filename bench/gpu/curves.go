@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+)
+
+// curveSteps is how many steps losses are compared over.
+const curveSteps = 200
+
+// curves trains the 124M model on the same data from the same weights by planc and three times by PyTorch: in f32, and twice under
+// autocast to bf16. planc's distance from f32 is told beside PyTorch's own.
+func curves(ctx context.Context, b *bench, r *Result) error {
+	name, steps := "curve", curveSteps
+	if b.tiny {
+		name, steps = "tiny", 6
+	}
+	x, err := b.index()
+	if err != nil {
+		return err
+	}
+	m, ok := modelNamed(x.Models, name)
+	if !ok {
+		return fmt.Errorf("build made no program of %s", name)
+	}
+	dir, remove, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	tokens, batches, weights := filepath.Join(dir, "tokens.bin"), filepath.Join(dir, "batches.bin"), filepath.Join(dir, "weights")
+	if err := writeTokens(tokens, steps*m.Batch*m.Seq+1, m.Vocab); err != nil {
+		return err
+	}
+	if err := writeBatches(batches, tokens, &m, steps); err != nil {
+		return err
+	}
+	if _, err := b.output(ctx, nil, b.program("train-"+m.Name), "--data", tokens, "--dir", filepath.Join(dir, "export"), "--resume", "never", "--export", weights); err != nil {
+		return err
+	}
+	c := map[string][]float64{}
+	r.Raw = c
+	ours, _, err := b.upTo(ctx, &m, filepath.Join(dir, "run"), tokens, steps, []string{"--set", "train.init=" + weights}, func() {})
+	if err != nil {
+		return err
+	}
+	for _, s := range ours {
+		c["planc"] = append(c["planc"], s.Loss)
+	}
+	for run, precision := range map[string]string{"f32": "f32", "bf16": "bf16", "bf16 again": "bf16"} {
+		if c[run], err = b.peerCurve(ctx, &m, precision, batches, weights, steps); err != nil {
+			return fmt.Errorf("%s: %w", run, err)
+		}
+	}
+	return tellCurves(r, c, steps)
+}
+
+// peerCurve is PyTorch's losses.
+func (b *bench) peerCurve(ctx context.Context, m *model, precision, batches, weights string, steps int) (losses []float64, err error) {
+	p, err := b.startPeer(ctx, peerWants{Model: *m, Micros: []int{m.Batch}, Precision: precision, Batches: batches, Weights: weights, Steps: steps, MemoryFraction: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer p.stop()
+	if err := p.answer(&losses); err != nil {
+		return nil, err
+	}
+	if len(losses) != steps {
+		return nil, fmt.Errorf("PyTorch trained %d steps, want %d", len(losses), steps)
+	}
+	return losses, nil
+}
+
+// tellCurves compares the curves: the largest distance and the root of the mean square, of losses over all steps.
+func tellCurves(r *Result, c map[string][]float64, steps int) error {
+	r.Columns = []string{"", "most, nats", "root mean square"}
+	apart := func(what, a, b string) (most float64) {
+		sum := 0.0
+		for i := range c[a] {
+			d := math.Abs(c[a][i] - c[b][i])
+			if most = max(most, d); d != d {
+				most = math.Inf(1)
+			}
+			sum += d * d
+		}
+		r.row(what, fmt.Sprintf("%.5f", most), fmt.Sprintf("%.5f", math.Sqrt(sum/float64(len(c[a])))))
+		return most
+	}
+	rounding := apart("PyTorch bf16 from PyTorch f32", "bf16", "f32")
+	again := apart("PyTorch bf16 from itself again", "bf16", "bf16 again")
+	ours := apart("planc bf16 from PyTorch f32", "planc", "f32")
+	apart("planc bf16 from PyTorch bf16", "planc", "bf16")
+	for i := 0; i < steps; i += max(steps/10, 1) {
+		r.note("step %d: planc %.5f, PyTorch f32 %.5f, bf16 %.5f", i+1, c["planc"][i], c["f32"][i], c["bf16"][i])
+	}
+	// planc keeps parameters in bf16 beside a master copy in f32, PyTorch's autocast parameters in f32, so that its forward
+	// pass rounds no less often: twice its distance is noise of the same kind.
+	if bound := 2*max(rounding, again) + 1e-3; !(ours <= bound) {
+		return faultf("planc is up to %.4g nats from f32, more than %.4g", ours, bound)
+	}
+	return nil
+}

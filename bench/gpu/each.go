@@ -1,0 +1,291 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+)
+
+// trial is a kernel of the table on a size. Its arguments are in the order of the kernel's parameters, a word each:
+//
+//	in:SIZE out:SIZE inout:SIZE   numbers in memory, random at first, or NaN; SIZE is a product of the letters below and numbers
+//	ids:r             r indices below v
+//	buckets:N         what kernels.Buckets makes of ids:r: 0 how many, 1 rows, 2 starts, 3 order
+//	d:1,2,3           doubles
+//	-                 nothing
+//	LETTER or number  a value
+//
+// r and c are rows and columns, n all numbers, v the rows of a table, p the parts of sums over rows, b those of flat sums, h heads and
+// e the width of one.
+type trial struct {
+	kernel, types string
+	exact         string // the types of the same in f64; "" compares nothing
+	rows, cols    int
+	bound         float64
+	args          string
+}
+
+// vocab, heads and width are v, h and e.
+const vocab, heads, width = 50257, 12, 64
+
+// trials are the kernels of a step of GPT-2 124M and of a Llama, on 16384 tokens; of updates, on a hundred million parameters.
+var trials = []trial{
+	{"layer_norm", "bf16", "f64", 16384, 768, 6e-3, "out:rc - in:rc - in:c in:c r c 1e-5"},
+	{"layer_norm_dx", "bf16", "f64", 16384, 768, 6e-3, "out:rc in:rc - in:rc in:c r c 1e-5"},
+	{"layer_norm_stats", "bf16", "f64", 16384, 768, 1e-5, "out:2r in:rc r c 1e-5"},
+	{"rms_norm", "bf16", "f64", 16384, 2048, 6e-3, "out:rc - in:rc - in:c r c 1e-5 0"},
+	{"rms_norm_dx", "bf16", "f64", 16384, 2048, 6e-3, "out:rc in:rc - in:rc in:c r c 1e-5 0"},
+	{"norm_dgain", "bf16", "f64", 16384, 768, 1e-5, "out:pc in:rc in:rc in:2r r c 0"},
+	{"sum_rows", "bf16", "f64", 16384, 3072, 1e-5, "out:pc in:rc r c 0"},
+	{"sum_squares", "f32", "f64", 1, 100_000_000, 1e-5, "out:b in:n n"},
+	{"logsumexp_pick", "bf16", "f64", 8192, vocab, 1e-5, "out:r out:r in:rc ids:r r c c 0 c"},
+	{"logsumexp_pick_grad", "bf16", "f64", 8192, vocab, 6e-3, "out:rc in:r in:r in:rc in:r ids:r r c c 0 c"},
+	{"rope", "bf16", "f64", 16384, heads * width, 6e-3, "out:rc in:rc in:32r in:32r r r h e 0 e 0 0"},
+	{"embed", "bf16_bf16", "f64_f64", 16384, 768, 0, "out:rc in:vc ids:r r c 0 v"},
+	{"embed_grad", "f32_bf16", "f64_f64", 16384, 768, 1e-5, "inout:vc in:rc buckets:0 buckets:1 buckets:2 buckets:3 c"},
+	{"accumulate", "f32_bf16", "f64_f64", 1, 100_000_000, 1e-6, "inout:n in:n n"},
+	{"cast", "f32_bf16", "", 1, 100_000_000, 0, "out:n in:n n"},
+	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - 0 n"},
+}
+
+// eachKernel tries them all.
+func eachKernel(l *lab, r *Result) error {
+	var all []Measured
+	for _, t := range trials {
+		if l.tiny {
+			t.rows, t.cols = min(t.rows, 40), min(t.cols, 70)
+			if t.kernel == "rope" {
+				t.cols = heads * width
+			}
+		}
+		m, err := l.try(t)
+		if err != nil {
+			m.Why = err.Error()
+		}
+		l.release()
+		all = append(all, m)
+	}
+	tellKernels(r, all)
+	return nil
+}
+
+// operand is an argument in memory.
+type operand struct {
+	memory  cuda.Memory
+	types   string
+	n       int
+	written bool
+}
+
+// loaded is a kernel that can be launched.
+type loaded struct {
+	run      func() error
+	operands []operand
+	bytes    float64 // each operand once, and what is read and written twice
+}
+
+// try measures a kernel, and compares its results with those in f64 on fewer rows.
+func (l *lab) try(t trial) (m Measured, err error) {
+	m = Measured{Name: t.kernel, Types: t.types, Size: fmt.Sprintf("%d × %d", t.rows, t.cols), Error: -1, Bound: t.bound}
+	x, err := l.load(t, t.types)
+	if err != nil {
+		return m, err
+	}
+	m.Bytes = x.bytes
+	if m.Seconds, err = l.time(x.run); err != nil || t.exact == "" {
+		return m, err
+	}
+	l.release()
+	t.rows, t.cols = min(t.rows, 64), min(t.cols, 1<<20)
+	var results [2][][]float64
+	for i, types := range []string{t.types, t.exact} {
+		if x, err = l.load(t, types); err == nil {
+			err = x.run()
+		}
+		if err != nil {
+			return m, err
+		}
+		for _, o := range x.operands {
+			if o.written {
+				b, err := l.get(o.memory, o.n*elemBytes(o.types))
+				if err != nil {
+					return m, err
+				}
+				results[i] = append(results[i], read(o.types, b))
+			}
+		}
+	}
+	m.Error = 0
+	for i := range results[0] {
+		m.Error = max(m.Error, off(results[0][i], results[1][i]))
+	}
+	return m, nil
+}
+
+// load puts a trial's arguments into memory.
+func (l *lab) load(t trial, types string) (*loaded, error) {
+	f, k, err := l.kernel(t.kernel, types)
+	if err != nil {
+		return nil, err
+	}
+	x, args := &loaded{}, &cuda.Args{}
+	args.Reset()
+	each := strings.Split(types, "_")
+	left, words := each, strings.Fields(t.args)
+	params := strings.Fields(k.Params)
+	if len(words) != len(params) {
+		return nil, fmt.Errorf("%d arguments for %q", len(words), k.Params)
+	}
+	ids := t.ids()
+	for i, p := range params {
+		name, kind, _ := strings.Cut(p, ":")
+		o, err := l.argument(t, words[i], strings.TrimSuffix(kind, "?"), &left, args, i, ids)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if o != nil {
+			x.operands = append(x.operands, *o)
+			x.bytes += float64(o.n * elemBytes(o.types))
+			if strings.HasPrefix(words[i], "inout:") {
+				x.bytes += float64(o.n * elemBytes(o.types))
+			}
+		}
+	}
+	rows, starts, _ := kernels.Buckets(ids, 0, vocab)
+	unmet := float64((vocab - len(rows)) * t.cols) // of a table
+	switch t.kernel {
+	case "embed":
+		x.bytes -= unmet * float64(elemBytes(each[0]))
+	case "embed_grad":
+		x.bytes -= 2 * unmet * float64(elemBytes(each[0]))
+	}
+	shape := k.Launch(t.rows, t.cols)
+	if t.kernel == "embed_grad" {
+		shape = k.Launch(len(starts)-1, t.cols)
+	}
+	x.run = func() error { return l.stream.Launch(f, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args) }
+	return x, nil
+}
+
+// argument adds one to args, and is what it has in memory. Of several types, pointers T take one after the other; the last remains.
+func (l *lab) argument(t trial, word, kind string, types *[]string, args *cuda.Args, seed int, ids []int32) (*operand, error) {
+	role, size, memory := strings.Cut(word, ":")
+	switch {
+	case word == "-":
+		args.Pointer(0)
+		return nil, nil
+	case memory:
+		o, data, err := t.operand(role, size, kind, types, seed, ids)
+		if err != nil {
+			return nil, err
+		}
+		o.memory, err = l.put(data)
+		args.Pointer(o.memory.Pointer)
+		return o, err
+	case kind == "d":
+		v, err := strconv.ParseFloat(word, 64)
+		args.Float64(v)
+		return nil, err
+	}
+	n := t.size(word)
+	if kind == "i" {
+		args.Int32(int32(n))
+	} else {
+		args.Uint64(uint64(n))
+	}
+	return nil, nil
+}
+
+// operand is what an argument has in memory.
+func (t trial) operand(role, size, kind string, types *[]string, seed int, ids []int32) (*operand, []byte, error) {
+	switch role {
+	case "ids":
+		return &operand{types: "i32", n: len(ids)}, integers(ids), nil
+	case "buckets":
+		rows, starts, order := kernels.Buckets(ids, 0, vocab)
+		list := [][]int32{{int32(len(rows))}, rows, starts, order}[t.size(size)]
+		return &operand{types: "i32", n: len(list)}, integers(list), nil
+	case "d":
+		var v []float64
+		for _, word := range strings.Split(size, ",") {
+			x, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				return nil, nil, err
+			}
+			v = append(v, x)
+		}
+		return &operand{types: "f64", n: len(v)}, stored("f64", v), nil
+	}
+	o := &operand{n: t.size(size), written: role != "in"}
+	switch kind {
+	case "T":
+		if o.types = (*types)[0]; len(*types) > 1 {
+			*types = (*types)[1:]
+		}
+	case "A":
+		if o.types = "f32"; strings.Contains(strings.Join(*types, ""), "f64") {
+			o.types = "f64"
+		}
+	case "D":
+		o.types = "f64"
+	default:
+		return nil, nil, fmt.Errorf("%s of kind %s", role, kind)
+	}
+	if role == "out" {
+		nan := stored(o.types, []float64{math.NaN()})
+		return o, []byte(strings.Repeat(string(nan), o.n)), nil
+	}
+	return o, t.positive(o, random(o.types, o.n, seed), seed), nil
+}
+
+// positive makes what is no first moment positive: second moments of Adam, of which a root is taken.
+func (t trial) positive(o *operand, data []byte, seed int) []byte {
+	if t.kernel != "adam" || seed != 4 {
+		return data
+	}
+	v := read(o.types, data)
+	for i := range v {
+		v[i] = math.Abs(v[i])
+	}
+	return stored(o.types, v)
+}
+
+// size is the product of a word's letters and its number.
+func (t trial) size(word string) int {
+	n, rest := 1, strings.TrimLeft(word, "0123456789")
+	if digits := word[:len(word)-len(rest)]; digits != "" {
+		n, _ = strconv.Atoi(digits) // digits
+	}
+	values := map[rune]int{'r': t.rows, 'c': t.cols, 'n': t.rows * t.cols, 'v': vocab, 'p': kernels.Parts(t.rows), 'b': kernels.Blocks(t.rows * t.cols), 'h': heads, 'e': width}
+	for _, letter := range rest {
+		n *= values[letter]
+	}
+	return n
+}
+
+// ids are indices as often as words are.
+func (t trial) ids() []int32 {
+	below := vocab
+	if strings.HasPrefix(t.kernel, "logsumexp") {
+		below = t.cols
+	}
+	ids := make([]int32, t.rows)
+	for i, x := range numbers(t.rows, 3) {
+		ids[i] = int32(min(int(math.Pow(float64(below), (x+1)/2))-1, below-1))
+	}
+	return ids
+}
+
+func integers(v []int32) (b []byte) {
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, uint32(x))
+	}
+	return b
+}

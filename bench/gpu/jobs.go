@@ -1,0 +1,213 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/planc-dev/planc/cuda"
+)
+
+// describeGPU says what planc's own libraries see.
+func describeGPU(l *lab, r *Result) error {
+	r.note("planc sees %s of compute capability %d.%d, cuBLASLt %s", l.gpu.Name, l.gpu.Major, l.gpu.Minor, l.version)
+	if n, err := cuda.OpenNCCL(); err == nil {
+		r.note("NCCL %s at %s", n.Version, n.Path)
+	} else {
+		r.note("NCCL: %v", err)
+	}
+	return nil
+}
+
+// tryNCCL has a communicator of one rank give back what it is given.
+func tryNCCL(l *lab, r *Result) error {
+	n, err := cuda.OpenNCCL()
+	if err != nil {
+		return err
+	}
+	id, err := n.NewID()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	c, err := n.Join(ctx, id, 0, 1)
+	if err != nil {
+		return err
+	}
+	const count = 1 << 16
+	want := random("f32", count, 1)
+	from, err := l.put(want)
+	if err != nil {
+		return err
+	}
+	for name, f := range map[string]func(to cuda.Pointer) error{
+		"AllReduce": func(to cuda.Pointer) error {
+			return c.AllReduce(l.stream, to, from.Pointer, count, cuda.Float32, cuda.Sum)
+		},
+		"ReduceScatter": func(to cuda.Pointer) error {
+			return c.ReduceScatter(l.stream, to, from.Pointer, count, cuda.Float32, cuda.Sum)
+		},
+		"AllGather": func(to cuda.Pointer) error { return c.AllGather(l.stream, to, from.Pointer, count, cuda.Float32) },
+		"Broadcast": func(to cuda.Pointer) error { return c.Broadcast(l.stream, to, from.Pointer, count, cuda.Float32, 0) },
+	} {
+		to, err := l.put(make([]byte, len(want)))
+		if err == nil {
+			err = f(to.Pointer)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		got, err := l.get(to, len(want))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if string(got) != string(want) {
+			return fmt.Errorf("NCCL's %s of one rank gives other numbers than it was given", name)
+		}
+	}
+	r.note("NCCL %s: all-reduce, reduce-scatter, all-gather and broadcast of one rank give %d numbers back", n.Version, count)
+	return c.Close(ctx)
+}
+
+// ceilings are what the device reaches at best: a copy, and a large product of random numbers.
+func ceilings(l *lab, r *Result) error {
+	bytes := int64(4 << 30)
+	if l.tiny {
+		bytes = 1 << 12
+	}
+	a, err := cuda.Alloc(bytes)
+	if err != nil {
+		return err
+	}
+	b, err := cuda.Alloc(bytes)
+	if err != nil {
+		return err
+	}
+	if err := l.stream.Fill(a, 7); err != nil {
+		return err
+	}
+	took, err := l.time(func() error { return l.stream.Copy(b, a) })
+	if err != nil {
+		return err
+	}
+	_, _ = a.Free(), b.Free()
+	n := l.size(8192)
+	p, err := l.product(cuda.Product{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
+	tellKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1, Bytes: 2 * float64(bytes), Seconds: took}, p})
+	return err
+}
+
+// size is a dim of a measurement, or of a trial of the harness.
+func (l *lab) size(n int) int {
+	if l.tiny {
+		return min(n, 48)
+	}
+	return n
+}
+
+// products are those of a GPT-2's and a Llama's block on 16384 tokens, forward, and of gradients: of inputs, and of weights, which are
+// stored in f32.
+func products(l *lab, r *Result) error {
+	var all []Measured
+	const tokens = 16384
+	for _, size := range [][2]int{{768, 2304}, {768, 3072}, {3072, 768}, {768, 50257}, {1600, 6400}, {2048, 5632}} {
+		k, n := l.size(size[0]), l.size(size[1])
+		m := l.size(tokens)
+		for _, p := range []cuda.Product{
+			{M: m, N: n, K: k},
+			{M: m, N: k, K: n, TransposeB: true},
+			{M: k, N: n, K: m, TransposeA: true, Out: cuda.ValueFloat32},
+		} {
+			p.In = cuda.ValueBFloat16
+			if !p.TransposeA {
+				p.Out = cuda.ValueBFloat16
+			}
+			x, err := l.product(p, true)
+			if err != nil {
+				x.Why = err.Error()
+			}
+			all = append(all, x)
+		}
+	}
+	tellKernels(r, all)
+	return nil
+}
+
+// product measures one, and compares one of as many terms with f64's product of the same numbers.
+func (l *lab) product(p cuda.Product, compare bool) (x Measured, err error) {
+	defer l.release()
+	x = Measured{Name: "product", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA, " aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
+	out := "bf16"
+	if p.Out == cuda.ValueFloat32 {
+		out, x.Types, x.Bound = "f32", "bf16 to f32", 1e-5
+	}
+	x.Flops = 2 * float64(p.M) * float64(p.N) * float64(p.K)
+	x.Bytes = 2*float64(p.K)*float64(p.M+p.N) + float64(p.M*p.N*elemBytes(out))
+	run, _, err := l.multiplier(p, "bf16", out)
+	if err != nil {
+		return x, err
+	}
+	if x.Seconds, err = l.time(run); err != nil || !compare {
+		return x, err
+	}
+	l.release()
+	p.M, p.N = min(p.M, 1024), min(p.N, 1024)
+	got, err := l.multiplied(p, "bf16", out)
+	if err != nil {
+		return x, err
+	}
+	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
+	want, err := l.multiplied(p, "f64", "f64")
+	if err != nil {
+		return x, fmt.Errorf("in f64: %w", err)
+	}
+	x.Error = off(got, want)
+	return x, nil
+}
+
+// multiplied is a product's result.
+func (l *lab) multiplied(p cuda.Product, in, out string) ([]float64, error) {
+	run, d, err := l.multiplier(p, in, out)
+	if err == nil {
+		err = run()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.get(d, p.M*p.N*elemBytes(out))
+	return read(out, b), err
+}
+
+// multiplier puts operands there; run puts the product on the stream.
+func (l *lab) multiplier(p cuda.Product, in, out string) (run func() error, d cuda.Memory, err error) {
+	var at [2]cuda.Memory
+	for i, n := range []int{p.M * p.K, p.K * p.N} {
+		if at[i], err = l.put(random(in, n, i)); err != nil {
+			return nil, d, err
+		}
+	}
+	if d, err = cuda.Alloc(int64(p.M * p.N * elemBytes(out))); err != nil {
+		return nil, d, err
+	}
+	l.taken = append(l.taken, d)
+	if err = l.stream.Fill(d, 0xff); err != nil { // NaN
+		return nil, d, err
+	}
+	m, err := l.blas.Prepare(p, workspace)
+	if err != nil {
+		return nil, d, err
+	}
+	return func() error {
+		return l.stream.Multiply(m, 1, 0, d.Pointer, at[0].Pointer, at[1].Pointer, l.scratch)
+	}, d, nil
+}
+
+func flagged(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}

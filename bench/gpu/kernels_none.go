@@ -1,0 +1,13 @@
+//go:build !cuda || !linux
+
+package main
+
+import (
+	"errors"
+	"io"
+)
+
+// runKernels needs the tag cuda: go build -tags cuda ./bench/gpu.
+func runKernels(io.Writer, string, bool, []string) error {
+	return errors.New("this gpu-check was built without the tag cuda, and calls no kernels")
+}

@@ -1,0 +1,283 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// jobs are what a process of its own does with the GPU.
+var jobs = map[string]func(l *lab, r *Result) error{
+	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "attention": attentions, "kernel": eachKernel,
+}
+
+// runKernels does a job and prints its result as JSON.
+func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
+	if len(args) != 1 || jobs[args[0]] == nil {
+		return fmt.Errorf("kernel: one job of machine, nccl, ceiling, product, attention, kernel")
+	}
+	l, err := newLab(dir, tiny)
+	if err != nil {
+		return err
+	}
+	var r Result
+	if err := jobs[args[0]](l, &r); err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(r)
+}
+
+// lab is the first GPU, with a stream and the kernels of cuda/kernels. The process ends with it.
+type lab struct {
+	tiny     bool
+	gpu      cuda.Device
+	stream   *cuda.Stream
+	blas     *cuda.Products
+	version  string // of cuBLASLt
+	dir      string
+	modules  map[string]*cuda.Module
+	from, to *cuda.Event
+	taken    []cuda.Memory
+	scratch  cuda.Memory
+}
+
+const workspace = 32 << 20
+
+func newLab(dir string, tiny bool) (l *lab, err error) {
+	l = &lab{tiny: tiny, dir: filepath.Join(dir, "kernels"), modules: map[string]*cuda.Module{}}
+	driver, err := cuda.Open()
+	if err != nil {
+		return nil, err
+	}
+	gpus, err := driver.Devices()
+	if err != nil || len(gpus) == 0 {
+		return nil, fmt.Errorf("no GPU: %w", err)
+	}
+	l.gpu = gpus[0]
+	ctx, err := l.gpu.Open()
+	if err != nil {
+		return nil, err
+	}
+	if _, err = ctx.Bind(); err != nil { // for as long as the process is there
+		return nil, err
+	}
+	blas, err := cuda.OpenBLAS()
+	if err != nil {
+		return nil, err
+	}
+	l.version = blas.Version
+	if l.blas, err = blas.NewProducts(); err == nil {
+		l.stream, err = cuda.NewStream(0)
+	}
+	if err == nil {
+		l.from, err = cuda.NewEvent(true)
+	}
+	if err == nil {
+		l.to, err = cuda.NewEvent(true)
+	}
+	if err == nil {
+		l.scratch, err = cuda.Alloc(workspace)
+	}
+	return l, err
+}
+
+// kernel finds a function of the table, with its types' suffix.
+func (l *lab) kernel(name, types string) (*cuda.Kernel, *kernels.Kernel, error) {
+	for i := range kernels.Table {
+		k := &kernels.Table[i]
+		if k.Name != name {
+			continue
+		}
+		if l.modules[k.File] == nil {
+			image, err := os.ReadFile(filepath.Join(l.dir, strings.TrimSuffix(k.File, ".cu")+".fatbin"))
+			if err == nil {
+				l.modules[k.File], err = cuda.Load(image)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		f, err := l.modules[k.File].Kernel(name + "_" + types)
+		return f, k, err
+	}
+	return nil, nil, fmt.Errorf("there is no kernel %s", name)
+}
+
+// put takes memory with these bytes in it, until release.
+func (l *lab) put(bytes []byte) (cuda.Memory, error) {
+	m, err := cuda.Alloc(int64(max(len(bytes), 256)))
+	if err != nil {
+		return m, err
+	}
+	l.taken = append(l.taken, m)
+	pinned, err := cuda.AllocPinned(int64(len(bytes)))
+	if err != nil {
+		return m, err
+	}
+	defer pinned.Free()
+	copy(pinned.Slice(), bytes)
+	if err := l.stream.Upload(m.At(0, int64(len(bytes))), pinned); err != nil {
+		return m, err
+	}
+	return m, l.stream.Synchronize()
+}
+
+// get are the first bytes of memory, when all is done.
+func (l *lab) get(m cuda.Memory, bytes int) ([]byte, error) {
+	pinned, err := cuda.AllocPinned(int64(bytes))
+	if err != nil {
+		return nil, err
+	}
+	defer pinned.Free()
+	if err := l.stream.Download(pinned, m.At(0, int64(bytes))); err != nil {
+		return nil, err
+	}
+	if err := l.stream.Synchronize(); err != nil {
+		return nil, err
+	}
+	return append([]byte(nil), pinned.Slice()...), nil
+}
+
+// release gives back what put took.
+func (l *lab) release() {
+	for _, m := range l.taken {
+		_ = m.Free() // what could fail has failed before
+	}
+	l.taken = nil
+}
+
+// time is the median seconds of what f puts on the stream; 0 on a machine without time.
+func (l *lab) time(f func() error) (float64, error) {
+	if l.tiny {
+		return 0, nil
+	}
+	run := func(n int) (float64, error) {
+		if err := l.stream.Record(l.from); err != nil {
+			return 0, err
+		}
+		for range n {
+			if err := f(); err != nil {
+				return 0, err
+			}
+		}
+		if err := l.stream.Record(l.to); err != nil {
+			return 0, err
+		}
+		if err := l.to.Synchronize(); err != nil {
+			return 0, err
+		}
+		s, err := l.to.Since(l.from)
+		return s / float64(n), err
+	}
+	if _, err := run(3); err != nil {
+		return 0, err
+	}
+	once, err := run(3)
+	if err != nil {
+		return 0, err
+	}
+	var took []float64
+	n := max(1, int(0.01/max(once, 1e-6))) // ten milliseconds each, so that launching is hidden
+	for start := time.Now(); len(took) < 3 || len(took) < 15 && time.Since(start) < patience; {
+		s, err := run(n)
+		if err != nil {
+			return 0, err
+		}
+		took = append(took, s)
+	}
+	return median(took), nil
+}
+
+// elemBytes is the size of a number as stored.
+func elemBytes(t string) int {
+	return map[string]int{"f64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2}[t]
+}
+
+// numbers are n numbers from -1 to 1 that bf16 has exactly, always the same ones of a seed; many of them are the first ones again.
+func numbers(n, seed int) []float64 {
+	r := rand.New(rand.NewPCG(uint64(seed), 5))
+	v := make([]float64, n)
+	for i := range v {
+		if i >= period {
+			v[i] = v[i-period]
+			continue
+		}
+		v[i] = float64(num.ToBF16(r.Float32()*2 - 1).Wide())
+	}
+	return v
+}
+
+// period is a prime, so that rows differ.
+const period = 1048573
+
+// random are such numbers as a type has them.
+func random(t string, n, seed int) []byte {
+	once := stored(t, numbers(min(n, period), seed))
+	b := make([]byte, 0, n*elemBytes(t))
+	for len(b) < n*elemBytes(t) {
+		b = append(b, once[:min(len(once), n*elemBytes(t)-len(b))]...)
+	}
+	return b
+}
+
+// stored are numbers as a type has them.
+func stored(t string, v []float64) (b []byte) {
+	b = make([]byte, 0, len(v)*elemBytes(t))
+	for _, x := range v {
+		switch t {
+		case "f64":
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+		case "f32":
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
+		case "bf16":
+			b = binary.LittleEndian.AppendUint16(b, num.ToBF16(float32(x)).Bits)
+		case "f16":
+			b = binary.LittleEndian.AppendUint16(b, num.ToF16(float32(x)).Bits)
+		}
+	}
+	return b
+}
+
+// read is the other way.
+func read(t string, b []byte) []float64 {
+	v := make([]float64, len(b)/elemBytes(t))
+	for i := range v {
+		switch p := b[i*elemBytes(t):]; t {
+		case "f64":
+			v[i] = math.Float64frombits(binary.LittleEndian.Uint64(p))
+		case "f32":
+			v[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(p)))
+		case "bf16":
+			v[i] = float64(num.BF16{Bits: binary.LittleEndian.Uint16(p)}.Wide())
+		case "f16":
+			v[i] = float64(num.F16{Bits: binary.LittleEndian.Uint16(p)}.Wide())
+		}
+	}
+	return v
+}
+
+// off is ‖got - want‖ / ‖want‖, infinite where a number is none.
+func off(got, want []float64) float64 {
+	var d, n float64
+	for i := range want {
+		d += (got[i] - want[i]) * (got[i] - want[i])
+		n += want[i] * want[i]
+	}
+	if d != d || n == 0 && d > 0 || len(got) != len(want) {
+		return math.Inf(1)
+	}
+	return math.Sqrt(d / max(n, 1e-300))
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// LawGroup is a plan on the GPU, after the programs that it is held to, as golden/gpucheck_test.go writes them to laws.json.
+type LawGroup struct {
+	Name, Plan, Kinds string
+	Ranks             int
+	Cases             []LawCase
+}
+
+// LawCase is a program of the module laws.
+type LawCase struct {
+	ID          string
+	GPU         bool
+	Type        string  // that is computed in
+	Loss, Param float64 // bounds; below zero where yardsticks judge, or nothing does
+	Yard        bool    // a yardstick of 16 bits
+	Rounds      bool    // to 16 bits
+	Arena       int64
+}
+
+// verdict is a line that the module prints.
+type verdict struct {
+	ID, Err, Worst                            string
+	Losses, Norms, Valid, Grad, Param, Copies float64
+	Steps                                     int
+	Arena                                     int64
+}
+
+func (v *verdict) scalars() float64 { return max(v.Losses, v.Norms, v.Valid) }
+
+// narrowFactor times the farthest yardstick is the bound of a plan in 16 bits, as in golden/lawnarrow_test.go.
+const narrowFactor = 4
+
+// broken says why a group has no numbers to judge, or nothing.
+func (g *LawGroup) broken(verdicts []verdict) string {
+	if len(verdicts) != len(g.Cases) {
+		return fmt.Sprintf("%d of %d programs ran", len(verdicts), len(g.Cases))
+	}
+	for i, c := range g.Cases {
+		switch v := &verdicts[i]; {
+		case v.ID != c.ID:
+			return fmt.Sprintf("program %d is %s, want %s", i, v.ID, c.ID)
+		case v.Err != "":
+			return c.ID + ": " + v.Err
+		}
+	}
+	return ""
+}
+
+// judge holds a group's programs for GPUs to their bounds; "" is no fault.
+func (g *LawGroup) judge(verdicts []verdict) (why string, scalars, grads float64) {
+	var yard verdict
+	for i, c := range g.Cases {
+		if v := &verdicts[i]; c.Yard {
+			yard.Losses, yard.Grad = max(yard.Losses, narrowFactor*v.scalars()), max(yard.Grad, narrowFactor*v.Grad)
+		}
+	}
+	for i, c := range g.Cases {
+		v := &verdicts[i]
+		if !c.GPU {
+			continue
+		}
+		scalars, grads = v.scalars(), v.Grad
+		loss, grad := c.Loss, c.Loss
+		if c.Rounds {
+			loss, grad = yard.Losses, yard.Grad
+		}
+		if !(scalars <= loss) || !(grads <= grad) || c.Param >= 0 && !(v.Param <= c.Param) {
+			why += fmt.Sprintf("scalars %.3g, gradients %.3g, parameters %.3g off, of %.3g, %.3g, %.3g; worst %s; ", scalars, grads, v.Param, loss, grad, c.Param, v.Worst)
+		}
+		if v.Copies != 0 || v.Steps != 3 || v.Arena != c.Arena {
+			why += fmt.Sprintf("copies %.3g apart, %d steps, arena %d of %d; ", v.Copies, v.Steps, v.Arena, c.Arena)
+		}
+	}
+	return why, scalars, grads
+}
+
+// atOnce is how many groups run beside each other: their work is the host's.
+const atOnce = 4
+
+// laws runs every group with ranks that share the GPU.
+func laws(ctx context.Context, b *bench, r *Result) error {
+	return b.laws(ctx, r, atOnce, []string{"PLANC_SHARE_GPU=1"}, func(*LawGroup) bool { return true })
+}
+
+// lawsByNCCL runs those of two ranks with NCCL between them, which 2.30 allows on one GPU.
+func lawsByNCCL(ctx context.Context, b *bench, r *Result) error {
+	return b.laws(ctx, r, 1, []string{"PLANC_SHARE_GPU=nccl", "NCCL_MULTI_RANK_GPU_ENABLE=1", "NCCL_MAX_CTAS=4"}, func(g *LawGroup) bool { return g.Ranks == 2 })
+}
+
+// groupLimit is how long a group may take, whose ranks may wait for each other forever.
+const groupLimit = 45 * time.Second
+
+// lawRun is what a group came to: Why says what is wrong with its numbers, Broken why there are none.
+type lawRun struct {
+	Group          *LawGroup
+	Why, Broken    string
+	Scalars, Grads float64
+	Verdicts       []verdict
+	ran            bool
+}
+
+func (b *bench) laws(ctx context.Context, r *Result, n int, env []string, take func(*LawGroup) bool) error {
+	text, err := os.ReadFile(b.program("laws.json"))
+	if err != nil {
+		return err
+	}
+	var groups []*LawGroup
+	if err := json.Unmarshal(text, &groups); err != nil {
+		return fmt.Errorf("laws.json: %w", err)
+	}
+	groups = slices.DeleteFunc(groups, func(g *LawGroup) bool { return !take(g) })
+	runs := make([]lawRun, len(groups))
+	slots := make(chan struct{}, n)
+	var all sync.WaitGroup
+	for i, g := range groups {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if runs[i].Group = g; ctx.Err() == nil {
+				runs[i].run(ctx, b, env)
+			}
+		})
+	}
+	all.Wait()
+	return tell(r, runs)
+}
+
+// run runs the group's programs in a process of their own.
+func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
+	own, stop := context.WithTimeout(ctx, groupLimit)
+	defer stop()
+	out, err := b.output(own, env, b.program("laws"), l.Group.Name)
+	l.ran = ctx.Err() == nil
+	for line := range bytes.Lines(out) {
+		var v verdict
+		if json.Unmarshal(line, &v) == nil {
+			l.Verdicts = append(l.Verdicts, v)
+		}
+	}
+	if l.Broken = l.Group.broken(l.Verdicts); err != nil {
+		l.Broken += "; " + err.Error()
+	}
+	if l.Broken == "" {
+		l.Why, l.Scalars, l.Grads = l.Group.judge(l.Verdicts)
+	}
+}
+
+// tell makes the table: what failed first.
+func tell(r *Result, runs []lawRun) error {
+	r.Raw, r.Columns = runs, []string{"plan", "type", "ranks", "scalars off", "gradients off", ""}
+	bad, broken := 0, 0
+	for _, sound := range []bool{false, true} {
+		for _, l := range runs {
+			if !l.ran || (l.Why+l.Broken == "") != sound {
+				continue
+			}
+			last := l.Group.Cases[len(l.Group.Cases)-1]
+			r.row(l.Group.Plan, last.Type, fmt.Sprint(l.Group.Ranks), fmt.Sprintf("%.2g", l.Scalars), fmt.Sprintf("%.2g", l.Grads), tail(l.Why+l.Broken, 300))
+			if l.Why != "" {
+				bad++
+			}
+			if l.Broken != "" {
+				broken++
+			}
+		}
+	}
+	ran := len(r.Rows) - broken
+	r.note("%d plans of %d ran, %d are off", ran, len(runs), bad)
+	switch {
+	case bad > 0:
+		return faultf("%d of %d plans are not what one rank trains to", bad, ran)
+	case ran < len(runs):
+		return fmt.Errorf("%d of %d plans ran to their end in time", ran, len(runs))
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// Measured is a kernel, or a product, on one size.
+type Measured struct {
+	Name, Types, Size string
+	Error             float64 // ‖result - f64's‖ / ‖f64's‖, of the worst of its results; -1 where it was not compared
+	Bound             float64
+	Bytes, Flops      float64 // that it must move and do at least
+	Seconds           float64 // 0 where there is no time
+	Why               string  `json:",omitempty"`
+}
+
+// The ceilings that floors are of: an H200's by its data sheet. What the machine reaches is measured beside.
+const peakBytes = 4.8e12
+
+// floor is the least time, as far as bytes and operations say.
+func (m *Measured) floor() float64 { return max(m.Bytes/peakBytes, m.Flops/peakFlops) }
+
+func (m *Measured) bad() bool { return m.Why != "" || m.Error >= 0 && !(m.Error <= m.Bound) }
+
+// tellKernels makes the table, and says which are off.
+func tellKernels(r *Result, all []Measured) {
+	r.Raw, r.State = all, "ok"
+	r.Columns = []string{"kernel", "types", "size", "error", "bound", "GB/s", "TFLOP/s", "µs", "time / floor"}
+	for i := range all {
+		m := &all[i]
+		cells := []string{m.Name, m.Types, m.Size, "-", "-", "-", "-", "-", "-"}
+		if m.Error >= 0 {
+			cells[3], cells[4] = fmt.Sprintf("%.2g", m.Error), fmt.Sprintf("%.2g", m.Bound)
+		}
+		if m.Seconds > 0 {
+			cells[5], cells[6] = fmt.Sprintf("%.0f", m.Bytes/m.Seconds/1e9), fmt.Sprintf("%.1f", m.Flops/m.Seconds/1e12)
+			cells[7], cells[8] = fmt.Sprintf("%.1f", m.Seconds*1e6), fmt.Sprintf("%.2f", m.Seconds/m.floor())
+		}
+		if m.bad() {
+			r.State = "failed"
+			r.Why += fmt.Sprintf("%s of %s on %s: error %.3g %s; ", m.Name, m.Types, m.Size, m.Error, m.Why)
+		}
+		r.row(cells...)
+	}
+}
+
+// patience is how long one timing may take.
+const patience = 300 * time.Millisecond

@@ -1,0 +1,96 @@
+package main
+
+import "fmt"
+
+// model is what both sides train, without dropout.
+type model struct {
+	Name                   string
+	Base                   string // in planc's catalogue; "" for a config of its own
+	Llama                  bool   // norms without mean, rotary positions, SwiGLU
+	Layers, Heads, KVHeads int
+	Hidden, FFN, Vocab     int
+	Seq, Batch             int // tokens of a sequence, sequences of a step
+	Micros                 []int
+	Tiny                   bool
+	Curve                  bool // 200 steps from given weights
+	Micro                  int  // that the plan chose; of what build made, as the next
+	PredictedStep          float64
+	PredictedBytes         int64
+	Params                 float64
+}
+
+// gpt is a GPT-2 with its own vocabulary.
+func gpt(name, base string, layers, heads, hidden, seq, batch int, micros ...int) model {
+	return model{Name: name, Base: base, Layers: layers, Heads: heads, KVHeads: heads, Hidden: hidden, FFN: 4 * hidden, Vocab: 50257, Seq: seq, Batch: batch, Micros: micros}
+}
+
+// llama is one of 1.1 billion parameters, shaped as TinyLlama.
+func llama(name string, seq, batch int, micros ...int) model {
+	return model{Name: name, Llama: true, Layers: 22, Heads: 32, KVHeads: 4, Hidden: 2048, FFN: 5632, Vocab: 32000, Seq: seq, Batch: batch, Micros: micros}
+}
+
+// models are all that build compiles. Micros are the micro-batches that the peer tries besides planc's, and takes the fastest of.
+var models = []model{
+	gpt("gpt2-124m", "gpt2-124m", 12, 12, 768, 1024, 64, 64, 32),
+	gpt("gpt2-350m", "gpt2-350m", 24, 16, 1024, 1024, 32, 32, 16),
+	gpt("gpt2-774m", "gpt2-774m", 36, 20, 1280, 1024, 32, 16, 8),
+	gpt("gpt2-1558m", "gpt2-1558m", 48, 25, 1600, 1024, 32, 16, 8),
+	llama("llama-1b", 1024, 32, 32, 16),
+	gpt("gpt2-124m-4096", "gpt2-124m", 12, 12, 768, 4096, 16, 16, 8),
+	llama("llama-1b-4096", 4096, 8, 8, 4),
+	{Name: "curve", Base: "gpt2-124m", Layers: 12, Heads: 12, KVHeads: 12, Hidden: 768, FFN: 3072, Vocab: 50257, Seq: 1024, Batch: 16, Curve: true},
+	{Name: "tiny", Layers: 2, Heads: 2, KVHeads: 2, Hidden: 32, FFN: 128, Vocab: 256, Seq: 16, Batch: 4, Micros: []int{4, 2}, Tiny: true},
+	{Name: "tiny-llama", Llama: true, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 32, FFN: 48, Vocab: 256, Seq: 16, Batch: 4, Tiny: true},
+}
+
+// tinyOf is what is trained in a model's place when everything is tiny.
+func tinyOf(name string) string {
+	if m, ok := modelNamed(models, name); ok && m.Llama {
+		return "tiny-llama"
+	}
+	return "tiny"
+}
+
+func modelNamed(all []model, name string) (model, bool) {
+	for _, m := range all {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return model{}, false
+}
+
+// flopsPerToken is llm.c's formula: six for each parameter, and attention's.
+func (m *model) flopsPerToken() float64 {
+	return 6*m.Params + 6*float64(m.Layers)*float64(m.Hidden)*float64(m.Seq)
+}
+
+// config is the model as a job has it.
+func (m *model) config() string {
+	switch {
+	case m.Base != "":
+		return fmt.Sprintf("{base: %s, n_positions: %d, embd_pdrop: 0, resid_pdrop: 0, attn_pdrop: 0}", m.Base, max(m.Seq, 1024))
+	case m.Llama:
+		return fmt.Sprintf("{model_type: llama, max_position_embeddings: %d, hidden_size: %d, intermediate_size: %d, num_hidden_layers: %d, num_attention_heads: %d, "+
+			"num_key_value_heads: %d, vocab_size: %d, hidden_act: silu, rms_norm_eps: 1e-5, rope_theta: 10000, tie_word_embeddings: false}",
+			m.Seq, m.Hidden, m.FFN, m.Layers, m.Heads, m.KVHeads, m.Vocab)
+	}
+	return fmt.Sprintf("{model_type: gpt2, n_positions: %d, n_embd: %d, n_layer: %d, n_head: %d, vocab_size: %d, embd_pdrop: 0, resid_pdrop: 0, attn_pdrop: 0}",
+		m.Seq, m.Hidden, m.Layers, m.Heads, m.Vocab)
+}
+
+// job is the model as planc's job for one H200. Half of its memory is left to the peer, which stays there between its turns.
+func (m *model) job() string {
+	return fmt.Sprintf(`name: %s
+model: %s
+data: {train: [tokens.bin]}
+train:
+  seq_len: %d
+  global_batch: %d
+  steps: 1000000
+  precision: bf16
+  optimizer: {kind: adamw, lr: 3e-4, clip_norm: 1.0}
+cluster: {node: dgx-h200, devices: 1}
+objective: {headroom: 0.5}
+`, m.Name, m.config(), m.Seq, m.Batch)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// libraryFolders are where machines have CUDA's libraries, besides the wheels of Python.
+var libraryFolders = []string{"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/lib64"}
+
+// environment is that of the checks' processes: this one's, with the folders in which Python's packages have the libraries that planc's
+// programs open by name, so that both sides use the same ones.
+func environment(ctx context.Context, python string) []string {
+	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
+	defer stop()
+	out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output() // fails without the package
+	var folders []string
+	if own := os.Getenv("LD_LIBRARY_PATH"); own != "" {
+		folders = append(folders, own)
+	}
+	for _, dir := range strings.Fields(string(out)) {
+		found, _ := filepath.Glob(filepath.Join(dir, "*", "lib")) // a good pattern
+		folders = append(folders, found...)
+	}
+	for _, dir := range libraryFolders {
+		if _, err := os.Stat(dir); err == nil {
+			folders = append(folders, dir)
+		}
+	}
+	return append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(folders, ":"))
+}
+
+// process is a command that is killed with its children when its time is up.
+func (b *bench) process(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(append([]string{}, b.env...), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 2 * time.Second
+	return cmd
+}
+
+// output runs a command and returns its standard output; an error has the end of what it said.
+func (b *bench) output(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
+	cmd := b.process(ctx, env, name, args...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, tail(said.String()+out.String(), 2000))
+	}
+	return out.Bytes(), nil
+}
+
+// tail is the end of a text.
+func tail(s string, n int) string {
+	if len(s) > n {
+		s = "…" + strings.ToValidUTF8(s[len(s)-n:], "")
+	}
+	return strings.TrimSpace(s)
+}
+
+// program is the path of one that build made.
+func (b *bench) program(name string) string { return filepath.Join(b.dir, name) }
+
+// scratch is a folder that goes when the check ends.
+func scratch() (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp("", "gpu-check-")
+	return dir, func() { os.RemoveAll(dir) }, err
+}

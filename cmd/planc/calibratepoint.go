@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/gpu"
+)
+
+// opsOfPoints are the collectives that the cost model prices. Messages around a ring go with all-to-all's.
+var opsOfPoints = map[string]ir.Op{gpu.OfAllReduce: ir.OpAllReduce, gpu.OfAllGather: ir.OpAllGather, gpu.OfReduceScatter: ir.OpReduceScatter, gpu.OfAllToAll: ir.OpAllToAll}
+
+// What is large, and told by: products and attention of so many launches, copies beyond the caches, messages that fill a link. Of products those in 16 bits count, in
+// which models train.
+const (
+	manyLaunches = 10
+	beyondCaches = 128 << 20
+	fillsLinks   = 16 << 20
+)
+
+// predictedPoint is how many seconds the cost model says that a point takes on a cluster as its figures have it; 0 where it has no price.
+func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large bool) {
+	compute := p.Type
+	if compute == "" {
+		compute = "bf16"
+	}
+	d, ok := c.DeviceOf(costmodel.PlancEngine, compute)
+	if !ok {
+		return 0, false
+	}
+	op := costmodel.Op{Flops: p.Flops(), Shape: costmodel.GEMM{M: float64(p.M), N: float64(p.N), K: float64(p.K)}, Kernel: 1}
+	switch p.Of {
+	case gpu.OfProduct:
+		op.Kind, op.Shape.Batch = costmodel.Matrix, 1
+	case gpu.OfAttention:
+		op.Kind = costmodel.Attention
+	case gpu.OfAttentionGrad:
+		op.Kind, op.Kernel = costmodel.AttentionGrad, 3
+	case gpu.OfCopy:
+		return float64(d.StreamTime(costmodel.Bytes(2 * p.Bytes))), p.Bytes >= beyondCaches
+	case gpu.OfReplay:
+		return float64(d.Launch()), true
+	default:
+		collective, priced := opsOfPoints[p.Of]
+		if !priced {
+			return 0, false
+		}
+		return float64(c.CollectiveTime(collective, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1}, costmodel.Bytes(p.Bytes))), p.Bytes >= fillsLinks
+	}
+	took := d.Time(&op)
+	return float64(took), took > manyLaunches*d.Launch() && (compute == "bf16" || compute == "fp16")
+}
+
+// gpuScreen is what was measured, in groups of a kind.
+func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) string {
+	var b strings.Builder
+	words := []string{fmt.Sprintf("%d × %s", len(m.GPUs), m.GPUs[0]), "CUDA " + m.CUDA, "cuBLASLt " + m.BLAS}
+	if m.NCCL != "" {
+		words = append(words, "NCCL "+m.NCCL)
+	}
+	b.WriteString(flow("", 0, " · ", append(words, fmt.Sprintf("%.0f s", m.Duration))))
+	for _, g := range []struct {
+		head, unit string
+		ofs        []string
+	}{
+		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfProduct}}, {"ATTENTION, CAUSAL", "TFLOP/s", []string{gpu.OfAttention, gpu.OfAttentionGrad}},
+		{"MEMORY AND HOST", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"A KERNEL", "µs", []string{gpu.OfLaunch, gpu.OfReplay}},
+		{"BETWEEN GPUS", "GB/s", []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll, gpu.OfSend}},
+	} {
+		gpuGroup(&b, m, g.head, g.unit, g.ofs)
+	}
+	if n := len(m.Left); n > 0 {
+		b.WriteString("\n" + prose("left out", 12, fmt.Sprintf("%d, as %s", n, m.Left[0])))
+	}
+	var factors []string
+	for _, k := range append(slices.Clone(costmodel.MeasuredKeys), "attention") {
+		v := f.Attention
+		if k != "attention" {
+			v = *f.Factor(k)
+		}
+		if v > 0 {
+			factors = append(factors, k+" "+digits(v, 3))
+		}
+	}
+	b.WriteString("\n" + prose("factors", 12, strings.Join(factors, ", ")+fmt.Sprintf(" of what the cost model says of %s", c.GPU.Name)))
+	return b.String()
+}
+
+// gpuGroup is a table of points; each figure has its spread beside it.
+func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []string) {
+	begun := false
+	for i := range m.Points {
+		p := &m.Points[i]
+		if !slices.Contains(ofs, p.Of) || p.Seconds <= 0 {
+			continue
+		}
+		if !begun {
+			begun = true
+			fmt.Fprintf(b, "\n%s%11s%11s\n", pad(head, 44), unit, "SPREAD")
+		}
+		value := 1e6 * p.Seconds
+		switch unit {
+		case "TFLOP/s":
+			value = p.Flops() / p.Seconds / 1e12
+		case "GB/s":
+			value = float64(p.Bytes) / p.Seconds / 1e9
+			if p.Of == gpu.OfCopy {
+				value *= 2 // read and written
+			}
+		}
+		fmt.Fprintf(b, "%s%11s%11s\n", pad(pointText(p), 44), digits(value, 3), percent(p.Spread))
+	}
+}
+
+// powerOfTwo is a number of bytes that is one, of some KiB or MiB.
+func powerOfTwo(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
+
+// pointText is what a row is of.
+func pointText(p *gpu.Point) string {
+	text := p.Text()
+	if p.Bytes > 0 {
+		text += " of " + powerOfTwo(p.Bytes)
+	}
+	if p.Ranks > 0 {
+		text += fmt.Sprintf(" between %d", p.Ranks)
+	}
+	return text
+}

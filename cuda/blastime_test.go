@@ -1,0 +1,56 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Of the ways of computing a product the one that took least time is kept, for others of its kind too; each computes it.
+func TestTimeWays(t *testing.T) {
+	b, calls := products(t)
+	t.Setenv("PLANC_FAKE_TIMES", "326")
+	a, av := doubles(t, 1)
+	x, xv := doubles(t, 1)
+	d, dv := doubles(t, 1)
+	c, cv := doubles(t, 1)
+	bias, bv := doubles(t, 2)
+	p := Product{M: 1, N: 1, K: 1, In: ValueFloat64, Out: ValueFloat64, Epilogue: AddBias, Bias: bias.Pointer}
+	multiply := func(want string) {
+		t.Helper()
+		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
+		check(t, b.s.Multiply(mul, 1, 0, d.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+		if got := calls(); !strings.Contains(got, want) {
+			t.Errorf("not %s, but\n%s", want, got)
+		}
+	}
+	multiply("product by way 0")
+	mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
+	check(t, b.s.TimeWays(mul, 5, 1, 1, d.Pointer, c.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+	got := calls()
+	for _, way := range []string{"product by way 0", "product by way 1", "product by way 2"} {
+		if strings.Count(got, way) != timedRuns+1 {
+			t.Errorf("%d times %s in\n%s", strings.Count(got, way), way, got)
+		}
+	}
+	if want := av[0]*xv[0] + cv[0] + bv[0]; dv[0] != want {
+		t.Errorf("computed %g, want %g", dv[0], want)
+	}
+	p.Bias += Alignment
+	multiply("product by way 1")
+	p.N = 2
+	for _, call := range []string{"cublasLtMatmul", "cuEventElapsedTime", "cuEventCreate"} {
+		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
+		t.Setenv("PLANC_FAKE_FAIL", call+":3")
+		var failed *Error
+		if err := b.s.TimeWays(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer, b.workspace); !errors.As(err, &failed) || failed.Call != call {
+			t.Errorf("%s: %v", call, err)
+		}
+		t.Setenv("PLANC_FAKE_FAIL", "")
+		check(t, mul.Close())
+	}
+	closing(t, b, calls)
+	check(t, a.Free(), x.Free(), d.Free(), c.Free(), bias.Free())
+}

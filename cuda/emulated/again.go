@@ -1,0 +1,60 @@
+package emulated
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Orders are the policies in which [Again] has work run.
+var Orders = []string{"early", "late", "7"}
+
+// Again is for a TestMain that is not on a machine yet: it makes one in a temporary folder and runs this program there with its own arguments, under each of
+// [Orders]. prepare makes in the folder what else the tests need, and returns variables of their environment. Again returns the
+// exit code, which is not 0 either where a device was given back with something left over on it, and all that the runs logged.
+func Again(prepare func(m Machine, dir string) (env []string, err error)) (code int, log string) {
+	code, log, err := again(prepare)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, log
+	}
+	if _, left, ok := strings.Cut(log, "leak:"); ok {
+		fmt.Fprintln(os.Stderr, "left over:", left[:min(len(left), 2000)])
+		code = 1
+	}
+	return code, log
+}
+
+func again(prepare func(m Machine, dir string) ([]string, error)) (code int, log string, err error) {
+	dir, err := os.MkdirTemp("", "planc-emulated-")
+	if err != nil {
+		return 1, "", err
+	}
+	defer os.RemoveAll(dir)
+	m, err := Install(context.Background(), dir)
+	if err != nil {
+		return 1, "", err
+	}
+	env, err := prepare(m, dir)
+	if err != nil {
+		return 1, "", err
+	}
+	path := filepath.Join(dir, "log")
+	for _, order := range Orders {
+		cmd := exec.Command(os.Args[0], os.Args[1:]...)
+		cmd.Env = append(os.Environ(), m.Env(append(env, "PLANC_EMULATED_ORDER="+order, "PLANC_EMULATED_LOG="+path)...)...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "order", order, "fails:", err)
+			code = 1
+		}
+	}
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) { // no test ran anything
+		err = nil
+	}
+	return code, string(text), err
+}

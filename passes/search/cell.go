@@ -1,0 +1,91 @@
+package search
+
+import (
+	"math"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// cell is what families share that agree in the degrees, in sp and in the micro-batch, and all do backward in one pass or in two:
+// they differ in chunks and schedules.
+type cell struct {
+	orders []order           // once they were asked for
+	least  costmodel.Seconds // see leastLayers; 0 where nobody asked
+	work   costmodel.Seconds // leastWork of each plan; likewise
+	base   *base             // likewise
+}
+
+// cellKey is what tells the cells of one choice of the degrees and of sp apart.
+type cellKey struct {
+	micro  int
+	splits bool
+}
+
+// cell finds a plan's cell, or makes it. Plans that are illegal by their degrees have none.
+func (e *enumeration) cell(plan *ir.Plan) *cell {
+	if !e.shaped {
+		return nil
+	}
+	k := cellKey{plan.MicroBatch, plan.Splits()}
+	if e.cells[k] == nil {
+		e.cells[k] = &cell{}
+	}
+	return e.cells[k]
+}
+
+// roughly is [searcher.leastWork] of a cell's plans, which is the same of each.
+func (s *searcher) roughly(c *cell, plan *ir.Plan) costmodel.Seconds {
+	if c == nil {
+		return s.leastWork(plan)
+	}
+	if c.work == 0 {
+		c.work = s.leastWork(plan)
+	}
+	return c.work
+}
+
+// leastLayers is the least that a micro-batch takes in all layers, collectives included, of a cell's plans: in whichever order
+// their axes lie.
+func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seconds {
+	if c.least > 0 {
+		return c.least
+	}
+	b := s.base(plan)
+	c.base = b
+	for i, name := range s.orders(p, &plan) {
+		plan.AxisOrder = name
+		sum := costmodel.Seconds(0)
+		for j, l := range s.costs(&plan, b.key, b.profile, plan.MicroBatch) {
+			sum += costmodel.Seconds(b.prog.Model.Segments[j].Count) * (l.sums.forward + l.sums.backward)
+		}
+		if i == 0 || sum < c.least {
+			c.least = sum
+		}
+	}
+	return c.least
+}
+
+// nearly is at most what a family's own bound is, however its blocks are split: [searcher.leastWork] with collectives, and with
+// the pipeline's fill and drain where a stage has one chunk. Of m micro-batches, a stage with the part w of a micro-batch's work W
+// ends no earlier than after m·w and the parts of all stages before it. The last to end is earliest where all end at once, each
+// part 1-1/m times the one before: after W/(1-(1-1/m)^pp). It says nothing of plans that do backward in two passes.
+func (s *searcher) nearly(p *Problem, c *cell, plan *ir.Plan) costmodel.Seconds {
+	if c == nil || plan.Splits() {
+		return 0
+	}
+	work, m, pp := s.leastLayers(p, c, *plan), float64(plan.MicroBatches), float64(plan.PP)
+	times := m / pp
+	if plan.VPP == 1 && plan.PP > 1 {
+		times = 1 / (1 - math.Pow(1-1/m, pp))
+	}
+	return costmodel.Seconds(times) * work * (1 - 2*tie)
+}
+
+// base is that of a family which has a bound, its own or its cell's.
+func (f *family) base() *base {
+	if f.blocks[0] == nil {
+		return f.cell.base
+	}
+	return f.blocks[0].base
+}

@@ -1,0 +1,135 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// desktop gives out the workspace of a rank, with numbers in it.
+type desktop struct {
+	r  *rt.Rank
+	at int
+}
+
+// put is memory of n numbers of the device, small whole ones that a turn tells apart.
+func put[T num.Stored](w *desktop, n, turn int) (Buf[T], []float32) {
+	b := View[T](w.r, w.at, n)
+	w.at += (n*size[T]() + 63) &^ 63
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32((i*i+turn*i+turn)%5 - 2)
+	}
+	num.Store(rt.View[T](w.r, b.At, n), x)
+	of(w.r).Push(b.At, n*size[T]())
+	return b, x
+}
+
+// got is what is there.
+func got[T num.Stored](w *desktop, b Buf[T]) []float32 {
+	of(w.r).Pull(b.At, b.N*size[T]())
+	x := make([]float32, b.N)
+	num.Load(x, rt.View[T](w.r, b.At, b.N))
+	return x
+}
+
+func equal(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if !(math.Abs(float64(got[i]-want[i])) <= math.Abs(float64(want[i]))/256+1e-6) {
+			t.Errorf("%s[%d] is %g, want %g", what, i, got[i], want[i])
+		}
+	}
+}
+
+// Products end in GELU, its derivative or a sum of rows as the loops of a CPU say, and say so where they cannot.
+func TestProductsEnd(t *testing.T) {
+	p := toy{pp: 1}.program(true)
+	forward, done := p.Segments[0].Forward, false
+	p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
+		if r.ID == 0 && !done {
+			done = true
+			productsEnd(t, &desktop{r, r.Stage.Arena.Workspace.Offset})
+		}
+		forward(r, b)
+	}
+	if _, err := train(t, on(p, images())); err != nil || !done {
+		t.Error(done, err)
+	}
+}
+
+func productsEnd(t *testing.T, w *desktop) {
+	const m, n, k = 2, 8, 4
+	r := w.r
+	a, av := put[num.BF16](w, m*k, 1)
+	b, bv := put[num.BF16](w, k*n, 2)
+	bias, biasV := put[num.BF16](w, n, 3)
+	pre, preV := put[num.BF16](w, m*n, 1)
+	c, _ := put[num.BF16](w, m*n, 0)
+	wide, wideV := put[float32](w, m*n, 4)
+	sums, sumsV := put[float32](w, n, 2)
+	product := make([]float32, m*n)
+	for i := range product {
+		for l := range k {
+			product[i] += av[i/n*k+l] * bv[l*n+i%n]
+		}
+	}
+	of := func(f func(i int) float32) []float32 {
+		x := make([]float32, m*n)
+		for i := range x {
+			x[i] = f(i)
+		}
+		return x
+	}
+	if !MatMulGeluGrad(r, c, pre, a, b, m, n, k, false, false) {
+		t.Error("the derivative is refused")
+	}
+	equal(t, "derivative", got(w, c), of(func(i int) float32 { return product[i] * cpu.GeluGrad(preV[i]) }))
+	if !MatMulGelu(r, c, pre, bias, a, b, m, n, k, false, false) {
+		t.Error("GELU is refused")
+	}
+	biased := of(func(i int) float32 { return product[i] + biasV[i%n] })
+	equal(t, "kept", got(w, pre), biased)
+	equal(t, "GELU", got(w, c), of(func(i int) float32 { return cpu.Gelu(biased[i]) }))
+	if !MatMulGelu(r, c, Buf[num.BF16]{}, Buf[num.BF16]{}, a, b, m, n, k, false, false) {
+		t.Error("GELU of a product alone is refused")
+	}
+	equal(t, "GELU alone", got(w, c), of(func(i int) float32 { return cpu.Gelu(product[i]) }))
+	if !MatMulBiasGrad(r, wide, sums, a, b, m, n, k, false, false, true) {
+		t.Error("a bias's gradient is refused")
+	}
+	equal(t, "weight's gradient", got(w, wide), of(func(i int) float32 { return product[i] + wideV[i] }))
+	for i, x := range bv {
+		sumsV[i%n] += x
+	}
+	equal(t, "bias's gradient", got(w, sums), sumsV)
+	refusals(t, w, c, pre, a, b)
+}
+
+// refusals are calls that do nothing.
+func refusals(t *testing.T, w *desktop, c, pre, a, b Buf[num.BF16]) {
+	r, before := w.r, got(w, c)
+	if MatMulGelu(r, c, pre, Buf[num.BF16]{}, a, b, 2, 4, 4, false, false) {
+		t.Error("cuBLASLt wants rows of eights to keep what GELU is applied to")
+	}
+	if pre.At += 2; MatMulGeluGrad(r, c, pre, a, b, 2, 8, 4, false, false) {
+		t.Error("cuBLASLt wants what it reads aligned")
+	}
+	d, p := of(r), cuda.Product{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}
+	for range 2 {
+		if d.ended(p, at(d, c), none, at(d, a), at(d, b)) || !d.refused[p] {
+			t.Error("an epilogue that there is not is taken")
+		}
+	}
+	equal(t, "what was there", got(w, c), before)
+	t.Setenv(ownKernels, "bias,gelu")
+	if MatMulGelu(r, c, Buf[num.BF16]{}, Buf[num.BF16]{}, a, b, 2, 8, 4, false, false) {
+		t.Error("it is not left to our own kernels")
+	}
+}

@@ -1,0 +1,297 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/planc-dev/planc/cuda"
+)
+
+// MeasureMain is the main function of a program that measures this machine's GPUs and prints the [Measurement]. images has the kernels
+// of [MeasuredSources], as NAME.fatbin; one without is compiled with NVRTC.
+func MeasureMain(images fs.FS) {
+	m, err := Measure(images)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(m)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Measure measures all of this machine's GPUs at once. After an error the process must end, since others may wait on their devices.
+func Measure(images fs.FS) (*Measurement, error) {
+	start := time.Now()
+	driver, err := cuda.Open()
+	if err != nil {
+		return nil, err
+	}
+	gpus, err := driver.Devices()
+	if err != nil {
+		return nil, err
+	}
+	blas, err := cuda.OpenBLAS()
+	if err != nil {
+		return nil, err
+	}
+	m := &Measurement{CUDA: driver.Version, BLAS: blas.Version, Left: []string{}}
+	for _, g := range gpus {
+		m.GPUs = append(m.GPUs, g.Name)
+	}
+	meet, id := newRoundTable(len(gpus)), cuda.UniqueID{}
+	nccl := m.openNCCL(len(gpus))
+	if nccl != nil {
+		if id, err = nccl.NewID(); err != nil {
+			return nil, err
+		}
+	}
+	errs := make(chan error, len(gpus))
+	for rank, g := range gpus {
+		b := &bench{rank: rank, ranks: len(gpus), gpu: g, meet: meet, out: m, images: images, blas: blas, nccl: nccl, id: id}
+		go func() { errs <- b.run() }()
+	}
+	for range gpus {
+		if err := <-errs; err != nil {
+			return nil, err
+		}
+	}
+	m.Duration = time.Since(start).Seconds()
+	return m, nil
+}
+
+// openNCCL opens NCCL, if there are several GPUs and it is there.
+func (m *Measurement) openNCCL(gpus int) *cuda.NCCL {
+	if gpus < 2 {
+		return nil
+	}
+	nccl, err := cuda.OpenNCCL()
+	if err != nil {
+		m.Left = append(m.Left, "collectives: "+err.Error())
+		return nil
+	}
+	m.NCCL = nccl.Version
+	return nccl
+}
+
+// roundTable is where the goroutines of all GPUs meet.
+type roundTable struct {
+	mutex   sync.Mutex
+	all     *sync.Cond
+	n, here int
+	turn    int
+	best    float64 // of those that are here
+	last    float64 // of the turn before
+}
+
+func newRoundTable(n int) *roundTable {
+	m := &roundTable{n: n, best: math.Inf(-1)}
+	m.all = sync.NewCond(&m.mutex)
+	return m
+}
+
+// most waits for all and returns the largest that any brings.
+func (m *roundTable) most(x float64) float64 {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.best = max(m.best, x)
+	if m.here++; m.here == m.n {
+		m.last, m.best, m.here = m.best, math.Inf(-1), 0
+		m.turn++
+		m.all.Broadcast()
+		return m.last
+	}
+	for turn := m.turn; turn == m.turn; {
+		m.all.Wait()
+	}
+	return m.last
+}
+
+// bench is one GPU that is measured, by a goroutine of its own.
+type bench struct {
+	rank, ranks int
+	gpu         cuda.Device
+	meet        *roundTable
+	out         *Measurement // rank 0 adds to it
+	images      fs.FS
+	blas        *cuda.BLAS
+	nccl        *cuda.NCCL
+	id          cuda.UniqueID
+
+	stream   *cuda.Stream
+	products *cuda.Products
+	modules  *modules
+	work     cuda.Memory // of products
+	random   cuda.Memory // what operands are filled with
+	args     cuda.Args
+	comm     *cuda.Comm
+}
+
+// run measures everything.
+func (b *bench) run() error {
+	c, err := b.gpu.Open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	unbind, err := c.Bind()
+	if err != nil {
+		return err
+	}
+	defer unbind()
+	if err := b.open(); err != nil {
+		return fmt.Errorf("GPU %d: %w", b.rank, err)
+	}
+	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.multiply, b.attend, b.collect} {
+		if err := f(); err != nil {
+			return fmt.Errorf("GPU %d: %w", b.rank, err)
+		}
+	}
+	return b.close()
+}
+
+// open takes what all measurements use.
+func (b *bench) open() (err error) {
+	if b.stream, err = cuda.NewStream(0); err != nil {
+		return err
+	}
+	if b.products, err = b.blas.NewProducts(); err != nil {
+		return err
+	}
+	b.modules = &modules{images: b.images, arch: fmt.Sprintf("%d%d", b.gpu.Major, b.gpu.Minor), files: map[string]string{}, loaded: map[string]*cuda.Module{}}
+	for _, source := range MeasuredSources() {
+		image := "kernels/" + strings.TrimSuffix(source, ".cu") + ".fatbin"
+		if _, err := fs.Stat(b.images, image); err != nil {
+			image = "" // compiled here
+		}
+		b.modules.files[source] = image
+	}
+	if err = b.modules.load(); err != nil {
+		return err
+	}
+	if b.work, err = cuda.Alloc(workspace); err != nil {
+		return err
+	}
+	if err = b.fillRandom(); err != nil || b.nccl == nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	b.comm, err = b.nccl.Join(ctx, b.id, b.rank, b.ranks)
+	return err
+}
+
+// close gives all of it back.
+func (b *bench) close() error {
+	if b.comm != nil {
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		if err := b.comm.Close(ctx); err != nil {
+			return err
+		}
+	}
+	for _, f := range []func() error{b.modules.close, b.work.Free, b.random.Free, b.products.Close, b.stream.Close} {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// How long is measured: samples of at least sampled seconds each, so many of them. A call that takes longer than slow is measured once, and
+// longer ones of its kind not at all.
+const (
+	sampled = 2e-3
+	least   = 7
+	enough  = 0.1 // seconds of samples, if there are more
+	slow    = 0.1
+)
+
+// timing is what a call takes on the slowest GPU.
+type timing struct{ seconds, spread float64 }
+
+// time runs f on all GPUs at once, many times, and says how long a call takes on the slowest. f is nil for one that has no part in it.
+func (b *bench) time(f func() error) (t timing, err error) {
+	if f == nil {
+		f = func() error { return nil }
+	}
+	once := 0.0
+	for range 2 { // the first also loads kernels and connects ranks
+		took, err := b.sample(1, f)
+		if err != nil {
+			return t, err
+		}
+		once = b.meet.most(took)
+		if once > slow {
+			return timing{once, 0}, nil
+		}
+	}
+	calls := int(min(max(sampled/once, 1), 2000))
+	samples := make([]float64, int(min(max(enough/(once*float64(calls)), least), 40)))
+	for i := range samples {
+		took, err := b.sample(calls, f)
+		if err != nil {
+			return t, err
+		}
+		samples[i] = b.meet.most(took) / float64(calls)
+	}
+	slices.Sort(samples)
+	n := len(samples)
+	t.seconds = samples[n/2]
+	t.spread = (samples[n-1-n/10] - samples[n/10]) / t.seconds
+	return t, nil
+}
+
+// sample is how long so many calls take, begun when all GPUs are ready.
+func (b *bench) sample(calls int, f func() error) (float64, error) {
+	if err := b.stream.Synchronize(); err != nil {
+		return 0, err
+	}
+	b.meet.most(0)
+	start := time.Now()
+	for range calls {
+		if err := f(); err != nil {
+			return 0, err
+		}
+	}
+	err := b.stream.Synchronize()
+	return time.Since(start).Seconds(), err
+}
+
+// pace tells of a kind of work what a device has time for: what was measured last, and how much work that was.
+type pace struct{ work, seconds float64 }
+
+// affords says whether so much work takes no longer than it may. All GPUs say alike, since they agree on seconds.
+func (p *pace) affords(work float64) bool {
+	return p.work == 0 || p.seconds*max(1, work/p.work/2) < slow
+}
+
+// point measures f and keeps what it takes.
+func (b *bench) point(p Point, pace *pace, work float64, f func() error) error {
+	t, err := b.time(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Text(), err)
+	}
+	pace.work, pace.seconds = work, t.seconds
+	if p.Seconds, p.Spread = t.seconds, t.spread; b.rank == 0 {
+		b.out.Points = append(b.out.Points, p)
+	}
+	return nil
+}
+
+// skip says that something is left out.
+func (b *bench) skip(p Point) {
+	if b.rank == 0 {
+		b.out.Left = append(b.out.Left, p.Text()+": it would take too long")
+	}
+}

@@ -1,0 +1,44 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"os"
+	"testing"
+
+	"github.com/planc-dev/planc/cuda/emulated"
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
+)
+
+// All GPUs are measured at once, from one end to the other: each kind of work has points, whose times are of the slowest, and nothing is
+// left over on a device (the log says so when the tests end). What an emulated GPU has no time for is named.
+func TestMeasure(t *testing.T) {
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
+	}
+	if os.Getenv("PLANC_EMULATED_ORDER") != emulated.Orders[0] {
+		t.Skip("one stream has one order")
+	}
+	m, err := Measure(os.DirFS(os.Getenv(inside) + measuring))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.GPUs) != 4 || m.CUDA != "13.5" || m.BLAS == "" || m.NCCL == "" {
+		t.Errorf("%+v", m)
+	}
+	count := map[string]int{}
+	for i := range m.Points {
+		p := &m.Points[i]
+		count[p.Of]++
+		if p.Seconds <= 0 || p.Spread < 0 || p.Of == OfProduct && p.Flops() <= 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	for of, least := range map[string]int{OfProduct: 4, OfAttention: 1, OfAttentionGrad: 1, OfCopy: 1, OfUpload: 1, OfDownload: 1, OfLaunch: 1, OfReplay: 1,
+		OfAllReduce: 2, OfAllGather: 2, OfReduceScatter: 2, OfAllToAll: 2, OfSend: 2} { // collectives of 2 and of 4
+		if count[of] < least {
+			t.Errorf("%d points of %s, and %d are wanted", count[of], of, least)
+		}
+	}
+	t.Logf("%.1f s, %d points, %d left out", m.Duration, len(m.Points), len(m.Left))
+}

@@ -1,0 +1,133 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+// Measurement is what Measure finds of this machine's GPUs, which all work at once: each figure is the slowest GPU's. It is what a
+// program that planc calibrate makes prints, as one JSON object.
+type Measurement struct {
+	CUDA     string   `json:"cuda"`      // the newest that the driver supports
+	BLAS     string   `json:"cublas_lt"` // versions
+	NCCL     string   `json:"nccl"`      // "" where there is one GPU, or no NCCL
+	GPUs     []string `json:"gpus"`      // names
+	Points   []Point  `json:"points"`
+	Left     []string `json:"left"`     // what was not measured, and why
+	Duration float64  `json:"duration"` // seconds
+}
+
+// The things that a [Point] is of.
+const (
+	OfProduct       = "product"
+	OfAttention     = "attention"
+	OfAttentionGrad = "attention_grad"
+	OfCopy          = "copy"     // within a GPU's memory
+	OfUpload        = "upload"   // from the host's pinned memory
+	OfDownload      = "download" // to it
+	OfLaunch        = "launch"   // of a kernel that does nothing, called
+	OfReplay        = "replay"   // of one in a graph
+	OfAllReduce     = "all_reduce"
+	OfAllGather     = "all_gather"
+	OfReduceScatter = "reduce_scatter"
+	OfAllToAll      = "all_to_all"
+	OfSend          = "send"
+)
+
+// Point is how long something took.
+type Point struct {
+	Of   string `json:"of"`
+	Type string `json:"type,omitempty"` // bf16, fp16, tf32, f32
+
+	// Of a product M × K by K × N, and which operands are stored transposed. Of causal attention: M queries, N keys, heads of K
+	// numbers, Batch of them in all sequences.
+	M     int    `json:"m,omitempty"`
+	N     int    `json:"n,omitempty"`
+	K     int    `json:"k,omitempty"`
+	Batch int    `json:"batch,omitempty"`
+	Turn  string `json:"turn,omitempty"` // a, b
+
+	Bytes int64 `json:"bytes,omitempty"` // of a copy; of a collective a rank's operand, of all_gather the result
+	Ranks int   `json:"ranks,omitempty"` // of a collective
+
+	Seconds float64 `json:"seconds"` // of a call: the median
+	Spread  float64 `json:"spread"`  // between a tenth and nine tenths of the samples, over the median
+}
+
+// Flops are a product's, or attention's, of which the keys behind a query are not seen.
+func (p *Point) Flops() float64 {
+	n := float64(p.M) * float64(p.N) * float64(p.K) * float64(max(1, p.Batch))
+	switch p.Of {
+	case OfAttention:
+		return 4 * n / 2
+	case OfAttentionGrad:
+		return 10 * n / 2
+	}
+	return 2 * n
+}
+
+// productShapes are products of transformers' layers of several widths, forward, and backward of inputs (b) and weights (a); and of one
+// shape in each other type. They rise: what a slow device has no time for is left out from there on.
+var productShapes = []Point{
+	{Type: "bf16", M: 64, N: 64, K: 64}, {Type: "bf16", M: 512, N: 512, K: 512}, {Type: "bf16", M: 4096, N: 768, K: 768},
+	{Type: "bf16", M: 8192, N: 3072, K: 768}, {Type: "bf16", M: 8192, N: 768, K: 3072, Turn: "b"}, {Type: "bf16", M: 3072, N: 768, K: 8192, Turn: "a"},
+	{Type: "bf16", M: 8192, N: 4096, K: 4096}, {Type: "bf16", M: 8192, N: 4096, K: 4096, Turn: "b"}, {Type: "bf16", M: 4096, N: 4096, K: 8192, Turn: "a"},
+	{Type: "bf16", M: 8192, N: 14336, K: 4096},
+	{Type: "fp16", M: 64, N: 64, K: 64}, {Type: "fp16", M: 512, N: 512, K: 512}, {Type: "fp16", M: 4096, N: 4096, K: 4096},
+	{Type: "tf32", M: 64, N: 64, K: 64}, {Type: "tf32", M: 512, N: 512, K: 512}, {Type: "tf32", M: 4096, N: 4096, K: 4096},
+	{Type: "f32", M: 64, N: 64, K: 64}, {Type: "f32", M: 512, N: 512, K: 512}, {Type: "f32", M: 4096, N: 4096, K: 4096},
+}
+
+// attentionShape is a batch of sequences whose heads attend causally, Group of them to the same keys.
+type attentionShape struct{ batch, heads, group, seq, dim int }
+
+var attentionShapes = []attentionShape{{1, 1, 1, 64, 64}, {1, 2, 1, 256, 64}, {8, 12, 1, 1024, 64}, {4, 16, 1, 2048, 128}, {2, 8, 4, 4096, 128}, {1, 8, 4, 8192, 128}}
+
+func (s attentionShape) shape() *cpu.AttentionShape {
+	return &cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group, Dim: s.dim, VDim: s.dim, Scale: 0.125, Causal: true,
+		HeadsAll: s.heads, GroupAll: s.group, SeqAll: s.seq, KSeqAll: s.seq}
+}
+
+// What is copied and sent, in bytes.
+var (
+	copySizes       = []int64{1 << 20, 16 << 20, 256 << 20}
+	hostSizes       = []int64{1 << 20, 64 << 20}
+	collectiveSizes = []int64{4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20}
+)
+
+const fillKernel = "fill"
+
+// MeasuredSources are the files of cuda/kernels that a program needs that measures.
+func MeasuredSources() (files []string) {
+	names := []string{fillKernel}
+	for _, s := range attentionShapes {
+		names = append(names, kernels.Attention(s.shape(), "bf16").Kernel)
+		for _, step := range kernels.AttentionGrad(s.shape(), "bf16") {
+			names = append(names, step.Kernel)
+		}
+	}
+	for _, k := range kernels.Table {
+		if slices.Contains(names, k.Name) && !slices.Contains(files, k.File) {
+			files = append(files, k.File)
+		}
+	}
+	return files
+}
+
+// Text is what a point is of, for people.
+func (p *Point) Text() string {
+	switch p.Of {
+	case OfProduct:
+		turned := map[string]string{"": "", "a": " of weights", "b": " of inputs"}[p.Turn]
+		return fmt.Sprintf("%s %d × %d × %d%s", p.Type, p.M, p.N, p.K, turned)
+	case OfAttention:
+		return fmt.Sprintf("forward, %d × %d queries, heads of %d", p.Batch, p.M, p.K)
+	case OfAttentionGrad:
+		return fmt.Sprintf("backward, %d × %d queries, heads of %d", p.Batch, p.M, p.K)
+	}
+	return strings.ReplaceAll(p.Of, "_", "-")
+}

@@ -1,0 +1,289 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+// randomBytes is how much of operands is made on the host; larger ones repeat it.
+const randomBytes = 4 << 20
+
+// fillRandom makes numbers that are normal in each type that is measured: a GPU multiplies zeros with less power, and so faster.
+func (b *bench) fillRandom() (err error) {
+	if b.random, err = cuda.Alloc(randomBytes); err != nil {
+		return err
+	}
+	host, err := cuda.AllocPinned(randomBytes)
+	if err != nil {
+		return err
+	}
+	r, bytes := rand.New(rand.NewPCG(1, uint64(b.rank))), host.Slice()
+	for i := 0; i < len(bytes); i += 2 {
+		x := r.Uint32()
+		binary.NativeEndian.PutUint16(bytes[i:], uint16(0x3f00|x&0xff|x&0x100<<7)) // half to two, of either sign
+	}
+	if err = b.stream.Upload(b.random, host); err == nil {
+		err = b.stream.Synchronize()
+	}
+	if free := host.Free(); err == nil {
+		err = free
+	}
+	return err
+}
+
+// operand is memory full of such numbers, to be freed.
+func (b *bench) operand(bytes int64) (m cuda.Memory, err error) {
+	if m, err = cuda.Alloc(max(bytes, 256)); err != nil {
+		return m, err
+	}
+	for at := int64(0); at < m.Bytes && err == nil; at += randomBytes {
+		n := min(randomBytes, m.Bytes-at)
+		err = b.stream.Copy(m.At(at, n), b.random.At(0, n))
+	}
+	return m, err
+}
+
+// with has f use operands of so many bytes each.
+func (b *bench) with(f func(at []cuda.Memory) error, bytes ...int64) (err error) {
+	var all []cuda.Memory
+	defer func() {
+		for _, m := range all {
+			if free := m.Free(); err == nil {
+				err = free
+			}
+		}
+	}()
+	for _, n := range bytes {
+		m, err := b.operand(n)
+		if m.Bytes > 0 {
+			all = append(all, m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err = f(all); err == nil {
+		err = b.stream.Synchronize()
+	}
+	return err
+}
+
+// warming is how long a GPU works before it is measured: idle ones have low clocks.
+const warming = 300 * time.Millisecond
+
+func (b *bench) warm() error {
+	return b.with(func(at []cuda.Memory) error {
+		for begin := time.Now(); time.Since(begin) < warming; {
+			if err := b.stream.Copy(at[0], at[1]); err != nil {
+				return err
+			}
+			if err := b.stream.Synchronize(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, 16<<20, 16<<20)
+}
+
+// copies measures a GPU's memory: each byte is read and written.
+func (b *bench) copies() error {
+	var pace pace
+	for _, n := range copySizes {
+		p := Point{Of: OfCopy, Bytes: n}
+		if !pace.affords(float64(n)) {
+			b.skip(p)
+			continue
+		}
+		err := b.with(func(at []cuda.Memory) error {
+			return b.point(p, &pace, float64(n), func() error { return b.stream.Copy(at[0], at[1]) })
+		}, n, n)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// host measures the way between host and GPU, with pinned memory.
+func (b *bench) host() error {
+	for _, of := range []string{OfUpload, OfDownload} {
+		var pace pace
+		for _, n := range hostSizes {
+			if err := b.hostOf(Point{Of: of, Bytes: n}, &pace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) hostOf(p Point, pace *pace) (err error) {
+	if !pace.affords(float64(p.Bytes)) {
+		b.skip(p)
+		return nil
+	}
+	host, err := cuda.AllocPinned(p.Bytes)
+	if err != nil {
+		return err
+	}
+	err = b.with(func(at []cuda.Memory) error {
+		return b.point(p, pace, float64(p.Bytes), func() error {
+			if p.Of == OfUpload {
+				return b.stream.Upload(at[0], host)
+			}
+			return b.stream.Download(host, at[0])
+		})
+	}, p.Bytes)
+	if free := host.Free(); err == nil {
+		err = free
+	}
+	return err
+}
+
+// graphed is how many kernels the measured graph has.
+const graphed = 200
+
+// launches measures what a kernel costs that does nothing: called, and in a graph.
+func (b *bench) launches() error {
+	kernel, err := b.modules.find(fillKernel + "_f32")
+	if err != nil {
+		return err
+	}
+	shape := family(fillKernel).Launch(1, 1)
+	return b.with(func(at []cuda.Memory) error {
+		launch := func() error {
+			args := arguments(b.args.Reset(), fillKernel, []any{at[0].Pointer, 0.0, int64(1)})
+			return b.stream.Launch(kernel, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args)
+		}
+		var pace pace
+		if err := b.point(Point{Of: OfLaunch}, &pace, 1, launch); err != nil {
+			return err
+		}
+		graph, err := b.stream.Capture(func() error {
+			for range graphed {
+				if err := launch(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		t, err := b.time(func() error { return b.stream.Replay(graph) })
+		if err == nil && b.rank == 0 {
+			b.out.Points = append(b.out.Points, Point{Of: OfReplay, Seconds: t.seconds / graphed, Spread: t.spread})
+		}
+		if err == nil {
+			err = b.stream.Synchronize()
+		}
+		if free := graph.Close(); err == nil {
+			err = free
+		}
+		return err
+	}, 256)
+}
+
+// multiply measures products.
+func (b *bench) multiply() error {
+	paces := map[string]*pace{}
+	for _, p := range productShapes {
+		p.Of = OfProduct
+		if paces[p.Type] == nil {
+			paces[p.Type] = &pace{}
+		}
+		if !paces[p.Type].affords(p.Flops()) {
+			b.skip(p)
+			continue
+		}
+		if err := b.product(p, paces[p.Type]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) product(p Point, pace *pace) error {
+	v := map[string]cuda.Value{"bf16": cuda.ValueBFloat16, "fp16": cuda.ValueFloat16, "tf32": cuda.ValueFloat32, "f32": cuda.ValueFloat32}[p.Type]
+	size := int64(2)
+	if v == cuda.ValueFloat32 {
+		size = 4
+	}
+	way, err := b.products.Prepare(cuda.Product{M: p.M, N: p.N, K: p.K, TransposeA: p.Turn == "a", TransposeB: p.Turn == "b", In: v, Out: v, TF32: p.Type == "tf32"}, workspace)
+	if err != nil {
+		return err
+	}
+	m, n, k := int64(p.M), int64(p.N), int64(p.K)
+	err = b.with(func(at []cuda.Memory) error {
+		return b.point(p, pace, p.Flops(), func() error {
+			return b.stream.Multiply(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
+		})
+	}, size*m*n, size*m*k, size*k*n)
+	if free := way.Close(); err == nil {
+		err = free
+	}
+	return err
+}
+
+// attend measures attention, forward and backward.
+func (b *bench) attend() error {
+	var forward, backward pace
+	for _, s := range attentionShapes {
+		p := Point{Of: OfAttention, Type: "bf16", M: s.seq, N: s.seq, K: s.dim, Batch: s.batch * s.heads * s.group}
+		if !forward.affords(p.Flops()) || !backward.affords(p.Flops()) {
+			b.skip(p)
+			continue
+		}
+		if err := b.attention(p, s, &forward, &backward); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) attention(p Point, s attentionShape, forward, backward *pace) error {
+	kv := int64(s.batch*s.seq*s.heads*s.dim) * 2
+	q, rows := kv*int64(s.group), s.batch*s.seq*s.heads*s.group
+	return b.with(func(at []cuda.Memory) error {
+		shape := s.shape()
+		o, dq, do, query, dk, dv, k, v, lse, dot := at[0].Pointer, at[1].Pointer, at[2].Pointer, at[3].Pointer, at[4].Pointer, at[5].Pointer, at[6].Pointer, at[7].Pointer, at[8].Pointer, at[9].Pointer
+		bytes := kernels.AttentionShape(shape)
+		err := b.point(p, forward, p.Flops(), func() error {
+			return b.step(kernels.Attention(shape, p.Type), o, lse, query, k, v, bytes)
+		})
+		if err != nil {
+			return err
+		}
+		p.Of = OfAttentionGrad
+		return b.point(p, backward, p.Flops(), func() error { return b.attentionGrad(shape, rows, bytes, dq, dk, dv, do, query, k, v, o, lse, dot) })
+	}, q, q, q, q, kv, kv, kv, kv, int64(rows)*4, int64(rows)*4)
+}
+
+// attentionGrad puts the gradient's launches on the stream.
+func (b *bench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte, dq, dk, dv, do, q, k, v, o, lse, dot cuda.Pointer) error {
+	steps := kernels.AttentionGrad(s, "bf16")
+	err := b.step(steps[0], dot, do, o, int64(rows), s.VDim)
+	if err == nil {
+		err = b.step(steps[1], dq, do, q, k, v, lse, dot, bytes)
+	}
+	if err == nil {
+		err = b.step(steps[2], dk, dv, do, q, k, v, lse, dot, bytes)
+	}
+	return err
+}
+
+// step puts a launch of attention on the stream.
+func (b *bench) step(s kernels.Step, args ...any) error {
+	k, err := b.modules.find(s.Kernel + "_bf16")
+	if err != nil {
+		return err
+	}
+	return b.stream.Launch(k, cuda.Shape{Grid: s.Launch.Grid, Block: s.Launch.Block}, arguments(b.args.Reset(), s.Kernel, args))
+}
