@@ -57,7 +57,7 @@ func compile(m emulated.Machine, dir string) error {
 	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "toy.cu"}); err != nil {
 		return err
 	}
-	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), MeasuredSources())
+	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), kernels.Files(MeasuredAttention(), "bf16", FillKernel))
 }
 
 // measuring ends the name of the folder of what TestMeasure loads.

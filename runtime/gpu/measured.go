@@ -2,10 +2,8 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
@@ -99,23 +97,16 @@ var (
 	collectiveSizes = []int64{4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20}
 )
 
-const fillKernel = "fill"
+// FillKernel does next to nothing: it is launched to see what launching takes.
+const FillKernel = "fill"
 
-// MeasuredSources are the files of cuda/kernels that a program needs that measures.
-func MeasuredSources() (files []string) {
-	names := []string{fillKernel}
+// MeasuredAttention are the shapes of attention that are measured, in bf16. Their sources are kernels.Files, which this file does not
+// call: it is part of the runtime that programs for CPUs come with, and they have no kernels.
+func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 	for _, s := range attentionShapes {
-		names = append(names, kernels.Attention(s.shape(), "bf16").Kernel)
-		for _, step := range kernels.AttentionGrad(s.shape(), "bf16") {
-			names = append(names, step.Kernel)
-		}
+		shapes = append(shapes, s.shape())
 	}
-	for _, k := range kernels.Table {
-		if slices.Contains(names, k.Name) && !slices.Contains(files, k.File) {
-			files = append(files, k.File)
-		}
-	}
-	return files
+	return shapes
 }
 
 // Text is what a point is of, for people.
