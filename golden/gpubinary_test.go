@@ -114,6 +114,12 @@ func (b *gpuBinary) losses(binary string) (losses []float64, metrics string) {
 		b.t.Fatal(err)
 	}
 	b.must(binary, "--dir", dir)
+	return b.lossesIn(dir)
+}
+
+// lossesIn are those of a run's folder.
+func (b *gpuBinary) lossesIn(dir string) (losses []float64, metrics string) {
+	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
 		b.t.Fatal(err)
