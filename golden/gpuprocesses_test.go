@@ -86,7 +86,8 @@ func TestProcessesOfGPUs(t *testing.T) {
 	b.write("job.yaml", processesJob)
 	b.write("text.txt", strings.Repeat("what is said again and again is learned soon. ", 200))
 	b.must(b.planc, "compile", "job.yaml", "-o", "there", "--target", "cuda")
-	want, _ := b.losses("./there")
+	b.must("./there", "--dir", "run of there")
+	want, _ := b.lossesIn(filepath.Join(b.dir, "run of there"))
 	if len(want) != 4 {
 		t.Fatalf("losses %v", want)
 	}
