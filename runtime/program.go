@@ -235,6 +235,7 @@ type DecidedFrom struct{ Model, Train, Cluster, Objective, Plan string }
 type Predict struct {
 	StepSeconds     float64
 	StepError       float64 // by which a step may be off, as a part of StepSeconds; 0 unknown
+	Measured        bool    // the cluster's file has measurements
 	TokensPerSecond float64
 	MemoryBytes     int64   // of one rank, the arena and the engine's overhead
 	PeakFlops       float64 // of one device in the compute type; MFU's denominator, 0 unknown

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 )
 
 // summary prints what a finished run did, for people.
@@ -49,8 +50,12 @@ func unexpected(p *Predict, r *Result) string {
 	if r.StepSeconds >= least && r.StepSeconds <= most {
 		return ""
 	}
-	return fmt.Sprintf("outside the predicted %s to %s:\n        planc calibrate -o here.yaml measures this machine for the job's cluster",
-		seconds(least), seconds(most))
+	why := "planc calibrate -o here.yaml measures this machine for the job's cluster"
+	if p.Measured {
+		why = "the job's cluster has measurements already; other load on this machine\n        can explain it, else fit them to this run:" +
+			"\n        planc calibrate --from " + filepath.Dir(r.Metrics)
+	}
+	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", seconds(least), seconds(most), why)
 }
 
 // ran is whether the run did any step.

@@ -24,6 +24,19 @@ func TestUnexpectedSteps(t *testing.T) {
 	}
 }
 
+// Where the cluster was measured before, to measure it again is no advice.
+func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
+	p, r := &Predict{StepSeconds: 0.1, StepError: 0.5, Measured: true}, &Result{StepSeconds: 0.2, Metrics: "runs/x/metrics.jsonl"}
+	const want = "outside the predicted 50.0 ms to 150.0 ms:\n        the job's cluster has measurements already; other load on this machine\n" +
+		"        can explain it, else fit them to this run:\n        planc calibrate --from runs/x"
+	if got := unexpected(p, r); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if r.StepSeconds = 0.1; unexpected(p, r) != "" {
+		t.Error("a step as predicted is explained")
+	}
+}
+
 // absent is a machine without the devices.
 type absent struct{ Devices }
 

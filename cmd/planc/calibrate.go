@@ -33,8 +33,8 @@ func (a *app) calibrateCommand() *cobra.Command {
 			"planc validate takes them (planc help rows), of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
 			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a measured block.\n" +
 			"It says what each row changed, and how well a fit to the others predicts it. A fit that predicts rows which it\n" +
-			"did not see worse than the figures as they were is not kept.",
-		Example: "planc calibrate -o here.yaml && planc plan --set cluster=here.yaml",
+			"did not see worse than the figures as they were is not kept; of one row nothing is left to see, as it then says.",
+		Example: "planc calibrate -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			if from == "" && len(args) > 0 {
@@ -177,8 +177,12 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 	if r.Worse {
 		kept = ", which was not kept"
 	}
-	fmt.Fprintf(&b, "measured:\n  by: %q\n", fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s of rows left out of the fit%s",
-		q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), percent(r.MedianError(without)), kept))
+	checked := "which checks nothing"
+	if len(r.Rows) > 1 {
+		checked = percent(r.MedianError(without)) + " of rows left out of the fit"
+	}
+	fmt.Fprintf(&b, "measured:\n  by: %q\n", fmt.Sprintf("planc calibrate --from %s: %d %s; median error %s before, %s%s",
+		q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), checked, kept))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
 			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))

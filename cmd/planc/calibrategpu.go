@@ -72,7 +72,7 @@ func (a *app) calibrateGPUs(m machine, out string) error {
 	if err := a.print(screen); err != nil {
 		return err
 	}
-	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster="+filePath(out)))
+	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
 }
 
 // measureGPUs builds the program that measures, and runs it.

@@ -33,7 +33,7 @@ func (a *app) calibrateHere(m machine, out string) error {
 	if err := a.print(screen); err != nil {
 		return err
 	}
-	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster="+filePath(out)))
+	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
 }
 
 // rates are what a cluster file says of a core.

@@ -31,7 +31,7 @@ func (a *app) detectCommand() *cobra.Command {
 		Long: "detect prints a cluster file for this machine: its NVIDIA GPUs, how they are connected and its network ports, as\n" +
 			"nvidia-smi and the system report them, and for rates the catalogue's; where there is no GPU, or with --target cpu,\n" +
 			"its CPU. Each figure's source says what is assumed. Nothing is measured: planc calibrate does that.",
-		Example: "planc detect -o here.yaml && planc plan --set cluster=here.yaml",
+		Example: "planc detect -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			text, err := a.detected(look(os.DirFS("/")), target)
@@ -41,7 +41,7 @@ func (a *app) detectCommand() *cobra.Command {
 			if out == "" {
 				return a.print(text)
 			}
-			return a.writeNew(out, text, "planc plan --set "+shellWord("cluster="+filePath(out)))
+			return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not be there yet")

@@ -24,6 +24,9 @@ func (a *app) initCommand() *cobra.Command {
 			if len(args) > 0 {
 				dir, job = args[0], " "+shellPath(args[0])
 			}
+			if dir == "-" { // elsewhere standard output, which is no folder
+				return mistake(BadFlag, "", "planc init writes %s into a folder, and - is none; planc init ./- is for one of that name", jobFile)
+			}
 			if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 				return mistake(FileExists, "", "%s is a file; planc init takes a folder, in which it writes %s", dir, jobFile)
 			}

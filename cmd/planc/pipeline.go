@@ -73,7 +73,7 @@ func input(j *loaded, d *decision, p *ir.Program, f form) codegen.Input {
 	return codegen.Input{
 		Program: p, Package: f.pkg, Main: f.main, Target: f.on, Job: j.Name, From: f.from, Hash: programHash(p),
 		Settings: settings(j, f.dir), Model: trained(j, d.Best.Predict), Plan: planTable(j, d.Best), Predict: runtime.Predict{
-			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes, PeakFlops: float64(d.expect.PeakFlops)},
+			StepSeconds: float64(d.expect.StepS), StepError: d.expect.StepError, Measured: j.cluster.Measured.By != "", TokensPerSecond: d.expect.TokensPerS, MemoryBytes: d.expect.MemoryBytes, PeakFlops: float64(d.expect.PeakFlops)},
 		Weights: weights.Of(p.Model, j.Config),
 	}
 }

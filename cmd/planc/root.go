@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
@@ -96,7 +97,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVarP(&a.dir, "chdir", "C", "", "run as if called in `DIR`")
 	flags.SortFlags = false
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.chdir() }
-	root.SetFlagErrorFunc(flagMistake)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagMistake(c, err, a.args) })
 	root.AddCommand(a.planCommand(), a.explainCommand(), a.compileCommand(), a.runCommand(), a.genCommand(), a.verifyCommand(), a.diffCommand(), a.irCommand())
 	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(), a.doctorCommand(), a.detectCommand())
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "help on a command", Hidden: true,
@@ -167,7 +168,7 @@ func firstWord(args []string) string {
 var flagTypes = map[string]string{"int": "no whole number", "bool": "neither true nor false"}
 
 // flagMistake turns what pflag reports into a message with the nearest name.
-func flagMistake(c *cobra.Command, err error) error {
+func flagMistake(c *cobra.Command, err error, args []string) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err
 	}
@@ -176,7 +177,7 @@ func flagMistake(c *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		return unknownFlag(c, unknown)
+		return unknownFlag(c, unknown, args)
 	case errors.As(err, &missing):
 		return mistake(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
 	case errors.As(err, &invalid):
@@ -185,7 +186,7 @@ func flagMistake(c *cobra.Command, err error) error {
 	return mistake(BadFlag, "", "%s: %v", c.CommandPath(), err)
 }
 
-func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
+func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error {
 	name := e.GetSpecifiedName()
 	if e.GetSpecifiedShortnames() != "" {
 		return mistake(UnknownFlag, "", "%s has no flag -%s; the short flags are -o -q -v -h -C", c.CommandPath(), name)
@@ -204,11 +205,25 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
 		case name == "set" || slices.ContainsFunc(spec.Quick, func(q struct{ Flag, Key, Doc string }) bool { return q.Flag == name }):
 			return mistake(UnknownFlag, "", "%s has no flag --%s: it goes by the job file alone; write it there", c.CommandPath(), name)
 		case c.Name() == "run":
-			return mistake(UnknownFlag, "", "planc run has no flag --%s; flags of the binary follow --: planc run JOB -- --%s", name, name)
+			return mistake(UnknownFlag, "", "planc run has no flag --%s; flags of the binary follow --: planc run JOB -- %s", name, asGiven(name, args))
 		}
 		return mistake(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(), name, c.Name())
 	}
 	return mistake(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
+}
+
+// asGiven is a flag of the binary's as the command line has it, with its value, which may be the word after it.
+func asGiven(name string, args []string) string {
+	flag := "--" + name
+	for i, arg := range args {
+		if strings.HasPrefix(arg, flag+"=") {
+			return shellWord(arg)
+		}
+		if arg == flag && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && !costmodel.IsFile(args[i+1]) {
+			return flag + " " + shellWord(args[i+1])
+		}
+	}
+	return flag
 }
 
 // jsonFlag gives a command --json.

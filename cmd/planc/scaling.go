@@ -181,14 +181,20 @@ func (s *scalingDoc) sentence() string {
 
 // denied is what rows say of which no law is true.
 func (s *scalingDoc) denied() string {
-	least := fmt.Sprintf("by %s alone it is %s", grouped(s.least.devices), fraction(s.least.s))
+	least, most := grouped(s.least.devices), fmt.Sprintf("by %s alone it is %s", grouped(s.most.devices), fraction(s.most.s))
 	switch {
 	case s.least.s >= 1:
 		return fmt.Sprintf("more devices are no faster than %s", grouped(s.From))
+	case s.most.s < 0 && s.least != s.most:
+		return fmt.Sprintf("%s and %s each do more than their share", least, grouped(s.most.devices))
+	case s.least.s < 0 && s.least != s.most:
+		return fmt.Sprintf("%s do more than their share, %s", least, most)
+	case s.least.s < 0:
+		return least + " do more than their share"
 	case s.least == s.most:
-		return least
+		return most
 	}
-	return fmt.Sprintf("%s, by %s %s", least, grouped(s.most.devices), fraction(s.most.s))
+	return fmt.Sprintf("by %s alone it is %s, by %s %s", least, fraction(s.least.s), grouped(s.most.devices), fraction(s.most.s))
 }
 
 // first is the row that the others are compared with.

@@ -63,11 +63,17 @@ func TestAmdahlSentence(t *testing.T) {
 		{scalingDoc{From: 8, SerialFraction: 0.0125, Residual: 0.013, Fits: true, Limit: &limit}, "serial fraction 1.25 %, within 1.3 %: at most 80 × as fast as 8"},
 		{scalingDoc{From: 8, SerialFraction: -0.01, Residual: 0.002, Fits: true}, "serial fraction -1 %, within 0.2 %: less than none, as more devices have more memory"},
 		{scalingDoc{From: 64, SerialFraction: 0.002, Residual: 0.07, least: ownFraction{128, -0.0705}, most: ownFraction{4096, 0.00327}},
-			"no serial fraction fits: by 128 alone it is -7.05 %, by 4,096 0.327 %"},
+			"no serial fraction fits: 128 do more than their share, by 4,096 alone it is 0.327 %"},
 		{scalingDoc{From: 8, SerialFraction: 1.4, Residual: 0, least: ownFraction{16, 1.4}, most: ownFraction{16, 1.4}},
 			"no serial fraction fits: more devices are no faster than 8"},
 		{scalingDoc{From: 8, SerialFraction: -0.5, Residual: 0.2, least: ownFraction{16, -0.6}, most: ownFraction{16, -0.6}},
-			"no serial fraction fits: by 16 alone it is -60 %"},
+			"no serial fraction fits: 16 do more than their share"},
+		{scalingDoc{From: 8, SerialFraction: -0.3, Residual: 0.2, least: ownFraction{16, -0.6}, most: ownFraction{32, -0.1}},
+			"no serial fraction fits: 16 and 32 each do more than their share"},
+		{scalingDoc{From: 8, SerialFraction: 0.3, Residual: 0.2, least: ownFraction{16, 0.1}, most: ownFraction{32, 0.5}},
+			"no serial fraction fits: by 16 alone it is 10 %, by 32 50 %"},
+		{scalingDoc{From: 8, SerialFraction: 0.1, Residual: 0, least: ownFraction{16, 0.1}, most: ownFraction{16, 0.1}},
+			"no serial fraction fits: by 16 alone it is 10 %"},
 	} {
 		if got := c.s.sentence(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

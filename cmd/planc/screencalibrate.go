@@ -23,8 +23,14 @@ func (q *calibration) screen(r *calibrate.Result) string {
 		b.WriteString(prose("not told", 14, strings.Join(r.Open, ", ")+": these rows hardly depend on it; it stays as it was"))
 	}
 	b.WriteString("\n" + calibratedRows(r))
-	b.WriteString("\n" + prose("", 0, fmt.Sprintf("median error %s before, %s after; %s of each row by a fit to the others",
-		percent(r.MedianError(before)), percent(r.MedianError(after)), percent(r.MedianError(without)))))
+	errors := fmt.Sprintf("median error %s before, %s after", percent(r.MedianError(before)), percent(r.MedianError(after)))
+	if len(r.Rows) > 1 {
+		errors += fmt.Sprintf("; %s of each row by a fit to the others", percent(r.MedianError(without)))
+	}
+	b.WriteString("\n" + prose("", 0, errors))
+	if len(r.Rows) == 1 {
+		b.WriteString(prose("one row", 9, "nothing tells the factors apart or checks the fit: it holds for steps like this one alone; rows of other batches or plans would tell more"))
+	}
 	if r.Worse {
 		b.WriteString(prose("not kept", 10, fmt.Sprintf("a fit to the other rows predicts a row worse than the figures as they were: by %s, %s without it; the file has them as they were",
 			percent(r.MedianError(without)), percent(r.MedianError(before)))))

@@ -98,7 +98,13 @@ func (d *document) memorySum() string {
 	case m.Total < gib/10:
 		name, scale = "MiB", 1<<20
 	}
-	show := func(v float64) string { return strconv.FormatFloat(v/scale, 'f', 1, 64) }
+	show := func(v float64) string {
+		text := strconv.FormatFloat(v/scale, 'f', 1, 64)
+		if text == "0.0" { // there is some of it
+			return "<0.1"
+		}
+		return text
+	}
 	var words []string
 	for _, name := range costmodel.MemoryParts {
 		if n := m.Part(name); n > 0 {

@@ -160,6 +160,9 @@ func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
 	var rs []Reason
 	for i := range rules {
 		if r := &rules[i]; !r.ok(p, s) {
+			if r.key == "micro_batch" && len(rs) > 0 && s.devices%(p.TP*p.PP*p.CP) != 0 {
+				continue // the other degrees leave no whole dp to divide the batch by
+			}
 			rs = append(rs, Reason{r.key, r.why(p, s)})
 		}
 	}
@@ -208,25 +211,35 @@ func (d *Dims) widestVocab(tp int) int {
 	return tp
 }
 
-// whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be.
+// whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be: where no dp does, it is
+// not named, since a job that says none did not write the one of its plan.
 func whyRanks(p *ir.Plan, s *setting) string {
-	product, ranks := fmt.Sprintf("dp %d · tp %d", p.DP, p.TP), p.TP*p.PP*p.CP
-	if p.PP > 1 {
-		product += fmt.Sprintf(" · pp %d", p.PP)
-	}
-	if p.CP > 1 {
-		product += fmt.Sprintf(" · cp %d", p.CP)
+	ranks := p.TP * p.PP * p.CP
+	if s.devices%ranks == 0 {
+		return fmt.Sprintf("%s is %d ranks, the cluster has %d devices (dp %d would do)", strings.Join(factors(p, "dp", "tp"), " · "), p.Ranks(), s.devices, s.devices/ranks)
 	}
 	hint := "tp " + nearby(divisors(s.devices), p.TP)
 	switch {
-	case s.devices%ranks == 0:
-		hint = fmt.Sprintf("dp %d would do", s.devices/ranks)
 	case s.devices%(p.TP*p.PP) == 0:
 		hint = "cp " + nearby(divisors(s.devices/(p.TP*p.PP)), p.CP)
 	case s.devices%p.TP == 0:
 		hint = "pp " + nearby(divisors(s.devices/p.TP), p.PP)
 	}
-	return fmt.Sprintf("%s is %d ranks, the cluster has %d devices (%s)", product, p.Ranks(), s.devices, hint)
+	product := factors(p)
+	if len(product) == 1 {
+		return fmt.Sprintf("%s does not divide %d devices (%s)", product[0], s.devices, hint)
+	}
+	return fmt.Sprintf("%s is %d ranks a replica, which does not divide %d devices (%s)", strings.Join(product, " · "), ranks, s.devices, hint)
+}
+
+// factors are the degrees of tp, pp and cp above 1, and those that are always named.
+func factors(p *ir.Plan, always ...string) (out []string) {
+	for _, axis := range []string{"dp", "tp", "pp", "cp"} {
+		if n := degree(p, axis); slices.Contains(always, axis) || n > 1 && axis != "dp" {
+			out = append(out, fmt.Sprintf("%s %d", axis, n))
+		}
+	}
+	return out
 }
 
 // axisOrders are the orders of the axes that differ: every one of those with more than one rank, where there is more than

@@ -132,9 +132,22 @@ func (c *Context) text(n *Node, path string) (string, bool) {
 	case Map, List:
 		c.Addf(n.Pos, WrongType, "%s is %s; text is wanted", path, n.describe())
 	default:
-		c.fix(n.Pos, WrongType, strconv.Quote(clip(n.Text)), "%s is %s; text is wanted", path, n.describe())
+		c.noText(n, path)
 	}
 	return "", false
+}
+
+// noText is of a scalar where a text is wanted. One of a list of words is not meant in quotes.
+func (c *Context) noText(n *Node, path string) {
+	enum := split(c.tag.Get("enum"))
+	switch {
+	case c.tag.Get("now") == "-":
+		c.Addf(n.Pos, NotYet, "%s is not there yet", path)
+	case len(enum) > 0:
+		c.fix(n.Pos, UnknownValue, ir.Nearest(n.Text, enum), "%s is %s; want one of %s", path, clip(n.Text), strings.Join(enum, ", "))
+	default:
+		c.fix(n.Pos, WrongType, strconv.Quote(clip(n.Text)), "%s is %s; text is wanted", path, n.describe())
+	}
 }
 
 // fix records a mistake and what would be right.
