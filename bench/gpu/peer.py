@@ -106,7 +106,7 @@ class Trainer:
         self.c, self.bf16 = want["Model"], want["Precision"] == "bf16"
         with torch.device(DEVICE):
             self.model = GPT(self.c, pad)
-        self.run = torch.compile(self.model) if want["Compile"] else self.model
+        self.run = torch.compile(self.model, dynamic=False) if want["Compile"] else self.model
         self.opt = optimizer(self.model)
 
     def step(self, ids, micro):
