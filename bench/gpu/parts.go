@@ -28,7 +28,7 @@ type part struct {
 // parts are all, in the order in which they are worth a GPU's time.
 var parts = []part{
 	{"smoke", "Whether a step runs, with which libraries", []check{
-		{"machine", time.Minute, machine},
+		{"machine", 2 * time.Minute, machine}, // PyTorch is read from disk for the first time,
 		{"losses", 2 * time.Minute, smoke},
 		{"two runs", 2 * time.Minute, twoRuns},
 		{"NCCL", 2 * time.Minute, ncclAlone},
