@@ -132,7 +132,11 @@ func sanitizer(ctx context.Context, b *bench, r *Result) error {
 	r.Columns = []string{"tool", "says"}
 	bad, broken := 0, 0
 	for _, kind := range sanitizers {
-		_, out, err := b.smoke(ctx, "smoke-cuda", tool, "--tool", kind, "--error-exitcode", strconv.Itoa(findings), "--print-limit", "5")
+		wrap := []string{tool, "--tool", kind, "--error-exitcode", strconv.Itoa(findings), "--print-limit", "5"}
+		if kind == "memcheck" { // libraries ask the driver for what it need not have; what a program's own calls return it says itself
+			wrap = append(wrap, "--report-api-errors", "no")
+		}
+		_, out, err := b.smoke(ctx, "smoke-cuda", wrap...)
 		exit := (*exec.ExitError)(nil)
 		says := "nothing"
 		switch {
