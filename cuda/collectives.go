@@ -90,7 +90,11 @@ func (c *Comm) put(f func() C.ncclResult_t, call, what string, args ...any) erro
 		c.kept = append(c.kept, kept{f, call, what, args})
 		return nil
 	}
-	return c.begun(c.call(f), call, what, args...)
+	r := c.call(func() C.ncclResult_t {
+		c.last = kept{call: call, what: what, args: args}
+		return f()
+	})
+	return c.begun(r, call, what, args...)
 }
 
 // Group makes one of what f calls of the communicator, so that sends and receives of both directions do not wait for each
@@ -104,7 +108,12 @@ func (c *Comm) Group(f func() error) error {
 		return err
 	}
 	at := kept{call: "ncclGroupEnd", what: "rank %d of %d", args: []any{c.Rank, c.Ranks}}
-	r := c.call(func() C.ncclResult_t { return grouped(all, &at) })
+	r := c.call(func() C.ncclResult_t {
+		if len(all) > 0 {
+			c.last = all[len(all)-1]
+		}
+		return grouped(all, &at)
+	})
 	return c.begun(r, at.call, at.what, at.args...)
 }
 

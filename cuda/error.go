@@ -42,6 +42,9 @@ type Error struct {
 	Hint string // what to do about it, where that is known
 }
 
+// Elsewhere tells whether the error is that a process or a machine at the other end is gone, which has a reason of its own.
+func (e *Error) Elsewhere() bool { return e.Name == "ncclResult_t" && e.Code == 6 } // ncclRemoteError
+
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Call)

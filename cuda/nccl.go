@@ -85,6 +85,7 @@ func (n *NCCL) NewID() (id UniqueID, err error) {
 // for any.
 type Comm struct {
 	Rank, Ranks int
+	Name        string        // for people: what it joins
 	Patience    time.Duration // that a collective has to connect its ranks, the first time; what it does then is the stream's
 	c           C.ncclComm_t
 
@@ -92,6 +93,7 @@ type Comm struct {
 	ended   bool       // c is no more, or soon
 	grouped bool       // calls are kept
 	kept    []kept     // for the end of a group
+	last    kept       // what was begun last, guarded by mutex
 }
 
 // ErrEnded is what a communicator says that was aborted or closed.
@@ -215,7 +217,20 @@ func (c *Comm) Failed() error {
 	if err := c.state(&r); err != nil {
 		return err
 	}
-	return refused(c, r, "a collective", "rank %d of %d", c.Rank, c.Ranks)
+	return refused(c, r, "a collective", "%s", c.under())
+}
+
+// under says what the communicator joins, and what was begun in it last. NCCL does not say which of its calls has failed; of a graph
+// that is done again it is the graph's last.
+func (c *Comm) under() string {
+	c.mutex.Lock()
+	last := c.last
+	c.mutex.Unlock()
+	text := fmt.Sprintf("%s, rank %d of %d", c.Name, c.Rank, c.Ranks)
+	if last.call == "" {
+		return text
+	}
+	return text + ", begun last: " + last.call + " of " + fmt.Sprintf(last.what, last.args...)
 }
 
 // Abort ends the communicator and what is under way in it. It is for when something has failed; the peers get errors. It

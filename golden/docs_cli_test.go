@@ -26,7 +26,7 @@ var (
 	flagRow  = regexp.MustCompile("(?m)^\\| `--([a-z-]+)(?: ([^`]+))?`")
 	flagHelp = regexp.MustCompile(`(?m)^ +(?:-[a-zA-Z], +)?--([a-z-]+)(?: (\S+))?`)
 	command  = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
-	notYet   = regexp.MustCompile("`(planc [a-z]+|planc [a-z]+ --[a-z-]+(?: cuda)?|\\./train --[a-z-]+)`")
+	notYet   = regexp.MustCompile("`(planc [a-z]+|planc [a-z]+ --[a-z-]+(?: cuda)?|\\./train --[a-z-]+(?: [a-z0-9]+)?)`")
 )
 
 // flagsOf finds flags with what they take: "--set KEY=VALUE".

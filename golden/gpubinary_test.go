@@ -1,7 +1,6 @@
 package golden_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"math"
@@ -38,7 +37,8 @@ func TestBinaryForGPUs(t *testing.T) {
 	b.write("text.txt", strings.Repeat("what is said again and again is learned soon. ", 200))
 	b.must(b.planc, "compile", "job.yaml", "-o", "here", "--target", "cpu")
 	b.must(b.planc, "compile", "job.yaml", "-o", "there", "--target", "cuda", "--emit", "emitted")
-	want, got := b.losses("./here"), b.losses("./there")
+	want, here := b.losses("./here")
+	got, there := b.losses("./there")
 	if len(want) != 4 || len(got) != 4 {
 		t.Fatalf("losses %v, on GPUs %v", want, got)
 	}
@@ -47,15 +47,14 @@ func TestBinaryForGPUs(t *testing.T) {
 			t.Errorf("step %d: loss %v, on GPUs %v", i+1, want[i], got[i])
 		}
 	}
-	for run, want := range map[string]bool{"here": false, "there": true} { // of NVML
-		text, err := os.ReadFile(filepath.Join(b.dir, "run of "+run, "metrics.jsonl"))
-		if told := bytes.Contains(text, []byte(`"gpu_util":[0.75,0.75,`)); err != nil || told != want {
-			t.Errorf("%s tells how busy its GPUs are: %v; %v\n%s", run, told, err, text)
+	for text, want := range map[string]bool{here: false, there: true} { // of NVML
+		if told := strings.Contains(text, `"gpu_util":[0.75,0.75,`); told != want {
+			t.Errorf("tells how busy its GPUs are: %v, want %v\n%s", told, want, text)
 		}
 	}
 	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu,bias": false, "PLANC_TIME_PRODUCTS=1": true} { // the former rounds before GELU too
 		b.env = append(machine.Env(), env)
-		other := b.losses("./there")
+		other, _ := b.losses("./there")
 		for i, x := range other {
 			if !(math.Abs(x-want[i]) <= 1e-4*want[i]) {
 				t.Errorf("%s: step %d: loss %v, on GPUs %v", env, i+1, want[i], x)
@@ -107,27 +106,32 @@ func (b *gpuBinary) must(name string, args ...string) {
 	}
 }
 
-// losses are those that a binary writes down.
-func (b *gpuBinary) losses(binary string) (losses []float64) {
+// losses are those that a binary writes down, beside all that it writes.
+func (b *gpuBinary) losses(binary string) (losses []float64, metrics string) {
 	b.t.Helper()
 	dir, err := os.MkdirTemp(b.dir, "run of "+filepath.Base(binary))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.must(binary, "--dir", dir)
-	file, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
+	return b.lossesIn(dir)
+}
+
+// lossesIn are those of a run's folder.
+func (b *gpuBinary) lossesIn(dir string) (losses []float64, metrics string) {
+	b.t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	for line := range bytes.Lines(text) {
 		var m struct{ Loss float64 }
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+		if err := json.Unmarshal(line, &m); err != nil {
 			b.t.Fatal(err)
 		}
 		if m.Loss > 0 {
 			losses = append(losses, m.Loss)
 		}
 	}
-	return losses
+	return losses, string(text)
 }

@@ -12,6 +12,10 @@ const clipEpsilon = 1e-6
 // CountTokens sets Tokens to the number of unmasked tokens of the step's global batch: the mask in the
 // arena, summed over the group that numbers the replicas (-1: one replica), in float64.
 func CountTokens[F Float](r *Rank, group int) {
+	if r.counted > 0 {
+		r.Tokens = float64(r.counted)
+		return
+	}
 	b := &r.Program.Batch
 	r.pair[0] = 0
 	for _, x := range View[F](r, r.Stage.Inputs.Mask, b.MicroBatches*b.MicroBatch*r.seqLen()) {

@@ -14,19 +14,22 @@ import (
 // arenaAlign is the alignment of an arena's first byte.
 const arenaAlign = 64
 
-// crew is all ranks of a program, each a goroutine that waits for commands.
+// crew is all ranks of a program. Those of this process are a goroutine each that waits for commands; the others hold what their
+// processes tell of them.
 type crew struct {
 	ranks    []*Rank
+	mine     []*Rank // of this process
+	team     *Team   // nil: all are
 	world    *comm.World
 	commands []chan func(*Rank)
 	busy     sync.WaitGroup // ranks that run a command
 	alive    sync.WaitGroup // goroutines
 }
 
-// newCrew makes the ranks, each with its arena, and starts them.
-func newCrew(p *Program, timeout time.Duration) (*crew, error) {
+// newCrew makes the ranks, each with its arena, and starts those of this process.
+func newCrew(p *Program, timeout time.Duration, team *Team) (*crew, error) {
 	mesh := p.mesh()
-	c := &crew{world: comm.NewWorld(mesh, timeout)}
+	c := &crew{world: comm.NewWorld(mesh, timeout), team: team}
 	for id := range mesh.Size() {
 		r, err := newRank(p, mesh, c.world, id)
 		if err != nil {
@@ -34,7 +37,11 @@ func newCrew(p *Program, timeout time.Duration) (*crew, error) {
 		}
 		c.ranks = append(c.ranks, r)
 	}
-	for _, r := range c.ranks {
+	c.mine = c.ranks
+	if team != nil {
+		c.mine = c.ranks[team.First:][:team.Count]
+	}
+	for _, r := range c.mine {
 		ch := make(chan func(*Rank))
 		c.commands = append(c.commands, ch)
 		c.alive.Go(func() {
@@ -51,13 +58,16 @@ func newCrew(p *Program, timeout time.Duration) (*crew, error) {
 	return c, nil
 }
 
-// do runs f on every rank and returns when all have run it. The error is that of the rank that failed
+// has tells whether a rank is of this process.
+func (c *crew) has(r *Rank) bool { return r.ID >= c.mine[0].ID && r.ID < c.mine[0].ID+len(c.mine) }
+
+// do runs f on every rank of this process and returns when all have run it. The error is that of the rank that failed
 // first; the crew is then of no more use.
 func (c *crew) do(f func(*Rank)) error {
 	if err := c.world.Err(); err != nil {
 		return err
 	}
-	c.busy.Add(len(c.ranks))
+	c.busy.Add(len(c.mine))
 	for _, ch := range c.commands {
 		ch <- f
 	}

@@ -1,11 +1,20 @@
 package runtime
 
-import "github.com/planc-dev/planc/runtime/comm"
+import (
+	"context"
+	"time"
+
+	"github.com/planc-dev/planc/runtime/comm"
+	"github.com/planc-dev/planc/runtime/launch"
+)
 
 // Devices takes a program's ranks to devices other than this CPU.
 type Devices interface {
-	// Open finds a device for each of so many ranks and says what they are: "2 × NVIDIA H200". Its error is of the machine.
-	Open(ranks int) (name string, err error)
+	// Open finds a device for each of the ranks that this process has and says what all ranks' are: "2 × NVIDIA H200". Its error is
+	// of the machine.
+	Open(t *Team) (name string, err error)
+	// Meet joins the other processes of a launch, which must be of the same program and have been started with the same settings.
+	Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration) (Peers, error)
 	// Take gives the rank its device. The rank's goroutine calls it, those of all ranks at once.
 	Take(r *Rank) (Device, error)
 }
@@ -125,7 +134,7 @@ func (c *crew) take(from Devices) error {
 
 // push brings the ranks' state to their devices.
 func (c *crew) push() error {
-	if c.ranks[0].Device == nil {
+	if c.mine[0].Device == nil {
 		return nil
 	}
 	return c.do(func(r *Rank) {
@@ -137,7 +146,7 @@ func (c *crew) push() error {
 
 // pull brings the ranks' state, and what else is asked for, back.
 func (c *crew) pull(more ...func(*Arena) Region) error {
-	if c.ranks[0].Device == nil {
+	if c.mine[0].Device == nil {
 		return nil
 	}
 	return c.do(func(r *Rank) {

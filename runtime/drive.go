@@ -7,7 +7,6 @@ import (
 	"math"
 	"path/filepath"
 	goruntime "runtime"
-	"slices"
 	"time"
 
 	"github.com/planc-dev/planc/runtime/cpu"
@@ -26,7 +25,11 @@ type run struct {
 	source  Source
 	rows    *prefetcher
 	crew    *crew
-	where   string // what the ranks run on
+	team    *Team
+	ctx     context.Context // that the run was given: it ends when it is to stop
+	halt    bool            // a process of the team was asked to stop
+	over    chan struct{}   // closed at the end
+	where   string          // what the ranks run on
 	metrics *metrics
 	report  *report
 	unlock  func() // of the checkpoints' folder; nil until it is locked
@@ -57,32 +60,30 @@ type progress struct {
 	tokens  int64 // unmasked
 }
 
-// keptTimes bounds how many step times the median is taken of.
-const keptTimes = 4096
-
 // Run trains the program's model in this process, all ranks as goroutines, and returns when it is done or
 // ctx is. It continues the newest verified checkpoint in its folder, unless told otherwise. Its error is
 // an *ExitError. When ctx ends, Run finishes the step, commits a checkpoint, and returns exit code 75.
 func Run(ctx context.Context, p *Program, opts ...Option) (Result, error) {
-	r := &run{p: p, s: p.Settings, saved: -1, checked: -1}
+	r := &run{p: p, s: p.Settings, saved: -1, checked: -1, ctx: ctx, over: make(chan struct{})}
 	for _, f := range opts {
 		f(&r.o)
 	}
 	nan := math.NaN()
 	r.res = Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan, StepSeconds: nan, MFU: nan}
-	err := r.execute(ctx)
+	err := r.execute()
+	err = r.leave(err)
 	r.close()
 	return r.res, coded(err)
 }
 
-func (r *run) execute(ctx context.Context) error {
+func (r *run) execute() error {
 	if r.o.export != "" {
 		return r.export()
 	}
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	return r.train(ctx)
+	return r.train()
 }
 
 // coded gives an error its exit code.
@@ -101,10 +102,16 @@ func (r *run) prepare() error {
 		return err
 	}
 	r.scaler = newScaler(r.s.Train.Precision.LossScale)
+	if err := r.join(r.ctx); err != nil {
+		return err
+	}
 	if err := r.openDevices(); err != nil { // before the data: copied to another machine, the binary says first what that one lacks
 		return err
 	}
 	if err := r.openSource(); err != nil {
+		return err
+	}
+	if err := r.agree(); err != nil {
 		return err
 	}
 	r.announce()
@@ -114,19 +121,24 @@ func (r *run) prepare() error {
 	if err := r.lock(); err != nil {
 		return err
 	}
-	cpu.Threads(r.res.Ranks, threadsEach(goruntime.GOMAXPROCS(0), r.res.Ranks))
+	cpu.Threads(r.team.Count, threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
 	var err error
-	if r.crew, err = newCrew(r.p, r.o.timeout); err != nil {
+	if r.crew, err = newCrew(r.p, r.o.timeout, r.team); err != nil {
 		return err
 	}
 	r.crew.world.Watch = r.o.watch
+	r.guardTeam()
 	for _, k := range r.crew.ranks {
 		k.poison, k.onChoice = r.o.poison && r.p.Devices == nil, r.o.onChoice
 	}
 	if err := r.crew.take(r.p.Devices); err != nil {
 		return err
 	}
-	if r.metrics, err = openMetrics(r.o.logDir); err != nil {
+	r.metrics = &metrics{}
+	if r.team.lead() {
+		r.metrics, err = openMetrics(r.o.logDir)
+	}
+	if err != nil {
 		return err
 	}
 	r.res.Metrics = r.metrics.path
@@ -230,7 +242,7 @@ func (r *run) openDevices() (err error) {
 	if r.where = "this CPU"; r.p.Devices == nil {
 		return nil
 	}
-	if r.where, err = r.p.Devices.Open(r.res.Ranks); err != nil {
+	if r.where, err = r.p.Devices.Open(r.team); err != nil {
 		return &ExitError{ExitCannot, err}
 	}
 	return nil
@@ -263,12 +275,12 @@ func (r *run) announce() {
 func shortHash(h string) string { return h[:min(12, len(h))] }
 
 // train runs the steps that are left and what comes after the last.
-func (r *run) train(ctx context.Context) error {
+func (r *run) train() error {
 	for r.done.step < r.total {
-		if ctx.Err() != nil {
+		if r.halted() {
 			return r.stop()
 		}
-		err := r.oneStep(ctx)
+		err := r.oneStep()
 		if errors.Is(err, ErrStop) && r.done.step < r.total {
 			return r.stop()
 		}
@@ -276,11 +288,11 @@ func (r *run) train(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.finish(ctx)
+	return r.finish()
 }
 
 // oneStep runs a step and all that its number calls for.
-func (r *run) oneStep(ctx context.Context) error {
+func (r *run) oneStep() error {
 	s, err := r.advance()
 	if err != nil {
 		return err
@@ -295,7 +307,7 @@ func (r *run) oneStep(ctx context.Context) error {
 	}
 	every := func(n int) bool { return n > 0 && s.Step%n == 0 }
 	if every(r.s.Train.Eval.Every) {
-		if err := r.evaluate(ctx); err != nil {
+		if err := r.evaluate(); err != nil {
 			return err
 		}
 	}
@@ -322,8 +334,8 @@ func (r *run) stop() error {
 }
 
 // finish evaluates, saves and samples after the last step.
-func (r *run) finish(ctx context.Context) error {
-	if err := r.evaluate(ctx); err != nil {
+func (r *run) finish() error {
+	if err := r.evaluate(); err != nil {
 		return err
 	}
 	if err := r.save(); err != nil {
@@ -331,7 +343,7 @@ func (r *run) finish(ctx context.Context) error {
 	}
 	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {
 		r.report.say(fmt.Sprintf("sampling %d tokens", sampleTokens), "sampling", "tokens", sampleTokens)
-		text, err := r.sample(ctx, prompt)
+		text, err := r.sample(prompt)
 		if err != nil {
 			return err
 		}
@@ -352,7 +364,7 @@ func (r *run) close() {
 	if r.files != nil {
 		r.files.Close()
 	}
-	if r.metrics != nil {
+	if r.metrics != nil && r.metrics.f != nil {
 		r.metrics.f.Close()
 	}
 	if r.unlock != nil {
@@ -364,36 +376,4 @@ func (r *run) close() {
 		r.res.TokensPerSecond, r.res.MFU = r.tokens/r.res.StepSeconds, r.mfu(r.res.StepSeconds)
 	}
 	r.report.clear()
-}
-
-// median of the kept step times, NaN for none.
-func median(times []float64) float64 {
-	if len(times) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(times))
-	return sorted[len(sorted)/2]
-}
-
-// typical is the median of the last steps' times, of which there are keptTypical at most.
-func (r *run) typical() float64 {
-	var last [keptTypical]float64
-	sorted := last[:copy(last[:], r.times[max(0, len(r.times)-keptTypical):])]
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(sorted)
-	return sorted[len(sorted)/2]
-}
-
-// keptTypical is how many steps tell how long the next ones take.
-const keptTypical = 20
-
-// left is the time that the remaining steps will take, if the last one is all that is known.
-func (r *run) left(last float64) time.Duration {
-	m := r.typical()
-	if math.IsNaN(m) {
-		m = last
-	}
-	return time.Duration(m * float64(r.total-r.done.step) * float64(time.Second))
 }

@@ -8,9 +8,12 @@ func Rounds(r *Rank, group int, index []int32, experts, places int) int {
 	r.pair[0] = float64(cpu.Rounds(index, experts, places))
 	AllReduce(r, group, r.pair[:1], Max)
 	n := int(r.pair[0])
-	r.experts.add(index, experts, n)
+	CountRounds(r, index, experts, n)
 	return n
 }
+
+// CountRounds notes a block's choices and how many rounds there are, where a device has found that.
+func CountRounds(r *Rank, index []int32, experts, rounds int) { r.experts.add(index, experts, rounds) }
 
 // AddAux adds to what routers are trained with beside the loss. What is run again for a backward pass counts once.
 func AddAux(r *Rank, x float64) {

@@ -21,6 +21,9 @@ func (r *run) export() error {
 	if err := r.settle(); err != nil {
 		return err
 	}
+	if l := r.o.launch; l != nil && l.Processes > 1 {
+		return exitf(ExitCannot, "--export: %s has started %d processes; one is enough: start it once, alone", l.By, l.Processes)
+	}
 	w := &r.p.Weights
 	if len(w.Tensors) == 0 {
 		return exitf(ExitCannot, "--export: the program knows no layout of its weights but planc's own; its checkpoints hold them in %s", modelFile)
@@ -32,7 +35,7 @@ func (r *run) export() error {
 		return err
 	}
 	var err error
-	if r.crew, err = newCrew(r.p, r.o.timeout); err != nil {
+	if r.crew, err = newCrew(r.p, r.o.timeout, nil); err != nil {
 		return err
 	}
 	from, err := r.exported()

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -32,6 +33,9 @@ func (r *run) fillParams(c *ckpt.Checkpoint) error {
 
 // fillFrom reads the tensors of some kinds from a file of the checkpoint, which holds no others.
 func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
+	if !r.team.lead() {
+		return r.loadKinds(kinds, nil)
+	}
 	f, err := c.File(name)
 	if err != nil {
 		return err
@@ -40,11 +44,16 @@ func (r *run) fillFrom(c *ckpt.Checkpoint, name string, kinds ...kind) error {
 	if err := r.knows(f.Tensors(), kinds); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	return r.loadKinds(kinds, f.Tensor)
+}
+
+// loadKinds is [load] of each.
+func (r *run) loadKinds(kinds []kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) (err error) {
 	for _, k := range kinds {
 		if r.p.Elem == F64 {
-			err = load[float64](r.crew, k, f.Tensor)
+			err = load[float64](r.crew, k, find)
 		} else {
-			err = load[float32](r.crew, k, f.Tensor)
+			err = load[float32](r.crew, k, find)
 		}
 		if err != nil {
 			return err

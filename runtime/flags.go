@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/planc-dev/planc/runtime/fold"
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 // flag is one flag of a training binary.
@@ -27,6 +28,8 @@ type command struct {
 	json    bool
 	help    bool
 	threads int // a rank; 0: what there are
+	launch  launch.Flags
+	within  time.Duration // of joining; 0: the default
 }
 
 func (c *command) add(o Option) error {
@@ -56,15 +59,20 @@ var flags = []flag{
 	{"cpu-isa", "auto|avx512|avx2|portable", "instructions of the kernels (default auto)", false, isaFlag},
 	{"export", "DIR", "train nothing: write the checkpoint that --resume names to this new folder, in Hugging Face's layout", false,
 		func(c *command, v string) error { return c.add(Export(v)) }},
+	{"nnodes", "N", "machines that the program is started on, once on each; not there yet on CPUs, as the four that follow", false,
+		func(c *command, v string) error { c.launch.Nodes = v; return nil }},
+	{"node-rank", "R", "which of them this is, from 0 on", false, func(c *command, v string) error { c.launch.NodeRank = v; return nil }},
+	{"nproc-per-node", "N", "devices of each (default: the program's, shared out)", false,
+		func(c *command, v string) error { c.launch.PerNode = v; return nil }},
+	{"master-addr", "HOST", "where node 0 is found", false, func(c *command, v string) error { c.launch.Addr = v; return nil }},
+	{"master-port", "PORT", "and at which port (default 29500)", false, func(c *command, v string) error { c.launch.Port = v; return nil }},
+	{"join-timeout", "DURATION", "how long processes wait for each other to come (default 10m)", false, joinFlag},
 	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)", false, logFlag},
 	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
 }
 
 // isas are the values of --cpu-isa.
 var isas = []string{"auto", "avx512", "avx2", "portable"}
-
-// launchFlags belong to launches over several processes.
-var launchFlags = []string{"nodes", "node-rank", "master-addr", "master-port", "nproc-per-node", "rank", "world-size"}
 
 func setFlag(c *command, v string) error {
 	path, value, ok := strings.Cut(v, "=")
@@ -105,6 +113,13 @@ func isaFlag(c *command, v string) error {
 		return fmt.Errorf("--cpu-isa %s: it is one of %s", v, strings.Join(isas, ", "))
 	}
 	return c.add(func(o *options) { o.isa = v })
+}
+
+func joinFlag(c *command, v string) (err error) {
+	if c.within, err = time.ParseDuration(v); err != nil || c.within <= 0 {
+		return fmt.Errorf("--join-timeout %s: write it as 90s or 10m", v)
+	}
+	return nil
 }
 
 func logFlag(c *command, v string) error {
@@ -149,12 +164,13 @@ func parse(args []string) (*command, error) {
 	return c, nil
 }
 
+// known is the flag of a name, which may be written as torchrun lets it: nproc_per_node.
 func known(name string) (*flag, error) {
+	if name = strings.ReplaceAll(name, "_", "-"); name == "nodes" {
+		name = "nnodes"
+	}
 	if i := slices.IndexFunc(flags, func(f flag) bool { return f.name == name }); i >= 0 {
 		return &flags[i], nil
-	}
-	if slices.Contains(launchFlags, name) {
-		return nil, exitf(ExitCannot, "--%s: launch by other launchers is not there yet; without it the binary starts all its ranks here", name)
 	}
 	var names []string
 	for _, f := range flags {
@@ -165,22 +181,6 @@ func known(name string) (*flag, error) {
 		hint = "; --help lists the flags"
 	}
 	return nil, exitf(ExitInput, "unknown flag --%s%s", name, hint)
-}
-
-// launchVariables say, under each launcher, how many processes there are.
-var launchVariables = map[string]string{
-	"WORLD_SIZE": "torchrun", "OMPI_COMM_WORLD_SIZE": "mpirun", "PMI_SIZE": "mpirun", "SLURM_STEP_NUM_TASKS": "srun",
-}
-
-// checkLaunch refuses a process that is one of several.
-func checkLaunch(lookup func(string) (string, bool)) error {
-	for _, name := range slices.Sorted(maps.Keys(launchVariables)) {
-		if v, ok := lookup(name); ok && v != "" && v != "1" {
-			return exitf(ExitCannot, "%s=%s: launch by other launchers (%s) is not there yet; start the binary once, alone: it starts all its ranks here",
-				name, v, launchVariables[name])
-		}
-	}
-	return nil
 }
 
 // usage prints the flags.

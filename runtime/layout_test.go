@@ -51,7 +51,7 @@ var splits = map[string]*Program{
 func startSplit(t *testing.T, p *Program) *crew {
 	t.Helper()
 	must(t, p.validate())
-	c, err := newCrew(p, 0)
+	c, err := newCrew(p, 0, nil)
 	must(t, err)
 	t.Cleanup(c.close)
 	return c

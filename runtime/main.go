@@ -10,6 +10,8 @@ import (
 	goruntime "runtime"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 // Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT,
@@ -32,14 +34,15 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		usage(stdout, p)
 		return 0
 	}
-	if err == nil {
-		err = checkLaunch(os.LookupEnv)
-	}
 	if err != nil {
 		return fail(stderr, p, c, err)
 	}
+	l, err := launchOf(p, c)
+	if err != nil {
+		return fail(stderr, p, c, &ExitError{ExitCannot, err})
+	}
 	if c.threads > 0 {
-		goruntime.GOMAXPROCS(c.threads * p.mesh().Size())
+		goruntime.GOMAXPROCS(c.threads * l.Count)
 	}
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -48,12 +51,13 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		cancel() // a second signal ends the process at once
 		c.stopping(stderr, p)
 	})
-	result, err := Run(ctx, p, append(c.opts, c.logOption(stderr))...)
+	result, err := Run(ctx, p, append(c.opts, c.logOption(stderr), launched(l, c.within))...)
 	stopping()
 	if err != nil {
 		return fail(stderr, p, c, err)
 	}
 	switch {
+	case l.Process > 0: // the first process speaks for all
 	case result.Export != "" && c.json:
 		logger(stdout).Info("summary", "name", result.Name, "step", result.Steps, "export", result.Export)
 	case result.Export != "":
@@ -64,6 +68,23 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		summary(stdout, p, &result)
 	}
 	return 0
+}
+
+// launchOf is the launch that the process is part of.
+func launchOf(p *Program, c *command) (*launch.Launch, error) {
+	what := launch.Several(os.LookupEnv)
+	if c.launch != (launch.Flags{}) {
+		what = "--nnodes and what goes with it"
+	}
+	const wrong = "%s: several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here"
+	if p.Devices == nil && what != "" {
+		return nil, fmt.Errorf(wrong, what)
+	}
+	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)
+	if err == nil && p.Devices == nil && l.Processes > 1 {
+		return nil, fmt.Errorf(wrong, "PET_NNODES")
+	}
+	return l, err
 }
 
 // stopping says that the signal was heard.

@@ -109,7 +109,9 @@ func TestFlagMessages(t *testing.T) {
 		{"--checkpoint-evry 3", 2, "bigram: unknown flag --checkpoint-evry; did you mean --checkpoint-every?\n"},
 		{"--steps", 2, "bigram: --steps needs a value: --steps N\n"},
 		{"train", 2, "bigram: unexpected argument train; --help lists the flags\n"},
-		{"--nodes 2", 3, "bigram: --nodes: launch by other launchers is not there yet; without it the binary starts all its ranks here\n"},
+		{"--nodes 2", 3, "bigram: --nnodes and what goes with it: several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here\n"},
+		{"--nnodes=2 --nod_rank=1", 2, "bigram: unknown flag --nod-rank; did you mean --node-rank?\n"},
+		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
 		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
 		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, avx512, avx2, portable\n"},
 		{"--threads 0", 2, "bigram: --threads 0: it is a count from 1 to 1024\n"},
@@ -130,7 +132,7 @@ func TestFlagMessages(t *testing.T) {
 func TestLaunchersAreRefused(t *testing.T) {
 	t.Setenv("WORLD_SIZE", "8")
 	code, _, stderr := runCommand(t)
-	want := "bigram: WORLD_SIZE=8: launch by other launchers (torchrun) is not there yet; start the binary once, alone: it starts all its ranks here\n"
+	want := "bigram: WORLD_SIZE=8 (torchrun): several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here\n"
 	if code != ExitCannot || stderr != want {
 		t.Errorf("exit %d, %q", code, stderr)
 	}

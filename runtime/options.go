@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 // Exit codes of a training program.
@@ -67,6 +69,7 @@ type Result struct {
 	MFU             float64 // at that median; NaN where the peak is unknown
 
 	Ranks      int
+	Here       int   // ranks of this process, which is all of them unless a launcher started several
 	ArenaBytes int64 // of one rank
 	PeakBytes  int64 // of the process, resident; 0 where the system does not say
 	Sample     string
@@ -135,7 +138,9 @@ type options struct {
 	poison                     bool
 	watch                      func(Call)
 	onChoice                   func(*Choice)
-	isa                        string // of the kernels; "" is auto
+	isa                        string         // of the kernels; "" is auto
+	launch                     *launch.Launch // that the process is part of; nil: none
+	joinWithin                 time.Duration
 }
 
 type setting struct {

@@ -156,8 +156,8 @@ func loadPublished[F Float](c *crew, parts [][]tensor, x *found) error {
 	}
 	for _, k := range c.ranks[0].Program.weightKinds() {
 		for i := range x.Shares {
-			for j, r := range c.ranks {
-				x.Shares[i].slab(&k, r, &parts[j][x.at[i]], func(at, pub, step, n int) {
+			for _, r := range c.mine {
+				x.Shares[i].slab(&k, r, &parts[r.ID][x.at[i]], func(at, pub, step, n int) {
 					scatter(r, k.elem, at, n, buf[pub:], step)
 				})
 			}

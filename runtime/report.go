@@ -28,6 +28,9 @@ type report struct {
 }
 
 func newReport(o *options) *report {
+	if l := o.launch; l != nil && l.Process > 0 { // the first process speaks for all
+		return &report{w: io.Discard}
+	}
 	r := &report{w: o.text, terminal: o.terminal, log: o.logger}
 	if r.w == nil && r.log == nil {
 		r.log = slog.Default()

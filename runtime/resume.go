@@ -32,7 +32,7 @@ func (r *run) save() error {
 	if err := r.crew.pull(); err != nil {
 		return err
 	}
-	path, err := ckpt.Save(r.ckptDir, m, r.contents())
+	path, err := r.store(m)
 	if err != nil {
 		return err
 	}
@@ -66,6 +66,9 @@ func (r *run) dataID() string {
 
 // lock keeps other runs out of the folder of the checkpoints.
 func (r *run) lock() (err error) {
+	if !r.team.lead() {
+		return nil
+	}
 	r.unlock, err = ckpt.Lock(r.ckptDir)
 	if errors.Is(err, ckpt.ErrLocked) {
 		return exitf(ExitCannot, "another run is saving its checkpoints in %s; wait until it ends, or train elsewhere with --dir", r.ckptDir)
@@ -76,21 +79,30 @@ func (r *run) lock() (err error) {
 // restore brings the ranks to where the run begins, and says where that is. The folder changes only once
 // nothing can be refused any more.
 func (r *run) restore() error {
-	if err := ckpt.Clean(r.ckptDir); err != nil {
-		return err
+	var c *ckpt.Checkpoint
+	var later int64
+	err := error(nil)
+	if r.team.lead() {
+		if err := ckpt.Clean(r.ckptDir); err != nil {
+			return err
+		}
+		c, later, err = r.chosen()
 	}
-	c, later, err := r.chosen()
+	away := c != nil && r.elsewhere(c.Path)
+	if err == nil {
+		c, away, err = r.team.origin(c, away)
+	}
 	if err != nil {
 		return err
 	}
 	if c == nil {
 		return r.start(later)
 	}
-	return r.proceed(c, later)
+	return r.proceed(c, later, away)
 }
 
-// proceed continues a checkpoint.
-func (r *run) proceed(c *ckpt.Checkpoint, later int64) error {
+// proceed continues a checkpoint, which may lie away from this run's folder.
+func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 	m := &c.Manifest
 	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens}
 	if err := r.fill(c); err != nil {
@@ -113,7 +125,7 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64) error {
 		r.total = r.done.step + r.steps(r.end-r.done.samples)
 	}
 	r.saved, r.res.Checkpoint, r.res.Tokens = r.done.step, c.Path, m.Tokens
-	if r.elsewhere(c.Path) {
+	if away {
 		r.saved = -1 // the end of this run is saved even if it is this step
 	}
 	r.report.say(fmt.Sprintf("resume: step %d of %d, from %s", r.done.step, r.total, c.Path), "resume", "step", r.done.step, "path", c.Path)
@@ -178,6 +190,9 @@ func (r *run) newest() (*ckpt.Checkpoint, error) {
 
 // setAside moves the checkpoints after a step out of the folder, into a new one beside it.
 func (r *run) setAside(after int64) error {
+	if !r.team.lead() {
+		return nil
+	}
 	entries, err := os.ReadDir(r.ckptDir)
 	if err != nil {
 		return err

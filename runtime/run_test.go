@@ -332,7 +332,7 @@ func TestArenasThatDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestArenaIsExact(t *testing.T) {
-	c, err := newCrew(bigram[float32](4, 1), 0)
+	c, err := newCrew(bigram[float32](4, 1), 0, nil)
 	must(t, err)
 	defer c.close()
 	for _, r := range c.ranks {

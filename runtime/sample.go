@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -18,8 +17,8 @@ const (
 
 // sample continues a prompt, byte by byte, and returns both. The ranks of the first replica compute the logits
 // in lockstep; where replicas meet in forward passes (ZeRO 3, experts), all ranks do. The draw is keyed by seed, step and
-// position. It is cut short where ctx ends.
-func (r *run) sample(ctx context.Context, prompt string) (string, error) {
+// position. It is cut short where the run is asked to stop.
+func (r *run) sample(prompt string) (string, error) {
 	tokenizer, err := data.NewTokenizer(r.s.Data.Tokenizer)
 	if err != nil {
 		return "", err
@@ -27,7 +26,7 @@ func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 	tokens := tokenizer.Encode(prompt)
 	key := rng.Key(r.s.Train.Seed, sampleKey, uint64(r.done.step))
 	for i := range sampleTokens {
-		if ctx.Err() != nil {
+		if r.halted() {
 			break
 		}
 		window := tokens[max(0, len(tokens)-r.p.Batch.SeqLen):]
@@ -42,10 +41,39 @@ func (r *run) sample(ctx context.Context, prompt string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		next := pick(r.crew.head().logits(tokenizer.Vocab()), temperature, rng.Uniform(key, uint64(i)))
+		logits, err := r.nextLogits(tokenizer.Vocab())
+		if err != nil {
+			return "", err
+		}
+		next := pick(logits, temperature, rng.Uniform(key, uint64(i)))
 		tokens = append(tokens, int32(next))
 	}
 	return tokenizer.Decode(tokens), nil
+}
+
+// nextLogits are those that the ranks have just computed.
+func (r *run) nextLogits(vocab int) (logits []float64, err error) {
+	head := r.crew.head()
+	if r.crew.has(head) {
+		logits = head.logits(vocab)
+	}
+	if r.team.Peers == nil {
+		return logits, nil
+	}
+	all, err := r.team.Peers.Exchange(bytesOf(logits))
+	if err == nil {
+		err = r.share()
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		if len(b) > 0 {
+			logits = make([]float64, len(b)/8)
+			copy(bytesOf(logits), b)
+		}
+	}
+	return logits, nil
 }
 
 // replicasMeet tells whether forward passes gather parameters that lie scattered over replicas, or send tokens to experts

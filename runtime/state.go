@@ -126,10 +126,7 @@ func (t *tensor) slabs(f func(from, to int) error) error {
 // content is a safetensors file of all tensors of some kinds, gathered from the ranks' arenas as it is
 // written.
 func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
-	parts := make([][]tensor, len(c.ranks))
-	for i, r := range c.ranks {
-		parts[i] = tensors(r.Program, r.Coord)
-	}
+	parts := c.parts()
 	each := len(parts[0])
 	out := ckpt.Content{Name: name, Metadata: map[string]string{"format": "pt"}}
 	for _, k := range kinds {
@@ -143,10 +140,8 @@ func content[F Float](c *crew, name string, kinds []kind) ckpt.Content {
 		return parts[0][i%each].slabs(func(from, to int) error {
 			n := (to - from) * parts[0][i%each].row()
 			buf = slices.Grow(buf[:0], n)[:n]
-			for j, r := range c.ranks {
-				if t := &parts[j][i%each]; k.owns(r, t) {
-					k.slab(r, t, from, to, func(at, logical, n int) { read(r, k.elem, at, buf[logical:][:n]) })
-				}
+			if err := gatherSlab(c, k, parts, i%each, from, to, buf); err != nil {
+				return err
 			}
 			return ckpt.WriteFloats(w, buf)
 		})
@@ -163,30 +158,38 @@ func (p *Param) shape() []int64 {
 	return out
 }
 
-// load reads all tensors of a kind into the ranks' arenas. find gives a tensor of a file by its name.
+// load reads all tensors of a kind into the ranks' arenas. find gives a tensor of a file by its name; of several processes the
+// first alone is asked.
 func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.SectionReader, error)) error {
 	own := tensors(c.ranks[0].Program, c.ranks[0].Coord)
-	parts := make([][]tensor, len(c.ranks))
-	for i, r := range c.ranks {
-		parts[i] = tensors(r.Program, r.Coord)
-	}
+	parts := c.parts()
 	var buf []F
 	for i, t := range own {
-		saved, file, err := find(t.name + k.suffix)
+		var saved ckpt.Tensor
+		var file *io.SectionReader
+		var err error
+		if c.team.lead() {
+			saved, file, err = find(t.name + k.suffix)
+		}
 		if err != nil {
 			return err
 		}
-		if want := t.param.shape(); !slices.Equal(saved.Shape, want) {
+		if want := t.param.shape(); c.team.lead() && !slices.Equal(saved.Shape, want) {
 			return exitf(ExitInput, "tensor %s has shape %v in the checkpoint, and the program wants %v", saved.Name, saved.Shape, want)
 		}
 		err = t.slabs(func(from, to int) error {
 			n := (to - from) * t.row()
 			buf = slices.Grow(buf[:0], n)[:n]
-			if err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf); err != nil {
+			if c.team.lead() {
+				if err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf); err != nil {
+					return err
+				}
+			}
+			if err := spreadTo(c.team, buf); err != nil {
 				return err
 			}
-			for j, r := range c.ranks {
-				k.slab(r, &parts[j][i], from, to, func(at, logical, n int) { write(r, k.elem, at, buf[logical:][:n]) })
+			for _, r := range c.mine {
+				k.slab(r, &parts[r.ID][i], from, to, func(at, logical, n int) { write(r, k.elem, at, buf[logical:][:n]) })
 			}
 			return nil
 		})

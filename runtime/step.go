@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"time"
@@ -20,7 +19,10 @@ func (r *run) advance() (*Step, error) {
 	if r.onRank == nil {
 		r.onRank = r.stepOn
 	}
-	if err = r.crew.do(r.onRank); err != nil {
+	if err = r.crew.do(r.onRank); err == nil {
+		err = r.share()
+	}
+	if err != nil {
 		return nil, err
 	}
 	first, s := r.crew.ranks[0], &r.last
@@ -55,6 +57,10 @@ func (r *run) stepOn(k *Rank) {
 	k.load(t.batch, r.p.Batch.MicroBatches)
 	k.Training, k.StepID, k.Seed, k.Hyper = true, t.id, r.s.Train.Seed, t.hyper
 	k.Norm, k.Clip, k.Skip, k.Scale = math.NaN(), 1, false, t.scale
+	k.counted = 0
+	if r.team.Peers != nil { // ranks do not meet on the host
+		k.counted = t.batch.counted()
+	}
 	k.clearLoss()
 	k.experts.clear()
 	k.step()
@@ -147,7 +153,7 @@ func (r *run) mfu(step float64) float64 {
 // memory is what one rank takes: the peak resident memory of the process shared among its ranks, or the
 // arena where the system does not say.
 func (r *run) memory() int64 {
-	if d := r.crew.ranks[0].Device; d != nil {
+	if d := r.crew.mine[0].Device; d != nil {
 		return d.Memory()
 	}
 	if now := time.Now(); now.After(r.peakUntil) {
@@ -175,8 +181,8 @@ func (r *run) guard(s *Step) error {
 	return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 }
 
-// evaluate writes the validation loss after the last step, once. It gives up where ctx ends.
-func (r *run) evaluate(ctx context.Context) error {
+// evaluate writes the validation loss after the last step, once. It gives up where the run is asked to stop.
+func (r *run) evaluate() error {
 	n := r.source.ValidSamples()
 	if n == 0 || r.checked == r.done.step {
 		return nil
@@ -192,7 +198,7 @@ func (r *run) evaluate(ctx context.Context) error {
 	_, valid := readers(r.source, r.p)
 	loss, tokens := 0.0, 0
 	for i := range batches {
-		if ctx.Err() != nil {
+		if r.halted() {
 			return nil
 		}
 		if b.read(valid, int64(i*rows), n); b.err != nil {
@@ -205,6 +211,9 @@ func (r *run) evaluate(ctx context.Context) error {
 			k.runEval()
 			k.first = 0
 		})
+		if err == nil {
+			err = r.share()
+		}
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", size(p.Predict.MemoryBytes), size(r.ArenaBytes))
 	if r.PeakBytes > 0 {
-		fmt.Fprintf(w, ",\n        measured %s a rank (the process peaked at %s)", size(r.PeakBytes/int64(r.Ranks)), size(r.PeakBytes))
+		fmt.Fprintf(w, ",\n        measured %s a rank (the process peaked at %s)", size(r.PeakBytes/int64(max(1, r.Here))), size(r.PeakBytes))
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)
@@ -76,7 +76,7 @@ func summaryAttrs(p *Program, r *Result) []any {
 		"first_loss", number(r.FirstLoss), "loss", number(r.Loss), "valid_loss", number(r.ValidLoss),
 		"predicted_step_s", p.Predict.StepSeconds, "step_s", number(r.StepSeconds), "tokens", r.Tokens,
 		"tokens_per_s", number(r.TokensPerSecond), "mfu", number(r.MFU),
-		"predicted_memory_bytes", p.Predict.MemoryBytes, "arena_bytes", r.ArenaBytes, "memory_bytes", r.PeakBytes / int64(r.Ranks),
+		"predicted_memory_bytes", p.Predict.MemoryBytes, "arena_bytes", r.ArenaBytes, "memory_bytes", r.PeakBytes / int64(max(1, r.Here)),
 		"sample", r.Sample, "binary", binary(), "metrics", r.Metrics, "checkpoint", r.Checkpoint,
 	}
 }

@@ -27,7 +27,7 @@ func TestUnexpectedSteps(t *testing.T) {
 // absent is a machine without the devices.
 type absent struct{ Devices }
 
-func (absent) Open(int) (string, error) { return "", errors.New("no GPU here") }
+func (absent) Open(*Team) (string, error) { return "", errors.New("no GPU here") }
 
 // On a machine that cannot run it, a program says so, and not that its data is not there either.
 func TestTheMachineComesBeforeTheData(t *testing.T) {
@@ -45,7 +45,7 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 	p := &Program{Name: strings.Repeat("name", 10), Plan: Plan{Text: "dp 1024 · tp 8 · pp 16 × vpp 4 · sp · zero 1 in groups of 128 · micro_batch 1×64 · recompute full 4 blocks"}}
 	p.Predict = Predict{StepSeconds: 1234.567, StepError: 0.2, MemoryBytes: 999 << 30}
 	r := &Result{FirstStep: 1, Steps: 1e6, FirstLoss: 12.3456, Loss: 12.3456, ValidLoss: 12.3456, StepSeconds: 9999.99, TokensPerSecond: 999e9,
-		ArenaBytes: 999 << 30, PeakBytes: 8 * 999 << 30, Ranks: 8, Metrics: "runs/metrics.jsonl"}
+		ArenaBytes: 999 << 30, PeakBytes: 8 * 999 << 30, Ranks: 8, Here: 8, Metrics: "runs/metrics.jsonl"}
 	var out bytes.Buffer
 	usage(&out, p)
 	if strings.Contains(out.String(), "GPU") {

@@ -83,7 +83,7 @@ func (a *app) measureGPUs(arch string) (*gpu.Measurement, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range append(headers, gpu.MeasuredSources()...) {
+	for _, name := range append(headers, kernels.Files(gpu.MeasuredAttention(), "bf16", gpu.FillKernel)...) {
 		if r.Files[name], err = fs.ReadFile(kernels.Sources, name); err != nil {
 			return nil, err
 		}

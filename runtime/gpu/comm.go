@@ -5,9 +5,12 @@ package gpu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
 )
 
 // comm joins a line's ranks: NCCL's communicator or, where they share a GPU, which NCCL does not know how to, its like of
@@ -91,8 +94,19 @@ func (d *device) split(ctx context.Context, m *machine, name string, ranks []int
 	if err != nil || c == nil {
 		return nil, err
 	}
+	c.Name = fmt.Sprintf("%s of ranks %v", d.label(name), ranks)
 	d.comms = append(d.comms, c)
 	return &comm{Rank: c.Rank, Ranks: c.Ranks, nccl: c}, nil
+}
+
+// label is a line's name for people: of a group the axes.
+func (d *device) label(name string) string {
+	for i, g := range d.rank.Program.Groups {
+		if name == rt.MainLine(i) {
+			return strings.Join(g.Axes, "·")
+		}
+	}
+	return name
 }
 
 // errLost is what a rank that waits for others is told when one of them has failed.

@@ -50,6 +50,7 @@ type device struct {
 	timed     map[cuda.Product]bool // wherever Bias and Aux lie: the fastest way is known
 	refused   map[cuda.Product]bool // likewise: cuBLASLt does not take it
 
+	apart  bool // there are ranks of other processes, which it does not meet on the host
 	step   step
 	feeds  []*feed
 	ending []func() error // what generated code's functions have made
@@ -126,6 +127,7 @@ func (d *device) atClose(f func() error) { d.ending = append(d.ending, f) }
 
 // open takes the rank's GPU into use.
 func (d *device) open(m *machine) (err error) {
+	d.apart = m.apart
 	if d.context, err = m.gpu(d.rank.ID).Open(); err != nil {
 		return err
 	}

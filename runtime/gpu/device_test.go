@@ -18,6 +18,7 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 const inside = "PLANC_GPU_INSIDE" // names the folder of modules to the processes in which the tests run
@@ -56,7 +57,7 @@ func compile(m emulated.Machine, dir string) error {
 	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "toy.cu"}); err != nil {
 		return err
 	}
-	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), MeasuredSources())
+	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), kernels.Files(MeasuredAttention(), "bf16", FillKernel))
 }
 
 // measuring ends the name of the folder of what TestMeasure loads.
@@ -153,7 +154,7 @@ func TestEqualsCPU(t *testing.T) { equalsCPU(t, toys()) }
 func TestSharedGPU(t *testing.T) {
 	t.Setenv(shareGPU, "1")
 	if emulate.Skipped() == "" {
-		if name, err := new(machine).Open(4); err != nil || !strings.HasPrefix(name, "1 ×") {
+		if name, err := new(machine).Open(&rt.Team{Launch: launch.Alone(4)}); err != nil || !strings.HasPrefix(name, "1 ×") {
 			t.Errorf("4 ranks share %q: %v", name, err)
 		}
 	}

@@ -9,12 +9,6 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Rounds is the runtime's. The host has to know how many rounds there are: it waits for the choices, and counts.
-func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
-	of(r).Pull(index.At, index.N*size[int32]())
-	return rt.Rounds(r, group, rt.View[int32](r, index.At, index.N), experts, places)
-}
-
 // LimitChoices is the loop of that name of package cpu, as are those that follow.
 func LimitChoices(r *rt.Rank, kept, index Buf[int32], sequences, choices, experts, most int) {
 	d := of(r)

@@ -89,7 +89,7 @@ func (d *device) openLines(m *machine) error {
 		if err != nil {
 			return err
 		}
-		world.Patience = meeting // and that of its parts
+		world.Patience, world.Name = meeting, "all ranks" // the patience is that of its parts, too
 		d.comms = append(d.comms, world)
 	}
 	for _, l := range d.rank.Lines() {

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
 )
 
 // MeasureMain is the main function of a program that measures this machine's GPUs and prints the [Measurement]. images has the kernels
-// of [MeasuredSources], as NAME.fatbin; one without is compiled with NVRTC.
+// of [kernels.Files] of what it measures, as NAME.fatbin; one without is compiled with NVRTC.
 func MeasureMain(images fs.FS) {
 	m, err := Measure(images)
 	if err == nil {
@@ -169,7 +170,7 @@ func (b *bench) open() (err error) {
 		return err
 	}
 	b.modules = &modules{images: b.images, arch: fmt.Sprintf("%d%d", b.gpu.Major, b.gpu.Minor), files: map[string]string{}, loaded: map[string]*cuda.Module{}}
-	for _, source := range MeasuredSources() {
+	for _, source := range kernels.Files(MeasuredAttention(), "bf16", FillKernel) {
 		image := "kernels/" + strings.TrimSuffix(source, ".cu") + ".fatbin"
 		if _, err := fs.Stat(b.images, image); err != nil {
 			image = "" // compiled here

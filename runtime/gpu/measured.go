@@ -2,10 +2,8 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
@@ -70,18 +68,6 @@ func (p *Point) Flops() float64 {
 	return 2 * n
 }
 
-// productShapes are products of transformers' layers of several widths, forward, and backward of inputs (b) and weights (a); and of one
-// shape in each other type. They rise: what a slow device has no time for is left out from there on.
-var productShapes = []Point{
-	{Type: "bf16", M: 64, N: 64, K: 64}, {Type: "bf16", M: 512, N: 512, K: 512}, {Type: "bf16", M: 4096, N: 768, K: 768},
-	{Type: "bf16", M: 8192, N: 3072, K: 768}, {Type: "bf16", M: 8192, N: 768, K: 3072, Turn: "b"}, {Type: "bf16", M: 3072, N: 768, K: 8192, Turn: "a"},
-	{Type: "bf16", M: 8192, N: 4096, K: 4096}, {Type: "bf16", M: 8192, N: 4096, K: 4096, Turn: "b"}, {Type: "bf16", M: 4096, N: 4096, K: 8192, Turn: "a"},
-	{Type: "bf16", M: 8192, N: 14336, K: 4096},
-	{Type: "fp16", M: 64, N: 64, K: 64}, {Type: "fp16", M: 512, N: 512, K: 512}, {Type: "fp16", M: 4096, N: 4096, K: 4096},
-	{Type: "tf32", M: 64, N: 64, K: 64}, {Type: "tf32", M: 512, N: 512, K: 512}, {Type: "tf32", M: 4096, N: 4096, K: 4096},
-	{Type: "f32", M: 64, N: 64, K: 64}, {Type: "f32", M: 512, N: 512, K: 512}, {Type: "f32", M: 4096, N: 4096, K: 4096},
-}
-
 // attentionShape is a batch of sequences whose heads attend causally, Group of them to the same keys.
 type attentionShape struct{ batch, heads, group, seq, dim int }
 
@@ -92,30 +78,16 @@ func (s attentionShape) shape() *cpu.AttentionShape {
 		HeadsAll: s.heads, GroupAll: s.group, SeqAll: s.seq, KSeqAll: s.seq}
 }
 
-// What is copied and sent, in bytes.
-var (
-	copySizes       = []int64{1 << 20, 16 << 20, 256 << 20}
-	hostSizes       = []int64{1 << 20, 64 << 20}
-	collectiveSizes = []int64{4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20}
-)
+// FillKernel does next to nothing: it is launched to see what launching takes.
+const FillKernel = "fill"
 
-const fillKernel = "fill"
-
-// MeasuredSources are the files of cuda/kernels that a program needs that measures.
-func MeasuredSources() (files []string) {
-	names := []string{fillKernel}
+// MeasuredAttention are the shapes of attention that are measured, in bf16. Their sources are kernels.Files, which this file does not
+// call: it is part of the runtime that programs for CPUs come with, and they have no kernels.
+func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 	for _, s := range attentionShapes {
-		names = append(names, kernels.Attention(s.shape(), "bf16").Kernel)
-		for _, step := range kernels.AttentionGrad(s.shape(), "bf16") {
-			names = append(names, step.Kernel)
-		}
+		shapes = append(shapes, s.shape())
 	}
-	for _, k := range kernels.Table {
-		if slices.Contains(names, k.Name) && !slices.Contains(files, k.File) {
-			files = append(files, k.File)
-		}
-	}
-	return files
+	return shapes
 }
 
 // Text is what a point is of, for people.

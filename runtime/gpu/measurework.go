@@ -152,14 +152,14 @@ const graphed = 200
 
 // launches measures what a kernel costs that does nothing: called, and in a graph.
 func (b *bench) launches() error {
-	kernel, err := b.modules.find(fillKernel + "_f32")
+	kernel, err := b.modules.find(FillKernel + "_f32")
 	if err != nil {
 		return err
 	}
-	shape := family(fillKernel).Launch(1, 1)
+	shape := family(FillKernel).Launch(1, 1)
 	return b.with(func(at []cuda.Memory) error {
 		launch := func() error {
-			args := arguments(b.args.Reset(), fillKernel, []any{at[0].Pointer, 0.0, int64(1)})
+			args := arguments(b.args.Reset(), FillKernel, []any{at[0].Pointer, 0.0, int64(1)})
 			return b.stream.Launch(kernel, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args)
 		}
 		var pace pace

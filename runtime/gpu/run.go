@@ -32,7 +32,9 @@ func on(p *rt.Program, images fs.FS) *rt.Program {
 // machine is the GPUs of this machine, and the libraries that use them.
 type machine struct {
 	images fs.FS
-	gpus   []cuda.Device
+	gpus   []cuda.Device // of this process's ranks
+	first  int           // of them
+	apart  bool          // there are ranks of other processes
 	blas   *cuda.BLAS
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
@@ -54,11 +56,11 @@ func (m *machine) gpu(rank int) cuda.Device {
 	if m.one {
 		return m.gpus[0]
 	}
-	return m.gpus[rank]
+	return m.gpus[rank-m.first]
 }
 
-// Open finds a GPU for each rank: that of its number.
-func (m *machine) Open(ranks int) (name string, err error) {
+// Open finds a GPU for each of this process's ranks, and what joins them to the others.
+func (m *machine) Open(t *rt.Team) (name string, err error) {
 	if err := connections(); err != nil {
 		return "", err
 	}
@@ -69,29 +71,18 @@ func (m *machine) Open(ranks int) (name string, err error) {
 	if m.gpus, err = driver.Devices(); err != nil {
 		return "", err
 	}
-	how := os.Getenv(shareGPU)
-	m.ranks, m.hubs, m.shared = ranks, map[string]*hub{}, ranks > 1 && how == "1"
-	m.one = m.shared || ranks > 1 && how == "nccl"
-	if n := len(m.gpus); n < ranks && !m.one {
-		return "", fmt.Errorf("the plan has %d ranks, each of which needs a GPU, and the driver shows %d: "+
-			"compile for as many, or look at CUDA_VISIBLE_DEVICES; %s=1 has them share one, slowly", ranks, n, shareGPU)
-	}
-	if m.gpus = m.gpus[:min(ranks, len(m.gpus))]; m.one {
-		m.gpus = m.gpus[:1]
+	m.ranks, m.first, m.apart, m.hubs = t.Ranks, t.First, t.Processes > 1, map[string]*hub{}
+	if err = m.choose(t); err != nil {
+		return "", err
 	}
 	m.gauges = openGauges(m.gpus)
 	if m.blas, err = cuda.OpenBLAS(); err != nil {
 		return "", err
 	}
-	if ranks > 1 && !m.shared {
-		if m.nccl, err = cuda.OpenNCCL(); err != nil {
-			return "", err
-		}
-		if m.id, err = m.nccl.NewID(); err != nil {
-			return "", err
-		}
+	if name, err = m.introduce(t); err != nil {
+		return "", err
 	}
-	return m.name(), nil
+	return name, m.openNCCL(t)
 }
 
 // connections gives each of a rank's streams a queue of its own on the device, unless the environment says how many there are: with the

@@ -81,12 +81,18 @@ func (s *step) say(d *device) {
 	x[lossScale], x[tokens], x[sequences] = r.Scale, r.Tokens, float64(r.Program.Batch.GlobalBatch)
 	ratesOf(x[decayRates:plainRates], r.Program.Optim, &r.Hyper, r.Hyper.WeightDecay)
 	ratesOf(x[plainRates:], r.Program.Optim, &r.Hyper, 0)
-	host := s.hostSaid.Slice()
-	for i, v := range x {
-		binary.NativeEndian.PutUint64(host[i*8:], math.Float64bits(v))
-	}
+	putFloats(s.hostSaid.Slice(), x[:]...)
 	rt.Check(d.compute.stream.Upload(s.said, s.hostSaid))
 }
+
+// putFloats and getFloat are numbers in pinned memory.
+func putFloats(to []byte, x ...float64) {
+	for i, v := range x {
+		binary.NativeEndian.PutUint64(to[i*8:], math.Float64bits(v))
+	}
+}
+
+func getFloat(from []byte) float64 { return math.Float64frombits(binary.NativeEndian.Uint64(from)) }
 
 // ratesOf are what an update reads, in the order of cuda/kernels/optimizer.cu.
 func ratesOf(to []float64, kind rt.OptimizerKind, h *rt.Hyper, decay float64) {
@@ -109,7 +115,7 @@ func (s *step) hear(d *device) (x [results]float64) {
 	rt.Check(d.compute.stream.Synchronize())
 	host := s.hostHeard.Slice()
 	for i := range x {
-		x[i] = math.Float64frombits(binary.NativeEndian.Uint64(host[i*8:]))
+		x[i] = getFloat(host[i*8:])
 	}
 	return x
 }

@@ -75,6 +75,11 @@ static int devices() {
 	const char *n = getenv("PLANC_EMULATED_GPUS");
 	return n && *n ? atoi(n) : 8;
 }
+// firstBus is the place of the first device that the process sees, as CUDA_VISIBLE_DEVICES may have it.
+static int firstBus() {
+	const char *n = getenv("PLANC_EMULATED_FIRST");
+	return n && *n ? atoi(n) : 0;
+}
 static size_t total() { return (size_t)80 << 30; }
 
 CALL(cuInit, (unsigned flags), 0, { (void)flags; if (devices() < 1) r = NO_DEVICE; })
@@ -103,7 +108,7 @@ CUresult cuGetErrorString(CUresult r, const char **text) {
 CALL(cuDeviceGetCount, (int *n), 0, { *n = devices(); })
 CALL(cuDeviceGet, (CUdevice *d, int i), 0, { if (i < 0 || i >= devices()) r = INVALID_VALUE; else *d = i; })
 CALL(cuDeviceGetName, (char *name, int n, CUdevice d), 0, { (void)d; snprintf(name, n, "Emulated GPU"); })
-CALL(cuDeviceGetPCIBusId, (char *id, int n, CUdevice d), 0, { snprintf(id, n, "0000:%02x:00.0", d + 1); })
+CALL(cuDeviceGetPCIBusId, (char *id, int n, CUdevice d), 0, { snprintf(id, n, "0000:%02x:00.0", firstBus() + d + 1); })
 CALL(cuDeviceTotalMem_v2, (size_t *n, CUdevice d), 0, { (void)d; *n = total(); })
 CALL(cuDeviceCanAccessPeer, (int *can, CUdevice d, CUdevice p), 0, { *can = d != p; })
 CALL(cuDeviceGetAttribute, (int *v, CUdevice_attribute a, CUdevice d), 0, {

@@ -173,6 +173,8 @@ void fault(Context *c, int code, const std::string &why); // work has failed
 // communication (nccl.cpp)
 void begin(const Work &w);                               // a collective's work has come first on its stream
 std::vector<Work> partners(const Work &w);               // whose work it waits for, as far as it is there
+bool farWaits();                                         // work waits for other processes
+bool farLook();                                          // ends what they have come to; it is false if there is nothing
 std::string missing(const Work &w);                      // whom it waits for, for people
 std::vector<Work> issue(const Work &w);                  // gives the parts their turns; the work of the same communicators before it
 

@@ -1,41 +1,16 @@
-// NCCL: the ranks are threads of one process. A collective runs when it has come first on the streams of all its ranks;
+// NCCL: the ranks are threads of one process, or of several (far.cpp). A collective runs when it has come first on the streams of all its ranks;
 // those of a communicator run in the order in which each rank has called them, whatever their streams.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include "gpu.h"
+#include <unistd.h>
+#include "nccl_world.h"
 
 #define PROTOTYPE(needed, result, name, params, args) extern "C" result name params;
 PLANC_NCCL(PROTOTYPE)
 
-enum { UNHANDLED_CUDA = 1, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE = 6, IN_PROGRESS = 7 };
-
-// What the ranks of a communicator do together for the n-th time.
-struct Meeting {
-	std::vector<Work> issued;  // by rank, those that have called
-	std::vector<const Part *> part;
-	int begun = 0;
-};
-
-// The sends from one rank to another, or the receives: work and its part.
-typedef std::vector<std::pair<Work, const Part *>> Line;
-
-struct World {
-	std::string id;
-	int ranks, joined = 0, splits = 0;
-	std::vector<ncclComm *> comm;
-	std::map<long, Meeting> meetings;
-	std::map<std::pair<int, int>, std::pair<Line, Line>> lines; // from and to: sends and receives
-};
-
-struct ncclComm : Object {
-	World *world;
-	int rank, error = 0, color = 0, key = 0;
-	bool split = false;
-	ncclComm_t *part = nullptr;
-	long turns = 0;
-	Work last; // what was called last
-};
+enum { UNHANDLED_CUDA = 1, SYSTEM = 2, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, REMOTE = 6, IN_PROGRESS = 7 };
 
 static std::vector<World *> worlds;
 static thread_local int depth;
@@ -53,20 +28,21 @@ static thread_local std::vector<std::pair<Stream *, Part>> group;
 	ncclComm *c = is<ncclComm>(h, COMM);                     \
 	if (!c) return INVALID_ARGUMENT;
 
-const char *ncclGetErrorString(ncclResult_t r) { return r == INVALID_ARGUMENT ? "invalid argument" : r == INVALID_USAGE ? "invalid usage" : r == REMOTE ? "remote process exited or there was a network error" : "unhandled cuda error"; }
+const char *ncclGetErrorString(ncclResult_t r) { return r == SYSTEM ? "unhandled system error" : r == INVALID_ARGUMENT ? "invalid argument" : r == INVALID_USAGE ? "invalid usage" : r == REMOTE ? "remote process exited or there was a network error" : "unhandled cuda error"; }
 const char *ncclGetLastError(ncclComm_t) { return ""; }
 NCCL(ncclGetVersion, (int *v), { *v = 22705; })
-NCCL(ncclGetUniqueId, (ncclUniqueId *id), { static int n; memset(id, 0, sizeof *id); snprintf(id->internal, sizeof id->internal, "emulated %d", ++n); })
+NCCL(ncclGetUniqueId, (ncclUniqueId *id), { static int n; memset(id, 0, sizeof *id); snprintf(id->internal, sizeof id->internal, "emulated-%d-%d", (int)getpid(), ++n); })
 
-static ncclComm *join(World *w, int rank) {
+ncclComm *join(World *w, int rank) {
 	ncclComm *c = make<ncclComm>(COMM);
 	c->world = w;
 	c->rank = rank;
 	w->comm[rank] = c;
-	w->joined++;
+	if (w->far.empty()) w->joined++;
+	else farJoin(w, rank);
 	return c;
 }
-static World *create(int ranks) {
+World *create(int ranks) {
 	World *w = new World();
 	w->ranks = ranks;
 	w->comm.resize(ranks);
@@ -80,6 +56,7 @@ NCCL(ncclCommInitRankConfig, (ncclComm_t *to, int ranks, ncclUniqueId id, int ra
 	if (!w) {
 		worlds.push_back(w = create(ranks));
 		w->id = id.internal;
+		w->far = farFolder(id.internal);
 	}
 	if (rank < 0 || rank >= ranks || w->ranks != ranks || w->comm[rank]) return INVALID_ARGUMENT;
 	for (ncclComm *c : w->comm) if (c && c->context == current) die("two ranks of a communicator on device %d", current->device);
@@ -111,15 +88,19 @@ static void part(World *w) {
 }
 NCCL(ncclCommSplit, (ncclComm_t h, int color, int key, ncclComm_t *to, ncclConfig_t *), {
 	NEEDS(h)
-	if (c->part || c->world->joined < c->world->ranks) return INVALID_USAGE;
+	if (c->part || !farJoined(c->world)) return INVALID_USAGE;
 	c->color = color;
 	c->key = key;
 	c->part = to; // written later; the real one says ok at once, too
-	if (++c->world->splits == c->world->ranks) part(c->world);
+	if (!c->world->far.empty()) farSplit(c);
+	else if (++c->world->splits == c->world->ranks) part(c->world);
 })
 NCCL(ncclCommGetAsyncError, (ncclComm_t h, ncclResult_t *e), {
 	NEEDS(h)
-	*e = c->error ? c->error : c->world->joined < c->world->ranks || c->part ? (int)IN_PROGRESS : 0;
+	World *w = c->world;
+	if (!w->far.empty() && c->part) farParts(w);
+	if (!w->far.empty() && !c->error && farAborted(w)) c->error = REMOTE;
+	*e = c->error ? c->error : !farJoined(w) || c->part ? (int)IN_PROGRESS : 0;
 })
 NCCL(ncclCommCount, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->world->ranks; })
 NCCL(ncclCommUserRank, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->rank; })
@@ -139,6 +120,7 @@ static bool hangs(const Work &w, const ncclComm *c) {
 NCCL(ncclCommAbort, (ncclComm_t h), {
 	NEEDS(h)
 	for (ncclComm *o : c->world->comm) if (o) o->error = REMOTE;
+	if (!c->world->far.empty()) farAbort(c->world);
 	c->live = false;
 	// What hangs on the communicator ends, as its kernels do on a GPU; what comes to it later ends at once.
 	for (const Work &w : std::vector<Work>(c->context->work.begin(), c->context->work.end()))
@@ -146,7 +128,7 @@ NCCL(ncclCommAbort, (ncclComm_t h), {
 	await([=] { return graphed(c); });
 })
 
-static size_t width(int type) { return type == 2 || type == 7 ? 4 : type == 8 ? 8 : type == 6 || type == 9 ? 2 : 0; }
+size_t width(int type) { return type == 2 || type == 7 ? 4 : type == 8 ? 8 : type == 6 || type == 9 ? 2 : 0; }
 
 static float bf16(uint16_t b) { uint32_t w = (uint32_t)b << 16; float x; memcpy(&x, &w, 4); return x; }
 static uint16_t tobf16(float x) {
@@ -186,7 +168,7 @@ static void reduceAny(const std::vector<const Part *> &p, size_t n, char *out) {
 }
 
 // compute does a collective that all ranks are in; its result is whole before it is written, since ranks may work in place.
-static void compute(const std::vector<const Part *> &p) {
+void compute(const std::vector<const Part *> &p) {
 	const Part &c = *p[0];
 	size_t ranks = p.size(), one = c.count * width(c.type), whole = c.kind == 's' || c.kind == 'g' ? one * ranks : one;
 	std::vector<char> x(whole);
@@ -194,10 +176,11 @@ static void compute(const std::vector<const Part *> &p) {
 		for (size_t i = 0; i < ranks; i++) memcpy(x.data() + i * one, p[i]->from, one);
 	else if (c.kind == 'b') memcpy(x.data(), p[c.peer]->from, one);
 	else reduceAny(p, whole / width(c.type), x.data());
-	for (size_t i = 0; i < ranks; i++) memcpy(p[i]->to, x.data() + (c.kind == 's' ? i * one : 0), c.kind == 's' ? one : whole);
+	for (size_t i = 0; i < ranks; i++)
+		if (p[i]->to) memcpy(p[i]->to, x.data() + (c.kind == 's' ? i * one : 0), c.kind == 's' ? one : whole);
 }
 
-static std::string text(const Part &p) {
+std::string text(const Part &p) {
 	static const std::map<char, const char *> names = {{'r', "AllReduce"}, {'s', "ReduceScatter"}, {'g', "AllGather"}, {'b', "Broadcast"}, {'S', "Send"}, {'R', "Receive"}};
 	std::string peer = p.kind == 'S' || p.kind == 'R' ? ", peer " + std::to_string(p.peer) : "";
 	return std::string(names.at(p.kind)) + " of " + std::to_string(p.count) + " of type " + std::to_string(p.type) + " as rank " + std::to_string(p.comm->rank) + " of " + std::to_string(p.comm->world->ranks) + peer;
@@ -211,7 +194,7 @@ static Line &theirs(const Part &p) {
 	World *w = p.comm->world;
 	return p.kind == 'S' ? w->lines[{p.comm->rank, p.peer}].second : w->lines[{p.peer, p.comm->rank}].first;
 }
-static bool pairwise(const Part &p) { return p.kind == 'S' || p.kind == 'R'; }
+bool pairwise(const Part &p) { return p.kind == 'S' || p.kind == 'R'; }
 
 static void agree(const Part &a, const Part &b) {
 	bool same = pairwise(a) ? a.kind != b.kind : a.kind == b.kind && a.op == b.op && a.peer == b.peer;
@@ -227,6 +210,7 @@ std::vector<Work> issue(const Work &w) {
 			Line &line = mine(p), &other = theirs(p);
 			p.turn = line.size();
 			line.push_back({w, &p});
+			if (!p.comm->world->far.empty()) continue;
 			if (p.turn < (long)other.size() && other[p.turn].second) agree(p, *other[p.turn].second);
 			continue;
 		}
@@ -234,7 +218,7 @@ std::vector<Work> issue(const Work &w) {
 		Meeting &m = p.comm->world->meetings[p.turn];
 		m.issued.resize(p.comm->world->ranks);
 		m.part.resize(p.comm->world->ranks);
-		for (const Part *o : m.part) if (o) agree(p, *o);
+		for (const Part *o : m.part) if (o && p.comm->world->far.empty()) agree(p, *o);
 		m.issued[p.comm->rank] = w;
 		m.part[p.comm->rank] = &p;
 	}
@@ -242,7 +226,7 @@ std::vector<Work> issue(const Work &w) {
 }
 
 // end is told that a part is done.
-static void end(const Work &w) {
+void end(const Work &w) {
 	if (!--w->open && !w->done) {
 		say("device %d has run %s", w->context->device, w->text.c_str());
 		finish(w);
@@ -250,7 +234,7 @@ static void end(const Work &w) {
 }
 
 // inMemory reports where a part reads or writes what is not its device's.
-static bool inMemory(const Work &w, const Part &p) {
+bool inMemory(const Work &w, const Part &p) {
 	size_t one = p.count * width(p.type), all = one * p.comm->world->ranks;
 	std::string why;
 	if (p.from) why = touches(w->context, (uint64_t)p.from, p.kind == 's' ? all : one, "what is sent");
@@ -282,12 +266,24 @@ static void beginMeeting(const Part &p) {
 	for (const Work &w : all) end(w);
 }
 
+// breaks tells whether the network breaks now: PLANC_EMULATED_BREAK=40 lets 40 calls of the process begin.
+static bool breaks() {
+	static const char *n = getenv("PLANC_EMULATED_BREAK");
+	static long left = n && *n ? atol(n) : -1;
+	return left >= 0 && left-- == 0;
+}
+
 void begin(const Work &w) {
 	for (const Part &p : w->parts)
 		if (!p.comm->live) return finish(w); // it was aborted
+	if (breaks()) {
+		w->parts[0].comm->error = SYSTEM;
+		return; // it hangs until it is aborted
+	}
 	w->open = w->parts.size() + 1; // one for this call, so that it is done only afterwards
 	for (Part &p : w->parts) {
-		if (pairwise(p)) beginPair(w, p);
+		if (!p.comm->world->far.empty()) farBegin(w, p);
+		else if (pairwise(p)) beginPair(w, p);
 		else beginMeeting(Part(p));
 	}
 	end(w);

@@ -124,6 +124,7 @@ static void step(long id) {
 }
 
 void eager() {
+	if (farWaits()) farLook();
 	if (policy() == EARLY)
 		while (!free_.empty()) step(free_.begin()->first);
 	if (policy() == RANDOM)
@@ -228,7 +229,7 @@ static void standStill(double since) {
 static void nap() {
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += 200000000;
+	t.tv_nsec += farWaits() ? 200000 : 200000000; // other processes say nothing when they come
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
 	pthread_cond_timedwait(&changed, &mutex, &t);
@@ -250,6 +251,7 @@ void drive(const std::vector<Work> &targets) {
 	long seen = -1;
 	double since = now();
 	while (!over()) {
+		if (farWaits() && farLook()) continue;
 		if (long id = pick(targets, want)) {
 			step(id);
 			continue;
@@ -263,6 +265,7 @@ void drive(const std::vector<Work> &targets) {
 }
 
 void progress(const Work &target) {
+	if (farWaits()) farLook();
 	std::set<long> want;
 	if (target && !target->done)
 		if (long id = pick({target}, want)) step(id);

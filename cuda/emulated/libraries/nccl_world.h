@@ -1,0 +1,52 @@
+// A communicator's ranks, as one process has them. Those of other processes are known by files (far.cpp).
+#pragma once
+#include <string.h>
+#include "gpu.h"
+
+// What the ranks of a communicator do together for the n-th time.
+struct Meeting {
+	std::vector<Work> issued; // by rank, those of this process that have called
+	std::vector<const Part *> part;
+	int begun = 0;
+};
+
+// The sends from one rank to another, or the receives: work and its part.
+typedef std::vector<std::pair<Work, const Part *>> Line;
+
+struct World {
+	std::string id;
+	int ranks, joined = 0, splits = 0;
+	std::vector<ncclComm *> comm; // of this process
+	std::map<long, Meeting> meetings;
+	std::map<std::pair<int, int>, std::pair<Line, Line>> lines; // from and to: sends and receives
+	std::string far; // the folder of a world whose ranks are of several processes; "" where they are of one
+	long parts = 0;  // how often it was split
+};
+
+struct ncclComm : Object {
+	World *world;
+	int rank, error = 0, color = 0, key = 0;
+	bool split = false;
+	ncclComm_t *part = nullptr;
+	long turns = 0;
+	Work last; // what was called last
+};
+
+size_t width(int type); // bytes
+std::string text(const Part &p);
+bool pairwise(const Part &p);
+void compute(const std::vector<const Part *> &p);
+bool inMemory(const Work &w, const Part &p);
+void end(const Work &w);
+ncclComm *join(World *w, int rank);
+World *create(int ranks);
+
+// Of worlds whose ranks are of several processes.
+std::string farFolder(const char *id);
+void farJoin(World *w, int rank);
+bool farJoined(World *w); // all ranks have
+void farSplit(ncclComm *c);
+void farParts(World *w);  // makes the parts once all ranks have named theirs
+void farAbort(World *w);
+bool farAborted(World *w);
+void farBegin(const Work &w, const Part &p);

@@ -1,0 +1,22 @@
+//go:build cuda && linux
+
+package gpu
+
+// productShapes are products of transformers' layers of several widths, forward, and backward of inputs (b) and weights (a); and of one
+// shape in each other type. They rise: what a slow device has no time for is left out from there on.
+var productShapes = []Point{
+	{Type: "bf16", M: 64, N: 64, K: 64}, {Type: "bf16", M: 512, N: 512, K: 512}, {Type: "bf16", M: 4096, N: 768, K: 768},
+	{Type: "bf16", M: 8192, N: 3072, K: 768}, {Type: "bf16", M: 8192, N: 768, K: 3072, Turn: "b"}, {Type: "bf16", M: 3072, N: 768, K: 8192, Turn: "a"},
+	{Type: "bf16", M: 8192, N: 4096, K: 4096}, {Type: "bf16", M: 8192, N: 4096, K: 4096, Turn: "b"}, {Type: "bf16", M: 4096, N: 4096, K: 8192, Turn: "a"},
+	{Type: "bf16", M: 8192, N: 14336, K: 4096},
+	{Type: "fp16", M: 64, N: 64, K: 64}, {Type: "fp16", M: 512, N: 512, K: 512}, {Type: "fp16", M: 4096, N: 4096, K: 4096},
+	{Type: "tf32", M: 64, N: 64, K: 64}, {Type: "tf32", M: 512, N: 512, K: 512}, {Type: "tf32", M: 4096, N: 4096, K: 4096},
+	{Type: "f32", M: 64, N: 64, K: 64}, {Type: "f32", M: 512, N: 512, K: 512}, {Type: "f32", M: 4096, N: 4096, K: 4096},
+}
+
+// What is copied and sent, in bytes.
+var (
+	copySizes       = []int64{1 << 20, 16 << 20, 256 << 20}
+	hostSizes       = []int64{1 << 20, 64 << 20}
+	collectiveSizes = []int64{4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20}
+)

@@ -1,0 +1,166 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/meet"
+)
+
+// Meet joins the other processes of a launch.
+func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration) (rt.Peers, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	p, err := meet.Join(ctx, l.Addr, l.Taken, meet.Hello{Process: l.Process, Processes: l.Processes, Ranks: l.Ranks, First: l.First, Count: l.Count,
+		Host: host, Program: program, Run: l.Run, Settings: settings}, within)
+	if refused := (*meet.Refused)(nil); errors.As(err, &refused) {
+		return nil, &rt.ExitError{Code: rt.ExitCannot, Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// choose finds this process's GPUs, in the order of its ranks: those behind its number on the node, but where the launcher shows each
+// process its own alone.
+func (m *machine) choose(t *rt.Team) error {
+	visible := len(m.gpus)
+	how := os.Getenv(shareGPU)
+	m.shared = t.Ranks > 1 && how == "1"
+	if m.one = m.shared || t.Ranks > 1 && how == "nccl"; m.one {
+		if t.Processes > 1 {
+			return fmt.Errorf("%s=%s is for ranks of one process, and %s has started %d", shareGPU, how, t.By, t.Processes)
+		}
+		m.gpus = m.gpus[:1]
+		return nil
+	}
+	first := t.Local
+	if visible == t.Count {
+		first = 0
+	}
+	if t.Processes == 1 && visible < t.Count {
+		return fmt.Errorf("the plan has %d ranks, each of which needs a GPU, and the driver shows %d: "+
+			"compile for as many, look at CUDA_VISIBLE_DEVICES, or start it on several machines with --nnodes; %s=1 has them share one, slowly", t.Ranks, visible, shareGPU)
+	}
+	if visible < first+t.Count {
+		return fmt.Errorf("%s gives this process ranks %d to %d, the first of which is the node's number %d, and the driver shows %d GPUs here: "+
+			"start as many on a node as it has GPUs, or look at CUDA_VISIBLE_DEVICES", t.By, t.First, t.First+t.Count-1, first, visible)
+	}
+	m.gpus = m.gpus[first:][:t.Count]
+	return nil
+}
+
+// introduce tells the processes of each other's GPUs, so that no two take the same, and says what all are.
+func (m *machine) introduce(t *rt.Team) (string, error) {
+	if t.Peers == nil {
+		return m.name(), nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	own := []string{m.name(), host}
+	for _, g := range m.gpus {
+		own = append(own, g.Bus)
+	}
+	all, err := t.Peers.Exchange([]byte(strings.Join(own, "\n")))
+	if err != nil {
+		return "", err
+	}
+	var names, hosts []string
+	taken := map[string]int{}
+	for process, b := range all {
+		words := strings.Split(string(b), "\n")
+		if len(words) < 2 {
+			return "", fmt.Errorf("process %d tells nothing of its GPUs", process)
+		}
+		names, hosts = append(names, words[0]), append(hosts, words[1])
+		for _, bus := range words[2:] {
+			place := words[1] + " " + bus
+			if other, ok := taken[place]; ok {
+				return "", fmt.Errorf("processes %d and %d both have GPU %s of %s: give each its own with CUDA_VISIBLE_DEVICES, or start one process a node", other, process, bus, words[1])
+			}
+			taken[place] = process
+		}
+	}
+	slices.Sort(hosts)
+	on := hosts[0]
+	if n := len(slices.Compact(hosts)); n > 1 {
+		on = fmt.Sprintf("%d machines", n)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%d processes, each with %s, on %s", len(all), strings.Join(slices.Compact(names), " or "), on), nil
+}
+
+// openNCCL opens it, and has the first process name where ranks find each other.
+func (m *machine) openNCCL(t *rt.Team) (err error) {
+	if t.Ranks == 1 || m.shared {
+		return nil
+	}
+	if m.nccl, err = cuda.OpenNCCL(); err != nil {
+		return err
+	}
+	if t.Process == 0 {
+		if m.id, err = m.nccl.NewID(); err != nil {
+			return err
+		}
+	}
+	if t.Peers == nil {
+		return nil
+	}
+	b, err := t.Peers.Spread(slices.Concat(m.id[:], []byte(m.nccl.Version)))
+	if err != nil {
+		return err
+	}
+	if len(b) < len(m.id) {
+		return fmt.Errorf("process 0 sent %d bytes of NCCL's identity, which has %d", len(b), len(m.id))
+	}
+	if version := string(b[copy(m.id[:], b):]); version != m.nccl.Version {
+		return fmt.Errorf("NCCL is %s here (%s) and %s where process 0 runs; all need the same", m.nccl.Version, m.nccl.Path, version)
+	}
+	return nil
+}
+
+// Rounds is the runtime's. The host has to know how many rounds there are: it waits for the choices, and counts.
+func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
+	d := of(r)
+	d.Pull(index.At, index.N*size[int32]())
+	ids := rt.View[int32](r, index.At, index.N)
+	if !d.apart {
+		return rt.Rounds(r, group, ids, experts, places)
+	}
+	n := d.most(group, cpu.Rounds(ids, experts, places))
+	rt.CountRounds(r, ids, experts, n)
+	return n
+}
+
+// most is the largest of the group's numbers, for ranks that do not meet on the host.
+func (d *device) most(group, n int) int {
+	c := d.group(group)
+	if c == nil {
+		return n
+	}
+	at := cuda.Memory{Pointer: d.own("most", 8), Bytes: 8}
+	room := d.staging.At(0, 8)
+	putFloats(room.Slice(), float64(n))
+	s := d.compute.stream
+	rt.Check(s.Upload(at, room))
+	rt.Check(c.AllReduce(s, at.Pointer, at.Pointer, 1, cuda.Float64, cuda.Max))
+	rt.Check(s.Download(room, at))
+	rt.Check(s.Synchronize())
+	return int(getFloat(room.Slice()))
+}

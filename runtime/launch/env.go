@@ -1,0 +1,160 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// launcher is one that starts processes, and the variables in which it says so. Of several names the first that is set counts.
+type launcher struct {
+	by                           string
+	size, rank, local, localSize []string // how many processes, and this one's place
+	run                          []string // together they name a launch and its attempt
+}
+
+// launchers in the order in which they are asked: what runs inside of another comes first. Open MPI's OMPI_COMM_WORLD_NODE_RANK is no
+// number of a node. srun's are those of a step: in a batch script the job's are set too, where nothing was launched.
+var launchers = []launcher{
+	{"torchrun", []string{"WORLD_SIZE"}, []string{"RANK"}, []string{"LOCAL_RANK"}, []string{"LOCAL_WORLD_SIZE"},
+		[]string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+	{"mpirun", []string{"OMPI_COMM_WORLD_SIZE"}, []string{"OMPI_COMM_WORLD_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
+		[]string{"PMIX_NAMESPACE"}},
+	{"srun", []string{"SLURM_STEP_NUM_TASKS"}, []string{"SLURM_PROCID"}, []string{"SLURM_LOCALID"}, []string{"SLURM_STEP_TASKS_PER_NODE"},
+		[]string{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
+	{"mpirun", []string{"PMI_SIZE"}, []string{"PMI_RANK", "PMIX_RANK"}, []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}, []string{"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}, nil},
+}
+
+// Several is the variable by which a launcher says that it has started several processes, and whose it is: "WORLD_SIZE=8
+// (torchrun)"; "" where none does.
+func Several(lookup func(string) (string, bool)) string {
+	f := (&env{lookup: lookup}).launcher()
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s=%s (%s)", f.sizeName, f.size, f.by)
+}
+
+// env is the environment.
+type env struct{ lookup func(string) (string, bool) }
+
+// get is the first of some variables that is set, and its name.
+func (e *env) get(names ...string) (value, name string) {
+	for _, n := range names {
+		if v, ok := e.lookup(n); ok && v != "" {
+			return v, n
+		}
+	}
+	return "", ""
+}
+
+func (e *env) value(names ...string) string {
+	v, _ := e.get(names...)
+	return v
+}
+
+// flags are those of the command line or else, as torchrun has it, PET_ variables, which Kubeflow's trainer sets.
+func (e *env) flags(f Flags) Flags {
+	f.Nodes = or(f.Nodes, e.value("PET_NNODES"))
+	if f.Nodes == "" {
+		return f
+	}
+	return Flags{f.Nodes, or(f.NodeRank, e.value("PET_NODE_RANK")), or(f.PerNode, e.value("PET_NPROC_PER_NODE")),
+		or(f.Addr, e.value("PET_MASTER_ADDR", "MASTER_ADDR")), or(f.Port, e.value("PET_MASTER_PORT", "MASTER_PORT"))}
+}
+
+// found is a launcher that says it has started this process.
+type found struct {
+	*launcher
+	by, size, sizeName, rank, rankName, local, localName, localSize, run string
+}
+
+// launcher finds it; nil for none.
+func (e *env) launcher() *found {
+	for i := range launchers {
+		l := &launchers[i]
+		f := &found{launcher: l, by: l.by}
+		if f.size, f.sizeName = e.get(l.size...); f.size == "" || f.size == "1" {
+			continue
+		}
+		f.rank, f.rankName = e.get(l.rank...)
+		f.local, f.localName = e.get(l.local...)
+		f.localSize = e.value(l.localSize...)
+		for _, name := range l.run {
+			f.run += e.value(name) + " "
+		}
+		return f
+	}
+	return nil
+}
+
+// launch is the process's place.
+func (f *found) launch(ranks int) (*Launch, error) {
+	n, err := count(f.sizeName+"=", f.size, 1)
+	if err != nil {
+		return nil, err
+	}
+	if f.rank == "" {
+		return nil, fmt.Errorf("%s=%s says that %s has started %d processes, but %s is not set, which would say the number of this one",
+			f.sizeName, f.size, f.by, n, f.launcher.rank[0])
+	}
+	process, err := count(f.rankName+"=", f.rank, 0)
+	if err != nil {
+		return nil, err
+	}
+	if process >= n {
+		return nil, fmt.Errorf("%s=%d, but of %s=%d processes the numbers are 0 to %d", f.rankName, process, f.sizeName, n, n-1)
+	}
+	local := 0
+	if f.local != "" {
+		if local, err = count(f.localName+"=", f.local, 0); err != nil {
+			return nil, err
+		}
+	}
+	each := ranks / n
+	switch {
+	case n*each != ranks || each > 1 && !f.oneANode(local):
+		return nil, fmt.Errorf("%s=%d, by %s: it has started %d processes, and the program has %d ranks; start %[5]d, one for each rank, or one on each node, "+
+			"or compile the program for %[2]d devices", f.sizeName, n, f.by, n, ranks)
+	case each > 1:
+		local = 0
+	}
+	return &Launch{By: f.by, Processes: n, Process: process, Ranks: ranks, First: process * each, Count: each, Local: local, Run: f.run}, nil
+}
+
+// oneANode tells whether each node has one process, as far as the launcher says.
+func (f *found) oneANode(local int) bool {
+	return local == 0 && (f.localSize == "" || f.localSize == "1" || len(f.localSize) > 2 && f.localSize[:2] == "1(") // SLURM: 1(x4)
+}
+
+// meets finds where process 0 is found.
+func (f *found) meets(e *env, l *Launch, flags Flags) (err error) {
+	host, port, behind := or(flags.Addr, e.value("MASTER_ADDR")), or(flags.Port, e.value("MASTER_PORT")), 0
+	if flags.Port == "" && e.value("TORCHELASTIC_USE_AGENT_STORE") == "True" {
+		behind, l.Taken = 1, "torchrun's own store"
+	}
+	switch {
+	case host != "":
+	case f.by == "srun":
+		list := e.value("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+		if host = firstHost(list); host == "" {
+			return fmt.Errorf("SLURM_STEP_NODELIST=%s names no node; set MASTER_ADDR to where process 0 is found", list)
+		}
+	case f.localSize == f.size:
+		host = defaultAddr
+	default:
+		return fmt.Errorf("%s says nothing of where process 0 is found; set MASTER_ADDR to its node (%s)", f.by, f.example())
+	}
+	if port == "" && f.by == "srun" {
+		port = slurmPort(e.value("SLURM_JOB_ID", "SLURM_JOBID"))
+	}
+	l.Addr, err = place(host, cmp.Or(port, defaultPort), behind)
+	return err
+}
+
+// example is how a launcher is told a variable.
+func (f *found) example() string {
+	if f.sizeName == "OMPI_COMM_WORLD_SIZE" {
+		return "mpirun -x MASTER_ADDR=HOST"
+	}
+	return "or start with --master-addr HOST"
+}

@@ -1,0 +1,91 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+)
+
+func lookupIn(text string) func(string) (string, bool) {
+	m := map[string]string{}
+	for _, f := range strings.Fields(text) {
+		name, value, _ := strings.Cut(f, "=")
+		m[name] = value
+	}
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+// What launchers set, as they set it, and what it means for a program.
+func TestResolve(t *testing.T) {
+	torchrun := "LOCAL_RANK=1 RANK=5 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 MASTER_ADDR=h0 MASTER_PORT=1234 TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=2"
+	slurm := "SLURM_JOB_ID=9123456 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=3 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_STEP_NODELIST=gpu[03-04]"
+	for _, c := range []struct {
+		name, env string
+		flags     Flags
+		ranks     int
+		want      Launch
+	}{
+		{"alone", "", Flags{}, 8, Launch{Processes: 1, Ranks: 8, Count: 8}},
+		{"one process", "WORLD_SIZE=1 RANK=0", Flags{}, 8, Launch{Processes: 1, Ranks: 8, Count: 8}},
+		{"a batch script", "SLURM_NTASKS=4 SLURM_PROCID=0 SLURM_JOB_ID=3", Flags{}, 8, Launch{Processes: 1, Ranks: 8, Count: 8}},
+		{"torchrun", torchrun, Flags{}, 8, Launch{"torchrun", 8, 5, 8, 5, 1, 1, "h0:1234", "", "none 2 "}},
+		{"its store has the port", torchrun + " TORCHELASTIC_USE_AGENT_STORE=True", Flags{}, 8, Launch{"torchrun", 8, 5, 8, 5, 1, 1, "h0:1235", "torchrun's own store", "none 2 "}},
+		{"a port by hand", torchrun + " TORCHELASTIC_USE_AGENT_STORE=True", Flags{Port: "77"}, 8, Launch{"torchrun", 8, 5, 8, 5, 1, 1, "h0:77", "", "none 2 "}},
+		{"within srun", torchrun + " " + slurm, Flags{}, 8, Launch{"torchrun", 8, 5, 8, 5, 1, 1, "h0:1234", "", "none 2 "}},
+		{"one a node", "RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=h0", Flags{}, 16, Launch{"torchrun", 2, 1, 16, 8, 8, 0, "h0:29500", "", "  "}},
+		{"PyTorchJob", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h0 MASTER_PORT=23456", Flags{}, 16, Launch{"torchrun", 2, 1, 16, 8, 8, 0, "h0:23456", "", "  "}},
+		{"srun", slurm, Flags{}, 4, Launch{"srun", 4, 3, 4, 3, 1, 1, "gpu03:18456", "", "9123456 0  "}},
+		{"srun, one a node", "SLURM_JOB_ID=12 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_STEP_TASKS_PER_NODE=1(x2) SLURM_STEP_NODELIST=a,b[1-2]", Flags{}, 8,
+			Launch{"srun", 2, 1, 8, 4, 4, 0, "a:15012", "", "12   "}},
+		{"mpirun", "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2", Flags{}, 2,
+			Launch{"mpirun", 2, 1, 2, 1, 1, 1, "127.0.0.1:29500", "", " "}},
+		{"Intel MPI", "PMI_SIZE=2 PMI_RANK=1 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=1 MASTER_ADDR=x", Flags{}, 2, Launch{"mpirun", 2, 1, 2, 1, 1, 1, "x:29500", "", ""}},
+		{"flags", "", Flags{Nodes: "2", NodeRank: "1", Addr: "h0"}, 16, Launch{"--nnodes", 2, 1, 16, 8, 8, 0, "h0:29500", "", ""}},
+		{"Kubeflow", "PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=8 PET_MASTER_ADDR=h0 PET_MASTER_PORT=29400", Flags{}, 16, Launch{"--nnodes", 2, 1, 16, 8, 8, 0, "h0:29400", "", ""}},
+	} {
+		got, err := Resolve(c.flags, c.ranks, lookupIn(c.env))
+		if err != nil || *got != c.want {
+			t.Errorf("%s: %+v, %v\nwant %+v", c.name, got, err, c.want)
+		}
+	}
+}
+
+// What contradicts itself or the program is refused, and named.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		env   string
+		flags Flags
+		want  string
+	}{
+		{"WORLD_SIZE=4 RANK=0 LOCAL_RANK=0 LOCAL_WORLD_SIZE=4 MASTER_ADDR=h", Flags{}, "WORLD_SIZE=4, by torchrun: it has started 4 processes, and the program has 8 ranks; start 8,"},
+		{"WORLD_SIZE=3 RANK=0 MASTER_ADDR=h", Flags{}, "WORLD_SIZE=3, by torchrun: it has started 3 processes, and the program has 8 ranks"},
+		{"WORLD_SIZE=16 RANK=0 MASTER_ADDR=h", Flags{}, "it has started 16 processes, and the program has 8 ranks"},
+		{"WORLD_SIZE=8", Flags{}, "RANK is not set"},
+		{"WORLD_SIZE=8 RANK=8", Flags{}, "RANK=8, but of WORLD_SIZE=8 processes the numbers are 0 to 7"},
+		{"WORLD_SIZE=8 RANK=x", Flags{}, "RANK=x: it is a number"},
+		{"WORLD_SIZE=8 RANK=1", Flags{}, "set MASTER_ADDR"},
+		{"WORLD_SIZE=8 RANK=1 MASTER_ADDR=h MASTER_PORT=70000", Flags{}, "the master port is 70000"},
+		{"WORLD_SIZE=8 RANK=1 MASTER_ADDR=h", Flags{Nodes: "2"}, "leave the flags out"},
+		{"OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_RANK=1", Flags{}, "mpirun -x MASTER_ADDR=HOST"},
+		{"", Flags{NodeRank: "1"}, "want --nnodes"},
+		{"", Flags{Nodes: "2"}, "--node-rank says which"},
+		{"", Flags{Nodes: "2", NodeRank: "2", Addr: "h"}, "--node-rank 2: of --nnodes 2 the numbers are 0 to 1"},
+		{"", Flags{Nodes: "3", NodeRank: "0", Addr: "h"}, "--nnodes 3: the program has 8 ranks"},
+		{"", Flags{Nodes: "2", NodeRank: "0"}, "--master-addr says where"},
+		{"", Flags{Nodes: "2", NodeRank: "0", PerNode: "8", Addr: "h"}, "are 16 ranks, and the program has 8"},
+		{"", Flags{Nodes: "1:4", NodeRank: "0"}, "--nnodes 1:4: it is a number"},
+	} {
+		if l, err := Resolve(c.flags, 8, lookupIn(c.env)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %+v: %+v, %v\nwant %s", c.env, c.flags, l, err, c.want)
+		}
+	}
+}
+
+func TestFirstHost(t *testing.T) {
+	for list, want := range map[string]string{
+		"a": "a", "a,b": "a", "n[01-04,7]": "n01", "n[3,5],m1": "n3", "x,n[1-2]": "x", "n[1-2]-ib": "n1-ib", "r[1-2]n[3-4]": "r1n3", "n[": "", "": "",
+	} {
+		if got := firstHost(list); got != want {
+			t.Errorf("%s: %q, want %q", list, got, want)
+		}
+	}
+}

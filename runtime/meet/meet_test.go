@@ -1,0 +1,209 @@
+package meet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// free is an address at which nobody listens.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func member(i, n int) Hello {
+	return Hello{Process: i, Processes: n, Ranks: 2 * n, First: 2 * i, Count: 2, Host: fmt.Sprint("h", i), Program: "abc"}
+}
+
+// join has n processes join, the lead last; change may make them differ.
+func join(t *testing.T, n int, within time.Duration, change func(*Hello)) ([]*Peers, []error) {
+	t.Helper()
+	addr := free(t)
+	peers, errs := make([]*Peers, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := n - 1; i >= 0; i-- {
+		h := member(i, n)
+		if change(&h); h.Count == 0 {
+			continue
+		}
+		all.Go(func() { peers[i], errs[i] = Join(t.Context(), addr, "", h, within) })
+		time.Sleep(20 * time.Millisecond)
+	}
+	all.Wait()
+	return peers, errs
+}
+
+func met(t *testing.T, n int) []*Peers {
+	t.Helper()
+	peers, errs := join(t, n, 10*time.Second, func(*Hello) {})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return peers
+}
+
+// Messages arrive in order, whatever their size, and the end of a run is no failure.
+func TestMessages(t *testing.T) {
+	peers := met(t, 3)
+	var all sync.WaitGroup
+	for i, p := range peers {
+		all.Go(func() {
+			defer p.Close()
+			for turn := range 100 {
+				got, err := p.Exchange(fmt.Append(nil, strings.Repeat("x", turn*turn*i), i, turn))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for j, b := range got {
+					if want := fmt.Sprint(strings.Repeat("x", turn*turn*j), j, turn); string(b) != want {
+						t.Errorf("turn %d: process %d has %d bytes of process %d, not %d", turn, i, len(b), j, len(want))
+					}
+				}
+			}
+			if b, err := p.Spread([]byte("done")); err != nil || string(b) != "done" {
+				t.Error(string(b), err)
+			}
+		})
+	}
+	all.Wait()
+	for i, p := range peers {
+		if err := p.Err(); err != nil || len(p.All()) != 3 || p.All()[2].Host != "h2" {
+			t.Errorf("process %d: %v, %v", i, err, p.All())
+		}
+	}
+}
+
+// Who does not fit is refused by name, on all sides.
+func TestRefused(t *testing.T) {
+	for want, change := range map[string]func(*Hello){
+		"ranks 4 to 5 on h2 is another program: its digest is xyz, and here it is abc": func(h *Hello) {
+			if h.Process == 2 {
+				h.Program = "xyz"
+			}
+		},
+		"ranks 4 to 5 on h2 is compiled for 7 ranks, and here there are 6": func(h *Hello) {
+			if h.Process == 2 {
+				h.Ranks = 7
+			}
+		},
+		`is of another launch, "", and here it is "2"`: func(h *Hello) {
+			if h.Process < 2 {
+				h.Run = "2"
+			}
+		},
+		"two processes have ranks 2 to 3: process 2 on h2 and process 1 on h1": func(h *Hello) {
+			if h.Process == 2 {
+				h.First = 2
+				time.Sleep(300 * time.Millisecond)
+			}
+		},
+	} {
+		_, errs := join(t, 3, 5*time.Second, change)
+		var r *Refused
+		if !errors.As(errs[0], &r) || !strings.Contains(r.Text, want) && !strings.Contains(r.Text, "two processes have ranks 2 to 3") {
+			t.Errorf("the lead: %v\nwant %s", errs[0], want)
+		}
+		for i, err := range errs[1:] {
+			if err == nil {
+				t.Errorf("%s: process %d joined", want, i+1)
+			}
+		}
+	}
+}
+
+// Who does not come is named, with how long was waited, to all that have.
+func TestAbsent(t *testing.T) {
+	_, errs := join(t, 3, time.Second, func(h *Hello) {
+		if h.Process == 1 {
+			h.Count = 0
+		}
+	})
+	for _, i := range []int{0, 2} {
+		if errs[i] == nil || !strings.Contains(errs[i].Error(), "1 of 3 processes have not come within 1s: those of ranks 2 to 3") {
+			t.Errorf("process %d: %v", i, errs[i])
+		}
+	}
+	_, err := Join(t.Context(), free(t), "", member(1, 2), 300*time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "process 0 has not come within 300ms") {
+		t.Error(err)
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(c, "HTTP/1.1 400 Bad Request")
+		}
+	}()
+	addr := fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port)
+	_, err = Join(t.Context(), addr, "torchrun's own store", member(0, 2), time.Second)
+	if err == nil || !strings.Contains(err.Error(), "another process has the port") || !strings.Contains(err.Error(), "torchrun's own store") {
+		t.Error(err)
+	}
+	if _, err = Join(t.Context(), addr, "", member(1, 2), time.Second); err == nil || !strings.Contains(err.Error(), "no program of planc") {
+		t.Error(err)
+	}
+}
+
+// A failure reaches all, also those between whom there is no connection, with whose it is.
+func TestFailure(t *testing.T) {
+	for name, end := range map[string]func(*Peers){
+		"has failed: out of memory":    func(p *Peers) { p.Fail(errors.New("out of memory")) },
+		"has ended without a word":     func(p *Peers) { p.wires[0].Close() },
+		"has not been heard of for 1s": func(p *Peers) { p.wires[0].mutex.Lock() }, // as where it was stopped
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func(a, b time.Duration) { quiet, remind = a, b }(quiet, remind)
+			quiet, remind = time.Second, 100*time.Millisecond
+			peers := met(t, 3)
+			end(peers[1])
+			for _, i := range []int{0, 2} {
+				_, err := peers[i].Exchange(nil)
+				if err == nil || !strings.Contains(err.Error(), "the process of ranks 2 to 3 on h1 "+name) {
+					t.Errorf("process %d: %v", i, err)
+				}
+			}
+			for i, p := range peers {
+				if i == 1 && !p.wires[0].mutex.TryLock() {
+					p.wires[0].mutex.Unlock()
+				} else if i == 1 {
+					p.wires[0].mutex.Unlock()
+				}
+				p.Close()
+			}
+		})
+	}
+}
+
+// Joining ends when the run does.
+func TestJoinIsCancelled(t *testing.T) {
+	why := errors.New("stopped")
+	for i := range 2 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+		if _, err := Join(ctx, free(t), "", member(i, 2), time.Minute); !errors.Is(err, why) {
+			t.Errorf("process %d: %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/planc-dev/planc/runtime/launch"
+)
+
+// Team is the launch that a run is part of. Every process of it does the whole run in step with the others: it reads each batch,
+// decides what comes next, and knows of all ranks what is to be known; but only its own have a device. What the processes do
+// not all see (a rank's loss, a signal) they tell each other after each step. The first process alone writes metrics and
+// checkpoints and speaks to people.
+type Team struct {
+	*launch.Launch
+	Peers Peers // nil for a process alone
+}
+
+// Peers are a launch's processes that have met; all make the same calls in the same order. When one of them fails, calls return
+// that error.
+type Peers interface {
+	Gather(own []byte) ([][]byte, error)   // of all processes, to the first alone
+	Spread(b []byte) ([]byte, error)       // of the first, to all
+	Exchange(own []byte) ([][]byte, error) // of all, to all
+	Fail(err error)                        // has all fail
+	Done() <-chan struct{}                 // closed when one has failed
+	Err() error
+	Close()
+}
+
+// joinWithin is how long processes wait for each other to come, unless a flag says it.
+const joinWithin = 10 * time.Minute
+
+// lead tells whether this process writes.
+func (t *Team) lead() bool { return t == nil || t.Process == 0 }
+
+// launched says which part of a launch the process is.
+func launched(l *launch.Launch, within time.Duration) Option {
+	return func(o *options) { o.launch, o.joinWithin = l, within }
+}
+
+// join meets the other processes.
+func (r *run) join(ctx context.Context) (err error) {
+	l := r.o.launch
+	if l == nil {
+		l = launch.Alone(r.p.mesh().Size())
+	}
+	r.team, r.res.Here = &Team{Launch: l}, l.Count
+	switch {
+	case l.Processes == 1:
+		return nil
+	case r.o.onTensors != nil:
+		return exitf(ExitCannot, "rt.OnTensors sees the tensors of one process, and %s has started %d", l.By, l.Processes)
+	}
+	r.report.say(fmt.Sprintf("%s: process %d of %d, with %d of %d ranks; joining at %s", r.p.Name, l.Process, l.Processes, l.Count, l.Ranks, l.Addr),
+		"join", "process", l.Process, "processes", l.Processes, "address", l.Addr)
+	within := r.o.joinWithin
+	if within <= 0 {
+		within = joinWithin
+	}
+	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, r.o.common(), within)
+	return err
+}
+
+// common is what all processes of a launch are to be started with, for people.
+func (o *options) common() string {
+	words := []string{}
+	for _, s := range o.sets {
+		if !strings.HasPrefix(s.path, "data.") { // paths may differ from node to node
+			words = append(words, fmt.Sprintf("%s=%v", s.path, s.value))
+		}
+	}
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, " ")
+}
+
+// agree wants all processes to have the same data and length of training.
+func (r *run) agree() error {
+	if r.team.Peers == nil {
+		return nil
+	}
+	s := r.s
+	s.Dir, s.Data = "", DataSettings{}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	own := fmt.Sprintf("data %s, %d steps, settings %s", r.dataID(), r.total, hex.EncodeToString(sum[:6]))
+	all, err := r.team.Peers.Exchange([]byte(own))
+	if err != nil {
+		return err
+	}
+	for i, b := range all {
+		if string(b) != string(all[0]) {
+			return exitf(ExitInput, "processes differ in what they train: process 0 has %s, and process %d has %s", all[0], i, b)
+		}
+	}
+	return nil
+}
+
+// guardTeam has all processes fail when a rank here does, and the ranks here when another process does.
+func (r *run) guardTeam() {
+	p := r.team.Peers
+	if p == nil {
+		return
+	}
+	world := r.crew.world
+	go func() {
+		select {
+		case <-p.Done():
+			world.Fail(p.Err())
+		case <-world.Done():
+			blame(p, world.Err())
+		case <-r.over:
+		}
+	}()
+}
+
+// blame has all fail with an error, unless that only says that another process has failed: then that one's own reason is on its way.
+func blame(p Peers, err error) {
+	var e interface{ Elsewhere() bool }
+	if errors.As(err, &e) && e.Elsewhere() {
+		select {
+		case <-p.Done():
+			return
+		case <-time.After(reasonWithin):
+		}
+	}
+	p.Fail(err)
+}
+
+// reasonWithin is how long the reason may be on its way: ranks are asked once a second.
+const reasonWithin = 3 * time.Second
+
+// leave ends what joins this process to the others. err is that of the run; the one that is returned is of whoever failed first.
+func (r *run) leave(err error) error {
+	close(r.over)
+	if r.team == nil || r.team.Peers == nil {
+		return err
+	}
+	var exit *ExitError
+	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite) // all end so, each by itself
+	if !agreed {
+		if blame(r.team.Peers, err); r.team.Peers.Err() != nil && exit == nil {
+			err = r.team.Peers.Err()
+		}
+	}
+	r.team.Peers.Close()
+	return err
+}
+
+// told is what a process tells of its ranks after each pass. Numbers are their bits: JSON knows no infinities.
+type told struct {
+	Stop  bool // it was asked to
+	Ranks []toldRank
+}
+
+type toldRank struct {
+	Loss, Norm, Tokens, Aux uint64
+	Skip, Reduced           bool
+	Layers                  []toldLayer `json:",omitempty"`
+}
+
+type toldLayer struct {
+	Segment, Layer int
+	Choices        []int64
+	Dropped        int64
+	Passes, Rounds int
+}
+
+// tell is what others are told of a rank.
+func (r *Rank) tell() toldRank {
+	x := toldRank{math.Float64bits(r.LossSum), math.Float64bits(r.Norm), math.Float64bits(r.Tokens), math.Float64bits(r.experts.aux), r.Skip, r.reduced, nil}
+	for id, l := range r.experts.layers {
+		x.Layers = append(x.Layers, toldLayer{id.segment, id.layer, l.choices, l.dropped, l.passes, l.rounds})
+	}
+	slices.SortFunc(x.Layers, func(a, b toldLayer) int { return (a.Segment-b.Segment)<<20 + a.Layer - b.Layer })
+	return x
+}
+
+// hear takes what another process tells of a rank.
+func (r *Rank) hear(x *toldRank) {
+	r.LossSum, r.Norm, r.Tokens = math.Float64frombits(x.Loss), math.Float64frombits(x.Norm), math.Float64frombits(x.Tokens)
+	r.experts.aux, r.Skip, r.reduced = math.Float64frombits(x.Aux), x.Skip, x.Reduced
+	r.experts.layers = map[layerID]*layerLoad{}
+	for _, l := range x.Layers {
+		r.experts.layers[layerID{l.Segment, l.Layer}] = &layerLoad{l.Choices, l.Dropped, l.Passes, l.Rounds}
+	}
+}
+
+// share makes known in all processes what their ranks have found, and whether one was asked to stop.
+func (r *run) share() error {
+	if r.team.Peers == nil {
+		return nil
+	}
+	own := told{Stop: r.ctx.Err() != nil}
+	for _, k := range r.crew.mine {
+		own.Ranks = append(own.Ranks, k.tell())
+	}
+	b, err := json.Marshal(own)
+	if err != nil {
+		return err
+	}
+	all, err := r.team.Peers.Exchange(b)
+	if err != nil {
+		return err
+	}
+	at := 0
+	for process, b := range all {
+		var x told
+		if err := json.Unmarshal(b, &x); err != nil {
+			return fmt.Errorf("process %d: %w", process, err)
+		}
+		r.halt = r.halt || x.Stop
+		for i := range x.Ranks {
+			if k := r.crew.ranks[at]; !r.crew.has(k) {
+				k.hear(&x.Ranks[i])
+			}
+			at++
+		}
+	}
+	return nil
+}
+
+// halted tells whether the run was asked to stop: in all processes at once.
+func (r *run) halted() bool {
+	if r.team.Peers == nil {
+		return r.ctx.Err() != nil
+	}
+	return r.halt
+}
