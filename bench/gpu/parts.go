@@ -101,7 +101,7 @@ func (b *bench) part(ctx context.Context, name string) error {
 	if err := os.MkdirAll(b.out, 0o777); err != nil {
 		return err
 	}
-	b.env = environment(ctx, b.python)
+	b.env = environment(ctx, b.python, b.tiny)
 	p, bad := parts[at], 0
 	done := Part{Part: p.name, About: p.about, Began: time.Now().UTC().Format(time.RFC3339), Tiny: b.tiny}
 	for _, c := range p.checks {
