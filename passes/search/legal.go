@@ -160,7 +160,7 @@ func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
 	var rs []Reason
 	for i := range rules {
 		if r := &rules[i]; !r.ok(p, s) {
-			if r.key == "micro_batch" && len(rs) > 0 && s.devices%(p.TP*p.PP*p.CP) != 0 {
+			if r.key == "micro_batch" && len(rs) > 0 && s.batch%p.DP != 0 && s.devices%(p.TP*p.PP*p.CP) != 0 {
 				continue // the other degrees leave no whole dp to divide the batch by
 			}
 			rs = append(rs, Reason{r.key, r.why(p, s)})
