@@ -49,7 +49,8 @@ func expertsSentence(p ir.Plan, e search.Experts) string {
 
 // nextRound says how near the next round is.
 func nextRound(e search.Experts) string {
-	return fmt.Sprintf("the fullest expert is expected to get %.2f times its even share of a rank's tokens; above %.2f times there is a further round", e.Fullest, e.Room)
+	return fmt.Sprintf("the fullest expert is expected to get %.2f times its even share of a rank's tokens; above %.2f times, %s more, there is a further round",
+		e.Fullest, e.Room, percent(e.Room/e.Fullest-1))
 }
 
 // slackLine is what a gain by another moe_slack comes to and rests on; "" where none gains.

@@ -148,7 +148,7 @@ type Experts struct {
 func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
 	e := Experts{Replicas: expertReplicas(&plan)}
-	if p.engine().Own {
+	if p.engine().Own && plan.MoESlack > 0 {
 		l := s.load(&k, plan.MicroBatch)
 		e.Rounds, e.Empty = l.rounds, l.empty
 		c := s.chosen(&k, plan.MicroBatch)
