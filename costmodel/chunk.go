@@ -174,7 +174,8 @@ func (c *Chunk) parts(kind ir.ActionKind) Pass {
 			cost.Compute -= r.Again
 			p.Recompute += n * r.Again
 			if r.Every > 0 {
-				p.Recompute += n * r.Forward.Compute
+				p.Recompute += n * (r.Forward.Compute - r.Forward.Empty)
+				p.ExpertEmpty += n * r.Forward.Empty
 				p.comm(r.Forward, n)
 			}
 		}

@@ -113,3 +113,27 @@ func calls(f *ast.File, module string, into map[string]string) []rename {
 	})
 	return list
 }
+
+// Of a program that is put together with others nothing changes but its package's name and the ends of its own names: what laws
+// compile is what users do.
+func TestTogetherChangesNamesAlone(t *testing.T) {
+	files, before := map[string][]byte{}, map[string]string{}
+	for n := range uint64(3) {
+		c := drawCase(1 + n*lawDrawsModel)
+		c.id = fmt.Sprintf("d%d", n)
+		src, _ := c.source(t)
+		files[c.id+"/train.go"], before[c.id] = src, string(src)
+	}
+	after := together(t, "some", files)
+	for id, src := range before {
+		own := string(after["g0/"+id+"_train.go"])
+		if names := strings.Count(own, "_"+id); names < 20 || strings.Contains(src, "_"+id) {
+			t.Errorf("%s: %d places have a name of its own", id, names)
+		}
+		_, own, _ = strings.Cut(strings.ReplaceAll(own, "_"+id, ""), "\npackage g0\n")
+		head, src, found := strings.Cut(src, "\npackage ")
+		if _, src, _ = strings.Cut(src, "\n"); !found || own != src {
+			t.Errorf("%s: more than names changes behind %q", id, head)
+		}
+	}
+}

@@ -136,13 +136,14 @@ func products(l *lab, r *Result) error {
 	return nil
 }
 
-// product measures one, and compares one of as many terms with f64's product of the same numbers.
+// product measures one, and compares one of as many terms with f64's product of the same numbers. The bound of sums in f32 is half a unit of the last
+// place for each time that a tensor core cuts its sum off: behind 16 terms.
 func (l *lab) product(p cuda.Product, compare bool) (x Measured, err error) {
 	defer l.release()
 	x = Measured{Name: "product", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA, " aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
 	out := "bf16"
 	if p.Out == cuda.ValueFloat32 {
-		out, x.Types, x.Bound = "f32", "bf16 to f32", 1e-5
+		out, x.Types, x.Bound = "f32", "bf16 to f32", max(1e-5, float64(p.K)/16*0x1p-24)
 	}
 	x.Flops = 2 * float64(p.M) * float64(p.N) * float64(p.K)
 	x.Bytes = 2*float64(p.K)*float64(p.M+p.N) + float64(p.M*p.N*elemBytes(out))

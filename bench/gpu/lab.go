@@ -269,15 +269,22 @@ func read(t string, b []byte) []float64 {
 	return v
 }
 
-// off is ‖got - want‖ / ‖want‖, infinite where a number is none.
+// nothing is how far off results are that are no numbers: more than any bound, and what JSON can say.
+const nothing = 1e300
+
+// off is ‖got - want‖ / ‖want‖, or nothing where a number is none.
 func off(got, want []float64) float64 {
+	if len(got) != len(want) {
+		return nothing
+	}
 	var d, n float64
 	for i := range want {
 		d += (got[i] - want[i]) * (got[i] - want[i])
 		n += want[i] * want[i]
 	}
-	if d != d || n == 0 && d > 0 || len(got) != len(want) {
-		return math.Inf(1)
+	x := math.Sqrt(d / max(n, 1e-300))
+	if !(x < nothing) || n == 0 && d > 0 {
+		return nothing
 	}
-	return math.Sqrt(d / max(n, 1e-300))
+	return x
 }

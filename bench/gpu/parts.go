@@ -28,7 +28,7 @@ type part struct {
 // parts are all, in the order in which they are worth a GPU's time.
 var parts = []part{
 	{"smoke", "Whether a step runs, with which libraries", []check{
-		{"machine", time.Minute, machine},
+		{"machine", 2 * time.Minute, machine}, // PyTorch is read from disk for the first time,
 		{"losses", 2 * time.Minute, smoke},
 		{"two runs", 2 * time.Minute, twoRuns},
 		{"NCCL", 2 * time.Minute, ncclAlone},
@@ -101,7 +101,7 @@ func (b *bench) part(ctx context.Context, name string) error {
 	if err := os.MkdirAll(b.out, 0o777); err != nil {
 		return err
 	}
-	b.env = environment(ctx, b.python)
+	b.env = environment(ctx, b.python, b.tiny)
 	p, bad := parts[at], 0
 	done := Part{Part: p.name, About: p.about, Began: time.Now().UTC().Format(time.RFC3339), Tiny: b.tiny}
 	for _, c := range p.checks {

@@ -50,6 +50,7 @@ type peerReady struct {
 		Failed string
 	}
 	Device, Torch string
+	Eager         string // why it trains without torch.compile, if it does
 }
 
 // startPeer starts one; what it says is read with answer.

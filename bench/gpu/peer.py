@@ -12,6 +12,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+ANSWERS = os.fdopen(os.dup(1), "w")  # what libraries print goes elsewhere
+os.dup2(2, 1)
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 
@@ -106,7 +108,7 @@ class Trainer:
         self.c, self.bf16 = want["Model"], want["Precision"] == "bf16"
         with torch.device(DEVICE):
             self.model = GPT(self.c, pad)
-        self.run = torch.compile(self.model) if want["Compile"] else self.model
+        self.run = torch.compile(self.model, dynamic=False) if want["Compile"] else self.model
         self.opt = optimizer(self.model)
 
     def step(self, ids, micro):
@@ -139,6 +141,10 @@ def sequences(want):
         yield ids.pin_memory().to(DEVICE, non_blocking=True) if CUDA else ids
 
 
+def answer(x):
+    print(json.dumps(x), file=ANSWERS, flush=True)
+
+
 def done():
     if CUDA:
         torch.cuda.synchronize()
@@ -155,7 +161,7 @@ def timed(trainer, batches, micro):
 
 
 def attempt(trainer, batches, micro, ready, want):
-    """Some steps with a micro-batch: the median without the first two, and what the allocator held."""
+    """Some steps with a micro-batch: the median without the first two, and what the allocator held. Where nothing can be compiled, without."""
     if CUDA:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -171,6 +177,14 @@ def attempt(trainer, batches, micro, ready, want):
         tried["Failed"] = str(e).split("\n")[0]
         trainer.opt.zero_grad(set_to_none=True)
         want["Started"] += time.time() - start  # what comes first is a step that fits
+    except Exception as e:
+        if trainer.run is trainer.model or "First" in ready:
+            raise
+        ready["Eager"] = str(e).strip()[-300:] or repr(e)
+        trainer.run = trainer.model
+        want["Started"] += time.time() - start
+    if "Step" not in tried and "Failed" not in tried:  # behind the exception, which holds what was computed
+        return attempt(trainer, batches, micro, ready, want)
     if CUDA:
         tried["Bytes"] = torch.cuda.max_memory_reserved()
     return tried
@@ -179,7 +193,7 @@ def attempt(trainer, batches, micro, ready, want):
 def serve(want):
     start, batches = time.time(), sequences(want)
     trainer = Trainer(want)
-    ready = {"Tried": [], "Torch": torch.__version__, "Device": torch.cuda.get_device_name() if CUDA else "cpu"}
+    ready = {"Tried": [], "Eager": "", "Torch": torch.__version__, "Device": torch.cuda.get_device_name() if CUDA else "cpu"}
     for micro in want["Micros"]:
         if ready["Tried"] and time.time() - start > want["Patience"]:
             break
@@ -189,9 +203,9 @@ def serve(want):
         sys.exit("no micro-batch fits: " + json.dumps(ready))
     ready["Micro"] = best["Micro"]
     timed(trainer, batches, best["Micro"])
-    print(json.dumps(ready), flush=True)
+    answer(ready)
     for line in sys.stdin:
-        print(json.dumps([timed(trainer, batches, best["Micro"]) for _ in range(int(line))]), flush=True)
+        answer([timed(trainer, batches, best["Micro"]) for _ in range(int(line))])
 
 
 TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64}
@@ -234,7 +248,7 @@ def curve(want):
     load(trainer.model, weights(want["Weights"]))
     batches = sequences(want)
     losses = [trainer.step(next(batches), want["Micros"][0]) for _ in range(want["Steps"])]
-    print(json.dumps([float(x) for x in losses]), flush=True)
+    answer([float(x) for x in losses])
 
 
 def main():

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,18 +17,18 @@ import (
 var libraryFolders = []string{"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/lib64"}
 
 // environment is that of the checks' processes: this one's, with the folders in which Python's packages have the libraries that planc's
-// programs open by name, so that both sides use the same ones.
-func environment(ctx context.Context, python string) []string {
+// programs open by name, before all others, so that both sides use the same ones; but behind emulated ones.
+func environment(ctx context.Context, python string, tiny bool) []string {
 	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
 	out, _ := exec.CommandContext(ctx, python, "-c", "import nvidia; print('\\n'.join(nvidia.__path__))").Output() // fails without the package
 	var folders []string
-	if own := os.Getenv("LD_LIBRARY_PATH"); own != "" {
-		folders = append(folders, own)
-	}
 	for _, dir := range strings.Fields(string(out)) {
 		found, _ := filepath.Glob(filepath.Join(dir, "*", "lib")) // a good pattern
 		folders = append(folders, found...)
+	}
+	if own := os.Getenv("LD_LIBRARY_PATH"); own != "" {
+		folders = slices.Insert(folders, map[bool]int{false: len(folders)}[tiny], own)
 	}
 	for _, dir := range libraryFolders {
 		if _, err := os.Stat(dir); err == nil {

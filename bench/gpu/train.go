@@ -225,6 +225,9 @@ func (t *Trained) tell(r *Result) {
 	r.note("predicted step %.5f s, measured %s (predicted / measured %s); predicted memory %.2f GiB, measured %s (%s)", m.PredictedStep, show("%.5f", t.Ours.Step),
 		ratio(m.PredictedStep, t.Ours.Step), gib(m.PredictedBytes), show("%.2f", gib(t.Ours.Bytes)), ratio(float64(m.PredictedBytes), float64(t.Ours.Bytes)))
 	r.note("medians of the turns, s: planc %.5f, PyTorch %.5f", t.Ours.Turns, t.Theirs.Turns)
+	if why := t.Peer.Eager; why != "" {
+		r.note("PyTorch is not compiled, since torch.compile failed: %s", strings.Join(strings.Fields(why), " "))
+	}
 	for _, x := range t.Peer.Tried {
 		r.note("PyTorch with micro-batches of %d: %s s, %s GiB %s", x.Micro, show("%.5f", x.Step), show("%.2f", gib(x.Bytes)), tail(x.Failed, 200))
 	}

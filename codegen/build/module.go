@@ -23,7 +23,7 @@ const minGo = "1.26.0"
 // module is the private module: the content of every file, by slash-separated path.
 type module struct {
 	name  string // of the binary
-	plain string // pattern of packages that are compiled without inlining; "" is none
+	plain string // pattern of packages that are compiled without inlining and optimization; "" is none
 	files map[string][]byte
 }
 

@@ -110,6 +110,15 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	if e := less.ExpertEmpty / (more.Total() - less.Total() + less.ExpertEmpty); !near(e, less.ExpertEmpty/more.ExpertEmpty) {
 		t.Errorf("slack 2.5 takes %v longer, of which empty %v", more.Total()-less.Total(), more.ExpertEmpty-less.ExpertEmpty)
 	}
+	// nor does what is recomputed in groups grow with the slack
+	grouped := func(slack float64) costmodel.Time {
+		plan := s.dims.plain(16, ir.FullPrecision(ir.BF16))
+		plan.MoESlack, plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = slack, "full", 4, 2
+		return s.stepOf(s.member(plan)).Simulate()
+	}
+	if a, b := grouped(1.25), grouped(2.5); a.Recompute == 0 || !near(a.Recompute, b.Recompute) || a.ExpertEmpty <= less.ExpertEmpty {
+		t.Errorf("in groups, slack 1.25: %+v\nslack 2.5: %+v", a, b)
+	}
 	// of the three products of a gated expert the last is not needed again
 	for _, p := range s.profiles {
 		for i := range p.segs {

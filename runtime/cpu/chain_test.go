@@ -138,3 +138,27 @@ func testChainClassifier[F Float](t *testing.T, tol float64) {
 		near(t, "classifier", y, wide(want), tol)
 	}
 }
+
+// A row's number is added to what has one element for a row, for a column, or for all, as to what has all of them.
+func TestChainAddPickTo(t *testing.T) {
+	both(t, testChainAddPickTo[float32], testChainAddPickTo[float64])
+}
+
+func testChainAddPickTo[F Float](t *testing.T, tol float64) {
+	const rows, cols = 50, 17
+	ids, dp := drawIDs(1, rows, cols), draw[F](2, rows)
+	for at, n := range map[At]int{Whole: rows * cols, PerRow: rows, PerCol: cols, One: 1} {
+		a, y, want := draw[F](3, n), make([]F, rows*cols), make([]float64, rows*cols)
+		for i := range want {
+			want[i] = float64(a[map[At]int{Whole: i, PerRow: i / cols, PerCol: i % cols}[at]])
+		}
+		for i, id := range ids {
+			if id >= 0 && id < cols {
+				want[i*cols+int(id)] += float64(dp[i])
+			}
+		}
+		c := &Chain{Operands: []Operand{{At: at}, {At: PerRow}, {At: Whole}, {At: PerRow}}, Links: []Link{{Do: DoAddPick, To: 2, A: 0, B: 1, More: []int{3}}}}
+		Table[F]().ChainOf(c, rows, cols, Wide(a), Wide(dp), Wide(y), IDs[F](ids, 0, cols))
+		near(t, name("a pick, added to operand ", at), y, want, tol)
+	}
+}

@@ -41,15 +41,15 @@ func newChainRun[F Float](c *Chain, rows, cols int) *chainRun[F] {
 	return r
 }
 
-// together is how many rows a strip has: several where links need whole rows, which are short, and all other operands of links
-// of elements have as many elements as their results.
+// together is how many rows a strip has: several where links need whole rows, which are short, and what links go through element by
+// element has as many elements as their results.
 func (r *chainRun[F]) together() int {
 	if r.across > 1 || r.length != r.cols {
 		return 1
 	}
 	for i := range r.c.Links {
 		l := &r.c.Links[i]
-		if l.Do < numDos && (r.short(l.A) || l.Do.two() && r.short(l.B)) {
+		if (l.Do < numDos || l.Do == DoAddPick) && (r.short(l.A) || l.Do.two() && r.short(l.B)) {
 			return 1
 		}
 	}

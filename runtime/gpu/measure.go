@@ -210,12 +210,14 @@ func (b *bench) close() error {
 }
 
 // How long is measured: samples of at least sampled seconds each, so many of them. A call that takes longer than slow is measured once, and
-// longer ones of its kind not at all.
+// longer ones of its kind not at all. Before each, one is not measured unless that alone takes longer than hopeless: it loads kernels and
+// connects ranks, which takes parts of a second, or seconds.
 const (
-	sampled = 2e-3
-	least   = 7
-	enough  = 0.1 // seconds of samples, if there are more
-	slow    = 0.1
+	sampled  = 2e-3
+	least    = 7
+	enough   = 0.1 // seconds of samples, if there are more
+	slow     = 0.1
+	hopeless = 10
 )
 
 // timing is what a call takes on the slowest GPU.
@@ -227,13 +229,12 @@ func (b *bench) time(f func() error) (t timing, err error) {
 		f = func() error { return nil }
 	}
 	once := 0.0
-	for range 2 { // the first also loads kernels and connects ranks
+	for _, longest := range []float64{hopeless, slow} {
 		took, err := b.sample(1, f)
 		if err != nil {
 			return t, err
 		}
-		once = b.meet.most(took)
-		if once > slow {
+		if once = b.meet.most(took); once > longest {
 			return timing{once, 0}, nil
 		}
 	}

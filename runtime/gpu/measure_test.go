@@ -5,7 +5,9 @@ package gpu
 import (
 	"os"
 	"testing"
+	"time"
 
+	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/emulated"
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
@@ -41,4 +43,48 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	t.Logf("%.1f s, %d points, %d left out", m.Duration, len(m.Points), len(m.Left))
+}
+
+// What the first call of a kind takes to load kernels and to connect ranks is not what a call takes, and longer ones are not left out for it.
+func TestFirstCallIsNotMeasured(t *testing.T) {
+	if why := emulate.Skipped(); why != "" {
+		t.Skip(why)
+	}
+	driver, err := cuda.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpus, err := driver.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := gpus[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	unbind, err := c.Bind()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unbind()
+	b := &bench{meet: newRoundTable(1), out: &Measurement{}}
+	if b.stream, err = cuda.NewStream(0); err != nil {
+		t.Fatal(err)
+	}
+	defer b.stream.Close()
+	var pace pace
+	calls := 0
+	err = b.point(Point{Of: OfLaunch}, &pace, 1, func() error {
+		if calls++; calls == 1 {
+			time.Sleep(time.Duration(2 * slow * float64(time.Second)))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls < 3 || pace.seconds >= slow || !pace.affords(2) {
+		t.Errorf("%d calls, of %g s each", calls, pace.seconds)
+	}
 }
