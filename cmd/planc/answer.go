@@ -102,7 +102,7 @@ func newDocument(j *loaded, found *decision) *document {
 		Schema: 1, Planc: version, Lock: found.lock.state(), Engine: j.Train.Engine,
 		Model:   modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
 		Cluster: clusterDoc{Name: c.Name, GPU: c.GPU.Name, Devices: c.Devices(), Nodes: c.Nodes},
-		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(), Guessed: guesses(j), Predict: best.Predict, Stage: best.Stage,
+		Plan:    best.Plan.JSON(), Fits: best.Fits(), FitAssumed: !j.measuredMemory(), Guessed: guesses(j, best.Plan), Predict: best.Predict, Stage: best.Stage,
 		Search:       searchDoc{Counts: found.Counts, Restricted: search.Restricted(j.problem()), Seconds: float64(costmodel.Seconds(found.took.Seconds()).Rounded())},
 		Alternatives: []alternativeDoc{},
 		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.goal,
@@ -115,10 +115,13 @@ func newDocument(j *loaded, found *decision) *document {
 }
 
 // guesses are what decides the plan and nobody wrote.
-func guesses(j *loaded) []guessDoc {
+func guesses(j *loaded, plan ir.Plan) []guessDoc {
 	out := []guessDoc{}
 	for _, g := range j.Guessed {
 		out = append(out, guessDoc(g))
+	}
+	if plan.MoESlack > 0 && j.Plan.MoESlack.Free() && costmodel.EngineOf(j.Train.Engine).Own {
+		out = append(out, guessDoc{"plan.moe_slack", fmt.Sprint(plan.MoESlack), "taken, not searched"})
 	}
 	c := j.cluster
 	if c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 && (!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {

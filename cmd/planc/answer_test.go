@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
 )
 
 // The latency of links is a guess until links were measured, whatever else was.
@@ -23,7 +24,7 @@ func TestLinkIsGuessedUntilMeasured(t *testing.T) {
 		own.Measured = c.measured
 		j.cluster = &own
 		guess := false
-		for _, g := range guesses(j) {
+		for _, g := range guesses(j, ir.Plan{}) {
 			guess = guess || g.Path == "node.link.latency_us"
 		}
 		if guess != c.guess {

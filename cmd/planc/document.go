@@ -110,6 +110,9 @@ type leverDoc struct {
 	Set     map[string]any `json:"set"`
 	Speedup float64        `json:"speedup"`
 	Plan    map[string]any `json:"plan"` // the best under it; null where none fits
+
+	best    *search.Priced
+	experts search.Experts
 }
 
 // ruleDoc is a rule of thumb, and what following it comes to.

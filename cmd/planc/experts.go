@@ -41,5 +41,28 @@ func expertsSentence(p ir.Plan, e search.Experts) string {
 	if e.Empty > 0 {
 		text += fmt.Sprintf(", %.0f %% of whose places stay empty (expert_empty)", 100*e.Empty)
 	}
+	if e.Room > 0 {
+		text += ". " + strings.ToUpper(nextRound(e)[:1]) + nextRound(e)[1:]
+	}
 	return text + ". Backward makes the experts' values again (expert_again)."
+}
+
+// nextRound says how near the next round is.
+func nextRound(e search.Experts) string {
+	return fmt.Sprintf("the fullest expert is expected to get %.2f times its even share of a rank's tokens; above %.2f times, %s more, there is a further round",
+		e.Fullest, e.Room, percent(e.Room/e.Fullest-1))
+}
+
+// slackLine is what a gain by another moe_slack comes to and rests on; "" where none gains.
+func (d *document) slackLine() string {
+	l, tried := d.lever("moe_slack")
+	if !tried || l.best == nil || l.Speedup < nothing {
+		return ""
+	}
+	m := l.best.Predict
+	text := fmt.Sprintf("%s: %s, %s, where routers are as even as chance", leverName(d, l), seconds(float64(m.StepS)), size(m.MemoryBytes.Total))
+	if l.experts.Room > 0 {
+		text += ": " + nextRound(l.experts)
+	}
+	return prose("", labelColumn, text+".")
 }

@@ -53,9 +53,10 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 		return nil
 	})
 	for _, l := range f.Levers {
-		doc := leverDoc{Name: l.Name, Set: l.Set, Speedup: l.Speedup}
+		doc := leverDoc{Name: l.Name, Set: l.Set, Speedup: l.Speedup, best: l.Best}
 		if l.Best != nil {
 			doc.Plan = l.Best.Plan.JSON()
+			doc.experts = search.ExpertsOf(j.problem(), l.Best.Plan)
 		}
 		d.Levers = append(d.Levers, doc)
 	}

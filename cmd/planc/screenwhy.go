@@ -116,6 +116,11 @@ func leverName(d *document, l leverDoc) string {
 		return "2 × NIC"
 	case "batch":
 		return fmt.Sprintf("batch %v", l.Set["train.global_batch"])
+	case "moe_slack":
+		if v, one := l.Set["plan.moe_slack"].(float64); one {
+			return fmt.Sprintf("moe_slack %v", v)
+		}
+		return "another moe_slack"
 	}
 	return fmt.Sprint(l.Set["train.precision"])
 }
@@ -141,7 +146,7 @@ func (d *document) leverLine() string {
 	if len(words) == 0 {
 		return ""
 	}
-	return flow("LEVERS", labelColumn, " ", wordsOf(strings.Join(words, " · ")))
+	return flow("LEVERS", labelColumn, " ", wordsOf(strings.Join(words, " · "))) + d.slackLine()
 }
 
 // ruleLines are what rules of thumb come to, those that agree with the plan in one.

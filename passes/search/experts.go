@@ -140,15 +140,22 @@ type Experts struct {
 	Own      int     // dp where ep is counted as an axis of its own, 0 where that is no whole number
 	Rounds   float64 // expected, where tokens choose any expert as likely as any other; 0: the engine has tokens without places
 	Empty    float64 // of the places of these rounds, the part that stays empty
+	Fullest  float64 // tokens that the fullest expert is expected to get of a rank, over its even share
+	Room     float64 // the same of what these rounds have places for, above which there are more; 0 where no expert can get that many
 }
 
 // ExpertsOf says so of a plan of a model with experts.
 func ExpertsOf(p *Problem, plan ir.Plan) Experts {
 	s, k := &searcher{dims: DimsOf(p.Model)}, keyOf(plan)
 	e := Experts{Replicas: expertReplicas(&plan)}
-	if p.engine().Own {
+	if p.engine().Own && plan.MoESlack > 0 {
 		l := s.load(&k, plan.MicroBatch)
 		e.Rounds, e.Empty = l.rounds, l.empty
+		c := s.chosen(&k, plan.MicroBatch)
+		e.Fullest = c.most / c.even
+		if places := l.rounds * c.places; places < c.limit {
+			e.Room = places / c.even
+		}
 	}
 	if plan.DP%plan.EP == 0 {
 		e.Own = plan.DP / plan.EP

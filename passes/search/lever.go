@@ -15,7 +15,7 @@ import (
 
 // Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for.
 type Lever struct {
-	Name    string         // what is changed: memory, flops, memory_bandwidth, link, network, batch, precision
+	Name    string         // what is changed: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision
 	Set     map[string]any // fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch) and their values
 	Speedup float64        // by which more tokens a second are trained on; 0 where no plan fits under the change
 	Best    *Priced        // nil where none fits
@@ -81,6 +81,26 @@ var levers = []struct {
 		p.GlobalBatch *= 2
 		return map[string]any{"train.global_batch": p.GlobalBatch}
 	}},
+	{moeSlack, func(p *Problem, _ *costmodel.Cluster) map[string]any {
+		if !p.free(moeSlack) || DimsOf(p.Model).Experts == 0 || !p.engine().Own {
+			return nil // other engines have no places
+		}
+		p.Pins = p.Pins.With(Pins{moeSlack: slackTexts()})
+		return map[string]any{"plan." + moeSlack: slacks}
+	}},
+}
+
+// moeSlack is a key of the plan, and the lever that tries other values of it.
+const moeSlack = "moe_slack"
+
+// slacks are those that the lever tries. The usual one is among them, so that no worse one is called a gain.
+var slacks = []float64{1.05, 1.1, expertSlack, 1.5, 2}
+
+func slackTexts() (out []string) {
+	for _, v := range slacks {
+		out = append(out, fmt.Sprint(v))
+	}
+	return out
 }
 
 // leverTrials are the trials of a problem's levers.
@@ -113,6 +133,9 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 		return l // no plan is legal, or none fits
 	}
 	l.Best = &best
+	if t.Name == moeSlack && best.Plan.MoESlack != base.Plan.MoESlack {
+		l.Set = map[string]any{"plan." + moeSlack: best.Plan.MoESlack}
+	}
 	if gain := costmodel.SixDigits(best.Predict.TokensPerS/base.Predict.TokensPerS - 1); gain > rounding || gain < -rounding {
 		l.Speedup = gain
 	}

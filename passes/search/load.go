@@ -18,26 +18,45 @@ type load struct {
 	run    float64 // rows of a product that follow each other without an empty one between; 0: all
 }
 
-// load is that of a micro-batch. The choices of a rank's tokens for an expert are binomial, but no more than the expert takes of
-// a sequence; all ranks that exchange tokens go on until the fullest place is empty: of n such counts the largest is about
+// chosen is how many tokens of a rank choose an expert, and the places for them.
+type chosen struct {
+	even   float64 // where all are chosen alike
+	mean   float64 // of these, what is not dropped
+	most   float64 // the fullest's, expected
+	limit  float64 // what no expert exceeds
+	places float64 // of a round
+}
+
+// chosen is that of a micro-batch. The choices of a rank's tokens for an expert are binomial, but no more than the expert takes
+// of a sequence; all ranks that exchange tokens go on until the fullest place is empty: of n such counts the largest is about
 // sqrt(2 ln n) deviations above their mean.
+func (s *searcher) chosen(k *profileKey, micro int) chosen {
+	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
+	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
+	c := chosen{even: tokens * choice, mean: tokens * choice, limit: tokens}
+	if s.dims.Capacity > 0 {
+		c.limit = min(tokens, float64(micro*s.dims.Capacity))
+		c.mean = min(c.mean, float64(micro*s.dims.Capacity*k.experts.etp)/float64(k.tp*k.cp)) // the rest is dropped
+	}
+	n := float64(k.experts.ep * s.dims.Experts)
+	c.most = min(c.limit, c.even+math.Sqrt(float64(2*math.Log(n)*c.even*(1-choice))))
+	p := ir.Plan{DP: 1, CP: k.cp, TP: k.tp, ETP: k.experts.etp, MicroBatch: micro, MoESlack: k.experts.slack}
+	c.places = float64(p.ExpertSlots(s.dims.Seq, s.dims.Experts, s.dims.Choices) / (k.tp * k.cp / k.experts.etp))
+	return c
+}
+
+// rounds are those after which the fullest place is empty.
+func (c *chosen) rounds() float64 { return max(1, math.Ceil(c.most/c.places-1e-9)) }
+
+// load is that of a micro-batch.
 func (s *searcher) load(k *profileKey, micro int) load {
 	if k.experts.slack == 0 {
 		return load{1, 1, 0, 0}
 	}
-	tokens := float64(micro * s.dims.Seq * k.experts.etp / (k.tp * k.cp))
-	choice := float64(s.dims.Choices) / float64(s.dims.Experts)
-	mean := tokens * choice
-	counts := float64(k.experts.ep * s.dims.Experts)
-	most := min(tokens, mean+math.Sqrt(float64(2*math.Log(counts)*mean*(1-choice))))
-	if s.dims.Capacity > 0 {
-		most = min(most, float64(micro*s.dims.Capacity))
-		mean = min(mean, float64(micro*s.dims.Capacity*k.experts.etp)/float64(k.tp*k.cp)) // the rest is dropped
-	}
-	p := ir.Plan{DP: 1, CP: k.cp, TP: k.tp, ETP: k.experts.etp, MicroBatch: micro, MoESlack: k.experts.slack}
-	places := float64(p.ExpertSlots(s.dims.Seq, s.dims.Experts, s.dims.Choices) / (k.tp * k.cp / k.experts.etp))
-	l := load{max(1, math.Ceil(most/places-1e-9)), 1, 0, 0}
-	run := min(places, mean/l.rounds)
+	c := s.chosen(k, micro)
+	places := c.places
+	l := load{c.rounds(), 1, 0, 0}
+	run := min(places, c.mean/l.rounds)
 	l.empty = 1 - run/places
 	if s.problem != nil && s.problem.Cluster.IsCPU() && places-run >= rowGap {
 		l.filled, l.run = run/places, run
