@@ -13,7 +13,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for.
+// Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for; of moe_slack the
+// best that differs in nothing else but what is solved.
 type Lever struct {
 	Name    string         // what is changed: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision
 	Set     map[string]any // fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch) and their values
@@ -85,7 +86,6 @@ var levers = []struct {
 		if !p.free(moeSlack) || DimsOf(p.Model).Experts == 0 || !p.engine().Own {
 			return nil // other engines have no places
 		}
-		p.Pins = p.Pins.With(Pins{moeSlack: slackTexts()})
 		return map[string]any{"plan." + moeSlack: slacks}
 	}},
 }
@@ -145,6 +145,11 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 // best is the best plan of a trial. The plan of the problem as it is says how long that takes at most, if it fits.
 func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	p := &t.Problem
+	if t.Name == moeSlack { // the plan with other places, not another plan
+		p.Pins = keptSolved(plan, Pins{moeSlack: slackTexts()}, p.Pins)
+		best, _, err := r.Best(p)
+		return best, err == nil
+	}
 	plan.MicroBatches = p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
 	if now, err := r.Price(p, plan); err == nil && now.MemoryBytes.Fits() {
 		if best, ok, err := r.Within(p, now.StepS*(1+rounding)); err == nil && ok {
