@@ -182,6 +182,7 @@ type lawVerdict struct {
 }
 
 func TestLawParallelEqualsSerial(t *testing.T) {
+	t.Parallel() // a core makes code, or runs it, while another compiles
 	runLawCases(t, "laws", lawCases(os.Getenv("PLANC_LAWS") == "long"))
 }
 

@@ -34,6 +34,7 @@ var routedPlans = []string{
 // TestLawBalance: what routers are trained with beside the loss, and its gradients, are the same on every plan. What is taken
 // over a micro-batch of all replicas is compared where a step has as many of these.
 func TestLawBalance(t *testing.T) {
+	t.Parallel() // a core makes code, or runs it, while another compiles
 	var cases []lawCase
 	models := routedModels()
 	for i, m := range models {

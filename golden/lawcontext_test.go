@@ -41,6 +41,7 @@ func contextPlans(layers int, kind string) []ir.Plan {
 }
 
 func TestLawContext(t *testing.T) {
+	t.Parallel() // a core makes code, or runs it, while another compiles
 	broad, others := lawVariants(ir.F64)
 	var cases []lawCase
 	seen := map[string]bool{}

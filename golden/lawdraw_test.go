@@ -29,6 +29,7 @@ const lawMaxRanks = 16
 const shortDraws, longDraws = 160, 1000
 
 func TestLawDraws(t *testing.T) {
+	t.Parallel() // a core makes code, or runs it, while another compiles
 	n, seed := shortDraws, uint64(1)
 	if long() {
 		n = longDraws

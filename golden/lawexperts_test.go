@@ -91,6 +91,7 @@ func long() bool { return os.Getenv("PLANC_LAWS") == "long" }
 // TestLawExperts: plans of models with experts train as one rank does; in the short run each with one of the models. Gradients are compared, since an optimizer that
 // divides by their size hides a factor.
 func TestLawExperts(t *testing.T) {
+	t.Parallel() // a core makes code, or runs it, while another compiles
 	var cases []lawCase
 	for i, m := range expertModels() {
 		if want := os.Getenv("PLANC_MODEL"); !strings.HasPrefix(m.name, want) {
