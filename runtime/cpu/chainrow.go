@@ -72,11 +72,22 @@ func (w *bands[F]) norm(y, x, gain, bias []F, rows int, l *Link) {
 		normRows(k, single(y), single(x), single(gain), single(bias), w.mean[:rows], w.rstd[:rows], float32(l.C), float32(l.Base), centred)
 		return
 	}
-	if n := len(gain); centred {
-		layerNorm(y, x, gain, bias, rows, n, l.C)
-	} else {
-		rmsNorm(y, x, gain, rows, n, l.C, l.Base == 1)
+	of := momentsOf[F](centred)
+	for n := len(gain); len(y) >= n && n > 0; y, x = y[n:], x[n:] {
+		mean, rstd := of(x[:n], l.C)
+		scaleRow(y[:n], x[:n], gain, F(l.Base), mean, rstd)
+		if bias != nil {
+			add(y[:n], bias)
+		}
 	}
+}
+
+// momentsOf finds a row's moments, with a mean of 0 if that is not subtracted.
+func momentsOf[F Float](centred bool) func(x []F, eps float64) (mean, rstd float64) {
+	if centred {
+		return moments[F]
+	}
+	return rms[F]
 }
 
 // normDX is the gradient of norm by its operand.
@@ -86,10 +97,10 @@ func (w *bands[F]) normDX(dx, dy, x, gain []F, rows int, l *Link) {
 		normRowsDX(k, single(dx), single(dy), single(x), single(gain), w.mean[:rows], w.rstd[:rows], float32(l.C), float32(l.Base), centred)
 		return
 	}
-	if n := len(gain); centred {
-		layerNormDX(dx, dy, x, gain, rows, n, l.C)
-	} else {
-		rmsNormDX(dx, dy, x, gain, rows, n, l.C, l.Base == 1)
+	of := momentsOf[F](centred)
+	for n := len(gain); len(dx) >= n && n > 0; dx, dy, x = dx[n:], dy[n:], x[n:] {
+		mean, rstd := of(x[:n], l.C)
+		normGrad(dx[:n], dy[:n], x[:n], gain, F(l.Base), mean, rstd, centred)
 	}
 }
 
