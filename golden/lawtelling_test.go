@@ -19,7 +19,7 @@ var tellingTests = map[int]string{
 // tellingLater are rows of what planc does not do yet.
 var tellingLater = map[int]string{
 	11: "checkpoints that are written while training goes on: steps wait for them",
-	14: "ranks on other machines",
+	14: "a restart after a node is lost: every process ends, and says which was",
 	19: "prediction heads",
 }
 
