@@ -138,6 +138,9 @@ func (g *generator) table() jen.Code {
 		jen.Id("Optim"):    rt(map[string]string{"adamw": "AdamW", "adam": "Adam", "sgd": "SGD"}[g.p.Recipe.Optimizer]),
 		jen.Id("Dropout"):  jen.Lit(g.drops()),
 	}
+	if g.p.Recipe.ByChance {
+		d[jen.Id("ByChance")] = jen.True()
+	}
 	g.ends(d)
 	g.precision(d)
 	g.experts(d)

@@ -34,7 +34,7 @@ func (p *parser) programBody(prog *Program) error {
 	}{
 		{"plan ", func(s string) error { prog.Plan, err = ParsePlan(s); return err }},
 		{"mesh ", func(s string) error { prog.Mesh, err = ParseMesh(s); return err }},
-		{"recipe optimizer=", func(s string) error { prog.Recipe.Optimizer = s; return checkName(s) }},
+		{"recipe ", func(s string) error { return prog.Recipe.parse(s) }},
 	} {
 		rest, ok := p.cut(line.prefix)
 		if !ok {

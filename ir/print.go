@@ -129,7 +129,7 @@ func (p *Program) String() string {
 	fmt.Fprintf(&b, "program %s\n", p.Name)
 	fmt.Fprintf(&b, "plan %s\n", p.Plan.Text())
 	fmt.Fprintf(&b, "mesh %s\n", p.Mesh)
-	fmt.Fprintf(&b, "recipe optimizer=%s\n", p.Recipe.Optimizer)
+	fmt.Fprintf(&b, "recipe %s\n", p.Recipe)
 	for _, r := range sortedRegions(p.Layouts) {
 		fmt.Fprintf(&b, "region %s %s\n", r, p.Layouts[r])
 	}

@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -78,6 +79,28 @@ func (r *Run) Kept() int {
 // Recipe is what a program needs to know of the training beside the model and the plan.
 type Recipe struct {
 	Optimizer string // adamw, adam or sgd
+	ByChance  bool   // updated parameters are rounded by chance; they are bf16, and there is no master copy
+}
+
+// byChance is what a recipe that rounds so says of it.
+const byChance = " rounding=stochastic"
+
+// String is the recipe's text form.
+func (r Recipe) String() string {
+	s := "optimizer=" + r.Optimizer
+	if r.ByChance {
+		s += byChance
+	}
+	return s
+}
+
+func (r *Recipe) parse(s string) error {
+	s, r.ByChance = strings.CutSuffix(s, byChance)
+	s, ok := strings.CutPrefix(s, "optimizer=")
+	if r.Optimizer = s; !ok {
+		return fmt.Errorf("recipe %q, want optimizer=NAME", s)
+	}
+	return checkName(s)
 }
 
 // Moments is the number of state tensors beside the parameters: SGD keeps a momentum, Adam two moments.

@@ -120,7 +120,7 @@ func bigramLoss[F Float](r *Rank, m int, grads []F) float64 {
 }
 
 func bigramSoftmax[F Float](r *Rank, tok int) []float64 {
-	params := View[F](r, r.Stage.Arena.Params.Offset, 2*vocabPad)
+	params := take(r, r.Program.types().Params, r.Stage.Arena.Params.Offset, 2*vocabPad, make([]F, 2*vocabPad))
 	p, sum := make([]float64, vocab), 0.0
 	for j := range p {
 		p[j] = math.Exp(float64(params[tok*vocab+j] + params[vocabPad+j]))

@@ -25,7 +25,8 @@ type Update struct {
 	Param, Grad              int
 	Master, Moment1, Moment2 int // -1 where there is none
 	Decay                    bool
-	Load                     *Param // whose numbers move against experts' loads; nil: those that move by their gradient
+	Load                     *Param   // whose numbers move against experts' loads; nil: those that move by their gradient
+	Numbers                  *Numbers // of its elements, where those are rounded by chance
 }
 
 // BucketPart describes bucket i as it is now.
@@ -51,7 +52,7 @@ func (r *Rank) BucketPart(i int) BucketPart {
 	}
 	lo := b.lo
 	for _, s := range b.spans {
-		out.Updates = append(out.Updates, r.update(i, s))
+		out.Updates = append(out.Updates, r.updatesOf(i, s)...)
 		if s.load != nil { // loads of experts are no gradients
 			out.Squares = append(out.Squares, Extent{r.gradAt(i, lo), s.lo - lo})
 			lo = s.hi

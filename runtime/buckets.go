@@ -13,6 +13,7 @@ type bucket struct {
 	lo, hi                   int         // the part of the flat space whose optimizer state is here
 	counts                   bool        // this rank's part counts in the gradient's norm
 	spans                    []span      // parameters in [lo, hi)
+	tensors                  []tensor    // whose elements they are, where those are rounded by chance
 
 	scatterAt, fetchAt int // byte offsets of the buffers that a scattering and a fetching job work in
 

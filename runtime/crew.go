@@ -168,6 +168,9 @@ func newBucket(r *Rank, spec *Bucket, ts []tensor) (bucket, error) {
 		}
 	}
 	b.spans = spansOf(ts, b.lo, b.hi)
+	if p.ByChance {
+		b.tensors = within(ts, b.lo, b.hi)
+	}
 	return b, err
 }
 

@@ -20,10 +20,10 @@ func (u *updater[F]) balance(bucket int, s *span, state int) {
 		}
 		read(r, elem, at, bias)
 		level(bias, got, experts, all, F(r.Hyper.BiasRate))
-		write(r, elem, at, bias)
-		if r.Program.hasMaster() {
-			write(r, u.types.Params, r.paramAt(bucket, lo), bias)
+		if native[F](elem) { // bias is a copy
+			write(r, elem, at, bias)
 		}
+		u.put(bucket, lo, elem, at, bias)
 	}
 }
 

@@ -24,6 +24,7 @@ type tensor struct {
 	param  *Param
 	layer  int
 	offset int  // of the local part, in elements of the flat space; -1 if another stage has it
+	number int  // of its first element among the model's; see numbered
 	local  int  // elements of the local part, padding included; 0 if another stage has it
 	second bool // the first stage has it too, and owns it
 	dims   []extent
@@ -33,6 +34,7 @@ type tensor struct {
 // element.
 func tensors(p *Program, coord map[string]int) []tensor {
 	var out []tensor
+	first := numbered(p.Params)
 	for i := range p.Params {
 		par := &p.Params[i]
 		dims, local := extents(p, par.Dims, coord)
@@ -41,6 +43,7 @@ func tensors(p *Program, coord map[string]int) []tensor {
 			if t.offset, t.second = p.Stages[coord[stageAxis]].find(par, layer); t.offset >= 0 {
 				t.local = local
 			}
+			t.number = first[i] + layer*t.elems()
 			out = append(out, t)
 		}
 	}
@@ -170,6 +173,9 @@ func (p *Program) validate() (err error) {
 	}
 	if b := p.Batch; b.GlobalBatch != b.MicroBatch*b.MicroBatches*b.Replicas {
 		bad("global batch %d is not %d × %d × %d", b.GlobalBatch, b.MicroBatch, b.MicroBatches, b.Replicas)
+	}
+	if t := p.types(); p.ByChance && (t.Params != BF16 || t.Master != BF16) {
+		bad("parameters are not rounded by chance to %v with a master copy in %v", t.Params, t.Master)
 	}
 	if n := p.size(p.Batch.ReplicaAxes); n != p.Batch.Replicas {
 		bad("%v make %d replicas, not %d", p.Batch.ReplicaAxes, n, p.Batch.Replicas)

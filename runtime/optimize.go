@@ -67,15 +67,26 @@ func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 		v = take(r, u.types.Moments, second, n, room(3))
 	}
 	optimize(r, decay, param, grad, m, v)
-	give(r, elem, from, param)
-	if r.Program.hasMaster() {
-		write(r, u.types.Params, r.paramAt(bucket, at), param)
-	}
+	u.put(bucket, at, elem, from, param)
 	if m != nil {
 		give(r, u.types.Moments, first, m)
 	}
 	if v != nil {
 		give(r, u.types.Moments, second, v)
+	}
+}
+
+// put stores updated parameters of a bucket from element at of the flat space on, which are kept as elem from byte from on: there, and
+// rounded where that is their master copy.
+func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
+	r := u.r
+	if r.Program.ByChance {
+		storeByChance(r, bucket, at, x)
+		return
+	}
+	give(r, elem, from, x)
+	if r.Program.hasMaster() {
+		write(r, u.types.Params, r.paramAt(bucket, at), x)
 	}
 }
 

@@ -43,6 +43,7 @@ type Program struct {
 	Stream   int     // bytes of a block's input
 	Batch    BatchLayout
 	Optim    OptimizerKind
+	ByChance bool // updated parameters are rounded to bf16 by chance; there is no master copy
 	Dropout  bool // the model drops anything in training
 	Experts  Experts
 	Weights  Weights

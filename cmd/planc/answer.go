@@ -137,7 +137,7 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 
 func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	c := j.cluster
-	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision),
+	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
 		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
 		command: nextCommands(j), probable: j.measuredMemory()}
 	if c.IsCPU() {
@@ -180,6 +180,14 @@ func precisionName(p spec.Precision) string {
 		return p.Compute
 	}
 	return p.Compute + " mixed"
+}
+
+// roundingWords are how parameters are rounded, where that is not to the nearest.
+func roundingWords(p spec.Precision) (words []string) {
+	if p.Rounding != "" {
+		words = append(words, p.Rounding+" rounding")
+	}
+	return words
 }
 
 var linkNames = map[string]string{"nvswitch": "NVSwitch", "nvlink": "NVLink", "pcie": "PCIe", "xgmi": "xGMI"}

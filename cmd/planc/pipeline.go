@@ -22,7 +22,9 @@ func (j *loaded) modelOf(seq int) *ir.Model {
 	return zoo.Build(j.Config.Name, *j.Config, zoo.Options{SeqLen: seq, Batch: j.Train.GlobalBatch, Elem: j.Train.Precision.IR().Compute})
 }
 
-func (j *loaded) recipe() ir.Recipe { return ir.Recipe{Optimizer: j.Train.Optimizer.Kind} }
+func (j *loaded) recipe() ir.Recipe {
+	return ir.Recipe{Optimizer: j.Train.Optimizer.Kind, ByChance: j.Train.Precision.Rounding == spec.Stochastic}
+}
 
 // program runs the passes on the job's plan, with checks between them. dump, if any, gets the model and the
 // program after each pass.

@@ -16,8 +16,9 @@ type header struct {
 	stages      []costmodel.Seconds // what each has to do, of explain where there are several
 	seqLen      int
 	globalBatch int
-	precision   string // the preset's name
-	peak        string // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
+	precision   string   // the preset's name
+	rounding    []string // as roundingWords has it
+	peak        string   // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
 	links       []string
 	link        string   // the name of the kind between devices of a node, "" if it has none
 	memory      int64    // of a device, before headroom
@@ -67,6 +68,7 @@ func (d *document) titleLines() string {
 	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, nameRoom), params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
 		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, short(float64(h.globalBatch)*float64(h.seqLen))),
 		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
+	model = append(model, h.rounding...)
 	if active := d.Model.ParamsActive; active < d.Model.Params {
 		model[0] += fmt.Sprintf(", %s active", params(active))
 	}

@@ -18,7 +18,7 @@ func (j *loaded) sweepTitle(s sweep) string {
 	if s.key != "global_batch" {
 		words = append(words, fmt.Sprintf("batch %d", j.Train.GlobalBatch))
 	}
-	words = append(words, precisionName(j.Train.Precision))
+	words = append(append(words, precisionName(j.Train.Precision)), roundingWords(j.Train.Precision)...)
 	c := j.cluster
 	switch s.key {
 	case "gpus", "nodes":

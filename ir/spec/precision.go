@@ -18,8 +18,12 @@ type Precision struct {
 	Reduce    string    `yaml:"reduce" class:"d" enum:"f64,f32,bf16,fp16" doc:"of gradients on the network" absent:"the preset's" eg:"f32"`
 	Master    string    `yaml:"master" class:"d" enum:"none,f64,f32,bf16,fp16" doc:"of the optimizer's copy of the weights" absent:"the preset's" eg:"f32"`
 	Moments   string    `yaml:"moments" class:"d" enum:"f64,f32,bf16,fp16" doc:"of the optimizer's two moments" absent:"the preset's" eg:"f32"`
+	Rounding  string    `yaml:"rounding" class:"d" enum:"nearest,stochastic" doc:"of updated weights to bf16, without a master copy: to the nearest, or by chance, so that small updates are not lost" absent:"nearest" eg:"stochastic"` // "" is nearest
 	LossScale LossScale `yaml:"loss_scale" class:"r" doc:"none, dynamic, a number, or {init, window, hysteresis, min}" absent:"none; dynamic with fp16" eg:"dynamic"`
 }
+
+// Stochastic is rounding up or down by chance, as far as a number is from either neighbour.
+const Stochastic = "stochastic"
 
 // LossScale multiplies the loss so that small gradients do not vanish. Kind is none, static (Init) or
 // dynamic.
@@ -40,11 +44,11 @@ var (
 
 // Presets are the precisions that have a name.
 var Presets = map[string]Precision{
-	"f64":  {"f64", "f64", "f64", "f64", "none", "f64", noScale},
-	"f32":  {"f32", "f32", "f32", "f32", "none", "f32", noScale},
-	"bf16": {"bf16", "bf16", "f32", "f32", "f32", "f32", noScale},
-	"fp16": {"fp16", "fp16", "f32", "f32", "f32", "f32", dynamicScale},
-	"fp8":  {"fp8", "bf16", "f32", "f32", "f32", "f32", noScale},
+	"f64":  {"f64", "f64", "f64", "f64", "none", "f64", "", noScale},
+	"f32":  {"f32", "f32", "f32", "f32", "none", "f32", "", noScale},
+	"bf16": {"bf16", "bf16", "f32", "f32", "f32", "f32", "", noScale},
+	"fp16": {"fp16", "fp16", "f32", "f32", "f32", "f32", "", dynamicScale},
+	"fp8":  {"fp8", "bf16", "f32", "f32", "f32", "f32", "", noScale},
 }
 
 // otherNames are what others call the presets.
@@ -70,6 +74,7 @@ func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 	switch {
 	case n.Kind == strict.Map:
 		c.Struct(n, path, p)
+		p.rounding(c, path)
 	case n.Kind != strict.String:
 		c.Decode(n, path, &p.Compute)
 	case p.Compute != n.Text:
@@ -78,6 +83,22 @@ func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 			fix = ir.Nearest(n.Text, slices.Sorted(maps.Keys(Presets)))
 		}
 		c.Fixf(n.Pos, strict.UnknownValue, fix, "%s is %q; want one of f64, f32, bf16, fp16, fp8, or the block", path, n.Text)
+	}
+}
+
+// rounding makes nearest of a job what it is in one that does not say, and refuses rounding by chance where nothing is.
+func (p *Precision) rounding(c *strict.Context, path string) {
+	at := path + ".rounding"
+	refuse := func(format string, args ...any) { c.Addf(c.Pos(at), Conflict, at+" is stochastic, "+format, args...) }
+	copied := p.Master != "none" && p.Master != p.Params
+	switch {
+	case p.Rounding == "nearest":
+		p.Rounding = ""
+	case p.Rounding != Stochastic:
+	case p.Params != "bf16":
+		refuse("and weights in %s are not rounded by chance: params: bf16 is wanted, or nearest", p.Params)
+	case copied:
+		refuse("and the master copy in %s keeps what rounding loses: master: none is wanted, or nearest", p.Master)
 	}
 }
 

@@ -120,7 +120,7 @@ plan: {tp: [1, 2], dp: 4, sp: false, zero: 1, pp: 1, recompute: none}
 	if j.Name != "other" || tr.GlobalBatch != 480 || tr.Tokens != 300e9 || tr.Optimizer.WeightDecay != 0 || tr.Optimizer.LR != 0.1 {
 		t.Errorf("%+v", tr)
 	}
-	if want := (Precision{"bf16", "bf16", "bf16", "f32", "f32", "f32", LossScale{Kind: "static", Init: 128}}); tr.Precision != want {
+	if want := (Precision{"bf16", "bf16", "bf16", "f32", "f32", "f32", "", LossScale{Kind: "static", Init: 128}}); tr.Precision != want {
 		t.Errorf("precision %+v", tr.Precision)
 	}
 	if want := (Data{"${DATA}", Sources{{"data/train.bin", 1}, {"more.bin", 0.5}}, Valid{Files: Sources{{"val.bin", 1}}}, "bytes"}); !reflect.DeepEqual(j.Data, want) {

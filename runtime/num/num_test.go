@@ -56,6 +56,38 @@ func TestEveryPattern(t *testing.T) {
 	}
 }
 
+// By chance a number becomes one of its neighbours, and on average itself: the mean of n lies within five of its deviations, which
+// are those of a coin that falls up so often, times what is between the neighbours.
+func TestByChance(t *testing.T) {
+	const n = 1 << 16
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, x := range []float32{1, 1 + 0x1p-9, -1 - 0x1p-8, 1 + 0x1.9p-8, -3e-3, 0.1, 1e30, 0x1.1p-127, -0x1p-149, 0x1.fefefep127} {
+		low := BF16{uint16(math.Float32bits(x) >> 16)}
+		down, up := float64(low.Wide()), float64(BF16{low.Bits + 1}.Wide())
+		mean := 0.0
+		for range n {
+			y := float64(ByChance(x, uint16(r.Uint32())).Wide())
+			if y != down && y != up {
+				t.Fatalf("%v became %v, which is not beside it", x, y)
+			}
+			mean += y / n
+		}
+		share := (float64(x) - down) / (up - down)
+		if off := math.Abs(mean - float64(x)); off > 5*math.Abs(up-down)*math.Sqrt(share*(1-share)/n)+1e-12*math.Abs(up) {
+			t.Errorf("%v is %v on average", x, mean)
+		}
+	}
+	for b := range 1 << 16 { // what needs no rounding has none
+		x := BF16{uint16(b)}.Wide()
+		if got := ByChance(x, 0xffff).Wide(); got != x && (x == x || got == got) {
+			t.Errorf("%v became %v", x, got)
+		}
+	}
+	if got := ByChance(0, 0xffff); got.Bits != 0 {
+		t.Errorf("0 became %v", got.Wide())
+	}
+}
+
 // nearest is x rounded by math/big to the format's number of bits at x's exponent: to nearest, ties to even.
 func (f format) nearest(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) {

@@ -1,0 +1,239 @@
+package runtime
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/planc-dev/planc/runtime/num"
+	"github.com/planc-dev/planc/runtime/rng"
+)
+
+// byChance are what rounds so.
+var byChance = Types{Compute: F32, Params: BF16, Grads: F32, Reduce: F32, Master: BF16, Moments: F32}
+
+// large is split with matrices of more than a block of numbers, in bf16.
+func large(tp, dp int, rowAxes, colAxes []string, shard bool) *Program {
+	p := split(tp, dp, rowAxes, colAxes, shard)
+	p.Params[0].Dims[0].Size, p.Params[0].Dims[1].Size, p.Params[1].Dims[0].Size = 90, 70, 70
+	s := &p.Stages[0]
+	s.Buckets[0].Elems, s.Buckets[0].State = 12800, 0
+	s.Buckets[0].Pieces = []Piece{{0, 0, 0}, {1, 0, 6305}, {0, 1, 6400}}
+	s.Arena = Arena{Size: 4 * 51200, Params: Region{0, 25600}, Grads: Region{51200, 51200}, Moment1: Region{2 * 51200, 51200}, Moment2: Region{3 * 51200, 51200}}
+	p.Elem, p.Types, p.ByChance = F32, byChance, true
+	return p
+}
+
+var larges = map[string]*Program{
+	"whole":          large(1, 1, nil, nil, false),
+	"zero":           large(1, 2, nil, nil, true),
+	"columns":        large(2, 1, nil, []string{"tp"}, false),
+	"columns, zero":  large(2, 2, nil, []string{"tp"}, true),
+	"rows of 7":      large(7, 1, []string{"tp"}, nil, false), // 6 · 13 + 12: padded
+	"columns of 4":   large(4, 1, nil, []string{"tp"}, false), // 3 · 18 + 16
+	"both":           large(2, 2, []string{"dp"}, []string{"tp"}, false),
+	"rows over both": large(2, 2, []string{"dp", "tp"}, nil, false),
+}
+
+// updated are the parameters after two updates whose gradients are drawn by the element's name and number in the whole.
+func updated(t *testing.T, p *Program) []byte {
+	c := startSplit(t, p)
+	must(t, c.do(func(r *Rank) {
+		initParams[float32](r, 9)
+		r.Seed, r.Clip = 9, 0.5
+		for step := range 2 {
+			r.Hyper = Hyper{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Momentum: 0.9, T: step + 1}
+			for _, part := range tensors(p, r.Coord) {
+				k := kind{elem: F32, grads: true}
+				k.slab(r, &part, 0, part.dims[0].size, func(at, logical, n int) {
+					for i, g := range View[float32](r, at, n) {
+						View[float32](r, at, n)[i] = g + float32(rng.Normal(rng.KeyString(uint64(step), part.name), uint64(logical+i)))
+					}
+				})
+			}
+			Optimize[float32](r, 0)
+			StartGather(r, 0)
+			WaitGather(r, 0)
+		}
+	}))
+	var out bytes.Buffer
+	for i, x := range content[float32](c, "x", []kind{p.paramKind()}).Tensors {
+		must(t, content[float32](c, "x", []kind{p.paramKind()}).Fill(i, &out))
+		_, _ = io.WriteString(&out, x.Name)
+	}
+	return out.Bytes()
+}
+
+// Of equal gradients every sharding makes equal parameters, to the bit: an element's chance is its own, wherever it lies.
+func TestChanceIsTheSameOnEverySharding(t *testing.T) {
+	for _, optim := range []OptimizerKind{AdamW, SGD} {
+		var want, nearest []byte
+		for _, name := range append([]string{"whole"}, sortedNames(larges)...) {
+			p := *larges[name]
+			p.Optim = optim
+			got := updated(t, &p)
+			if want == nil {
+				p.ByChance = false
+				want, nearest = got, updated(t, &p)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%v, %s: other parameters", optim, name)
+			}
+		}
+		if bytes.Equal(want, nearest) {
+			t.Errorf("%v: parameters are those that are rounded to the nearest", optim)
+		}
+	}
+}
+
+func sortedNames(m map[string]*Program) (names []string) {
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A device's table of numbers is the checkpoints' map of a rank's elements to those of the whole.
+func TestNumbersAreThoseOfTheWhole(t *testing.T) {
+	programs := map[string]*Program{}
+	for name, p := range splits {
+		programs[name] = p
+	}
+	for name, p := range larges {
+		programs["large "+name] = p
+	}
+	programs["three dims"] = split(2, 2, []string{"tp"}, nil, false)
+	programs["three dims"].Params[0].Dims = []Dim{{"a", 5, []string{"dp"}}, {"b", 3, nil}, {"c", 4, []string{"tp"}}, {"d", 2, nil}}
+	for name, p := range programs {
+		for rank := range p.mesh().Size() {
+			coord := map[string]int{}
+			for i, c := range p.mesh().Coord(rank) {
+				coord[p.Mesh[i].Name] = c
+			}
+			for _, part := range tensors(p, coord) {
+				for _, from := range []int{0, part.local / 3} {
+					numbers := part.numbers(from)
+					part.runs(from, part.local, func(local, logical, n int) {
+						for j := range n {
+							if got, want := numberAt(numbers, local+j-from), part.number+logical+j; got != want {
+								t.Fatalf("%s, rank %d, %s: element %d has number %d, want %d", name, rank, part.name, local+j, got, want)
+							}
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// numberAt is what the comment of Numbers says.
+func numberAt(n *Numbers, i int) int {
+	i += n.From
+	out := n.First
+	for _, d := range n.Digits {
+		out += i % d.Width * d.Stride
+		i /= d.Width
+	}
+	return out
+}
+
+// No two of the model's elements have one number, and the order of the table does not matter.
+func TestNumbersOfParameters(t *testing.T) {
+	p := splits["whole"]
+	if got := numbered(p.Params); !slices.Equal(got, []int{0, 70}) {
+		t.Errorf("parameters begin at %v, want 0 and 70", got)
+	}
+	if got := numbered([]Param{p.Params[1], p.Params[0]}); !slices.Equal(got, []int{70, 0}) {
+		t.Errorf("in the other order they begin at %v, want 70 and 0", got)
+	}
+}
+
+// Biases of experts are rounded by chance too: a rate of 0.3 of what lies between two numbers moves 0.3 of them.
+func TestChanceOfExpertBias(t *testing.T) {
+	const n = 4096
+	p := large(1, 1, nil, nil, false)
+	p.Params = []Param{{Name: "bias", Layers: 1, Dims: []Dim{{"candidate", n, nil}}, Places: []Place{{0, 0, 0}}, Choices: 1}}
+	p.Segments = p.Segments[:1]
+	p.Stages[0].Buckets[0].Pieces = []Piece{{0, 0, 0}}
+	c := startSplit(t, p)
+	r := c.ranks[0]
+	for i := range n {
+		View[num.BF16](r, 0, n)[i] = num.ToBF16(1)
+	}
+	r.Hyper = Hyper{BiasRate: 0.3 * 0x1p-7, T: 1}
+	p.Batch.GlobalBatch, p.Batch.SeqLen = 1, 1 // who gets none is short of a choice
+	must(t, c.do(func(r *Rank) { Optimize[float32](r, 0) }))
+	up := 0
+	for _, x := range View[num.BF16](r, 0, n) {
+		if x.Wide() > 1 {
+			up++
+		}
+	}
+	if share := float64(up) / n; math.Abs(share-0.3) > 5*math.Sqrt(0.3*0.7/n) {
+		t.Errorf("%v of the biases moved, want 0.3", share)
+	}
+}
+
+// slow trains the bigram with steps that are small beside what lies between two numbers of bf16, and returns the weights before and
+// after, and the last loss.
+func slow(t *testing.T, types Types, chance bool, dp int) (before, after []float64, loss float64) {
+	p := bigram[float32](dp, 0)
+	p.Types, p.ByChance = types, chance
+	s := &p.Settings.Train
+	s.Steps, s.Optimizer.LR, s.Optimizer.WeightDecay, s.Optimizer.ClipNorm = slowSteps, slowRate, 0, 0
+	s.Schedule = ScheduleSettings{Kind: "constant"}
+	result, err := train(t, p, t.TempDir(), OnTensors(func(step int, ts *Tensors) error {
+		ts.Params(func(name string, _ []int64, x []float64) {
+			switch {
+			case name != "w":
+			case step == 1:
+				before = slices.Clone(x)
+			case step == slowSteps:
+				after = slices.Clone(x)
+			}
+		})
+		return nil
+	}))
+	must(t, err)
+	return before, after, result.ValidLoss
+}
+
+const (
+	slowSteps = 400
+	slowRate  = 1e-4
+)
+
+// Why: a step of Adam moves a weight by at most the rate, since (1-β1) is √(1-β2) (Kingma and Ba, 2.1). Rounded to the nearest, a weight
+// whose neighbours are farther than four rates never moves. By chance it goes where it goes in f32: along the way of f32's weights the
+// way is 1, but for the noise of rounding, of which a step that moves it δ between neighbours u apart adds at most δ·u to the variance.
+func TestSmallStepsWithoutMasterCopy(t *testing.T) {
+	start, exact, exactLoss := slow(t, Types{}, false, 1)
+	stuckAt, stuck, stuckLoss := slow(t, byChance, false, 1)
+	_, chance, chanceLoss := slow(t, byChance, true, 1)
+	along, whole, noise := 0.0, 0.0, 0.0
+	for i, x := range stuckAt {
+		low := num.BF16{Bits: uint16(math.Float32bits(float32(math.Abs(x))) >> 16)}
+		gap := float64(num.BF16{Bits: low.Bits + 1}.Wide() - low.Wide())
+		if gap < 4*slowRate {
+			continue
+		}
+		if stuck[i] != x {
+			t.Errorf("to the nearest, weight %d moved from %v to %v", i, x, stuck[i])
+		}
+		way := exact[i] - start[i]
+		along += way * (chance[i] - x)
+		whole += way * way
+		noise += way * way * slowSteps * slowRate * gap
+	}
+	slope, sigma := along/whole, math.Sqrt(noise)/whole
+	t.Logf("way %.3f of f32's, σ %.3f; losses: f32 %.4f, nearest %.4f, by chance %.4f", slope, sigma, exactLoss, stuckLoss, chanceLoss)
+	if whole == 0 || sigma > 0.1 || math.Abs(slope-1) > 5*sigma {
+		t.Errorf("by chance weights went %v of the way of f32's, σ %v", slope, sigma)
+	}
+	if !(chanceLoss < stuckLoss-(stuckLoss-exactLoss)/2) {
+		t.Errorf("losses: f32 %v, nearest %v, by chance %v", exactLoss, stuckLoss, chanceLoss)
+	}
+}
