@@ -52,7 +52,7 @@ var trials = []trial{
 	{"embed_grad", "f32_bf16", "f64_f64", 16384, 768, 1e-5, "inout:vc in:rc buckets:0 buckets:1 buckets:2 buckets:3 c"},
 	{"accumulate", "f32_bf16", "f64_f64", 1, 100_000_000, 1e-6, "inout:n in:n n"},
 	{"cast", "f32_bf16", "", 1, 100_000_000, 0, "out:n in:n n"},
-	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - 0 n"},
+	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - - n"},
 }
 
 // eachKernel tries them all.

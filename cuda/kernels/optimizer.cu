@@ -5,23 +5,49 @@
 // copy that has the parameter, and p becomes it, rounded.
 #include "base.cuh"
 
-// toParam rounds to the nearest or, with a key and to bf16, up with the probability of how far above the number below it is: by
-// number i of the key's stream, so that every run rounds alike.
-template <class P> __device__ P toParam(Acc<P> x, const i64* key, u64 i) { return narrow<P>(x); }
-template <> __device__ bf16 toParam<bf16>(float x, const i64* key, u64 i) {
-	if (key == nullptr || x - x != 0) return narrow<bf16>(x);
-	return bf16{(unsigned short)((__float_as_uint(x) + (u32)(randomBits(*key, i) >> 48)) >> 16)};
+// Chance is what rounds to bf16 by chance: up with the probability of how far a number is above the one below it, by the bits that number
+// j of the key's stream begins with, where j is the element's number in the whole model: so that every plan rounds alike. A null key rounds
+// to the nearest. numbers are {from, first, digits, width, stride, width, stride, ...}: element i has number first + sum of digit*stride of
+// the digits of from+i in a system with these widths as bases, the first varying fastest (runtime.Numbers).
+struct Chance {
+	const i64 *key, *numbers;
+	u64 next; // element's number
+	i64 runs; // how many elements have the numbers that follow
+
+	__device__ Chance(const i64* key, const i64* numbers) : key(key), numbers(numbers), next(0), runs(0) {}
+
+	__device__ void find(u64 i) {
+		i += numbers[0];
+		next = numbers[1];
+		runs = numbers[3] - i % numbers[3];
+		for (int d = 0; d < numbers[2]; d++) {
+			const u64 width = numbers[3 + 2 * d];
+			next += i % width * numbers[4 + 2 * d];
+			i /= width;
+		}
+	}
+
+	// round is for element i, behind those before it.
+	template <class P> __device__ P round(Acc<P> x, i64 i) { return narrow<P>(x); }
+};
+
+template <> __device__ inline bf16 Chance::round<bf16>(float x, i64 i) {
+	if (key == nullptr) return narrow<bf16>(x);
+	if (runs == 0) find(i);
+	runs--;
+	const u32 bits = randomBits(*key, next++) >> 48;
+	return x - x != 0 ? narrow<bf16>(x) : bf16{(unsigned short)((__float_as_uint(x) + bits) >> 16)};
 }
 
-template <class P, int N> __device__ void putParam(P* p, Acc<P>* master, const Acc<P> (&x)[N], const i64* key, u64 at) {
-	if (master != nullptr) write<N>(master, x);
+template <class P, int N> __device__ void putParam(P* p, Acc<P>* master, const Acc<P> (&x)[N], Chance chance, i64 i) {
+	if (master != nullptr) write<N>(master + i, x);
 	if constexpr (N == 1) {
-		*p = toParam<P>(x[0], key, at);
+		p[i] = chance.round<P>(x[0], i);
 	} else {
-		for (int i = 0; i < N; i += packed<P>) {
+		for (int k = 0; k < N; k += packed<P>) {
 			Pack<P> q;
-			for (int k = 0; k < packed<P>; k++) q.at[k] = toParam<P>(x[i + k], key, at + i + k);
-			*(Pack<P>*)(p + i) = q;
+			for (int j = 0; j < packed<P>; j++) q.at[j] = chance.round<P>(x[k + j], i + k + j);
+			*(Pack<P>*)(p + i + k) = q;
 		}
 	}
 }
@@ -35,7 +61,7 @@ template <class A> struct AdamRates { A step, root, shrink, decay, b1, c1, b2, c
 // unless clip[2], which says to skip the step. clip is clip[1]; rates are step = lr/(1-b1^t), root = 1/sqrt(1-b2^t), shrink = 1-lr*wd and
 // decay = 0 of AdamW, 1 and wd of Adam, b1, 1-b1, b2, 1-b2, eps.
 template <class P, class G, class M>
-__device__ void adam(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, i64 at, i64 n) {
+__device__ void adam(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) {
 	typedef Acc<P> A;
 	if (clip[2] != 0) return;
 	const A scale = clip[1];
@@ -57,14 +83,14 @@ __device__ void adam(P* p, Acc<P>* master, const G* g, M* m, M* v, const double*
 		}
 		write<N>(m + i, first);
 		write<N>(v + i, second);
-		putParam<P, N>(p + i, master == nullptr ? master : master + i, x, key, at + i);
+		putParam<P, N>(p, master, x, Chance(key, numbers), i);
 	});
 }
 
 // for i := range p { m = momentum*m + clip*g + wd*p; p -= lr*m }
 // unless clip[2]; rates are lr, momentum, wd. m may be null where momentum is 0.
 template <class P, class G, class M>
-__device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, i64 at, i64 n) {
+__device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) {
 	typedef Acc<P> A;
 	if (clip[2] != 0) return;
 	const A scale = clip[1], lr = rates[0], momentum = rates[1], wd = rates[2];
@@ -81,33 +107,33 @@ __device__ void sgd(P* p, Acc<P>* master, const G* g, M* m, const double* clip, 
 			x[k] -= lr * d[k];
 		}
 		if (m != nullptr) write<N>(m + i, d);
-		putParam<P, N>(p + i, master == nullptr ? master : master + i, x, key, at + i);
+		putParam<P, N>(p, master, x, Chance(key, numbers), i);
 	});
 }
 
 // for i := range bias { bias[i] += rate if got[i]*experts < choices, -= rate if > }
 // unless clip[2]: what is added to experts' scores moves toward an even share of all choices, of which each expert got so many.
-template <class P, class G, class M> __device__ void level(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, i64 n) {
+template <class P, class G, class M> __device__ void level(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, const i64* key, const i64* numbers, i64 n) {
 	if (clip[2] != 0) return;
 	flat<1>(n, false, [&](i64 i, auto) {
 		const double load = (double)wide(got[i]) * experts;
 		Acc<P> x[1] = {master == nullptr ? wide(p[i]) : master[i]};
 		if (load > choices) x[0] -= (Acc<P>)rate;
 		else if (load < choices) x[0] += (Acc<P>)rate;
-		putParam<P, 1>(p + i, master == nullptr ? master : master + i, x, nullptr, 0);
+		putParam<P, 1>(p, master, x, Chance(key, numbers), i);
 	});
 }
 
 // Geometry: flat (launch.go).
 #define UPDATE(P, G, M, p_, g_, m_)                                                                                                  \
-	KERNEL adam_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, i64 at, i64 n) { \
-		adam<P, G, M>(p, master, g, m, v, clip, rates, key, at, n);                                                                                    \
+	KERNEL adam_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) { \
+		adam<P, G, M>(p, master, g, m, v, clip, rates, key, numbers, n);                                                                                    \
 	}                                                                                                                                              \
-	KERNEL sgd_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, i64 at, i64 n) {    \
-		sgd<P, G, M>(p, master, g, m, clip, rates, key, at, n);                                                                                        \
+	KERNEL sgd_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) {    \
+		sgd<P, G, M>(p, master, g, m, clip, rates, key, numbers, n);                                                                                        \
 	}                                                                                                                                              \
-	KERNEL level_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, i64 n) {       \
-		level<P, G, M>(p, master, got, clip, rate, experts, choices, n);                                                                               \
+	KERNEL level_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, const i64* key, const i64* numbers, i64 n) {       \
+		level<P, G, M>(p, master, got, clip, rate, experts, choices, key, numbers, n);                                                                               \
 	}
 UPDATE(double, double, double, f64, f64, f64)
 #define UPDATES_OF(P, G, p, g) \

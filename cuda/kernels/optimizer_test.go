@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -66,7 +67,7 @@ func (u update) adam(n int, decoupled, mastered bool) {
 	}
 	p, mb, vb := u.p.buffer(x), u.m.buffer(m), u.m.buffer(v)
 	rates := adamRates(adamStep, decoupled)
-	u.run("adam", 1, n, p, master, u.g.buffer(g), mb, vb, clip.buffer([]float64{1, adamStep.Scale, 0}), clip.buffer(rates), nil, int64(0), int64(n))
+	u.run("adam", 1, n, p, master, u.g.buffer(g), mb, vb, clip.buffer([]float64{1, adamStep.Scale, 0}), clip.buffer(rates), nil, nil, int64(n))
 	if u.p.name == "f64" {
 		kernel := cpu.Table[float64]().AdamW
 		if !decoupled {
@@ -133,7 +134,7 @@ func TestSGD(t *testing.T) {
 			if momentum == 0 {
 				arg, m = nil, nil
 			}
-			u.run("sgd", 1, n, p, nil, u.g.buffer(g), arg, clip, elems[1].buffer([]float64{lr, momentum, wd}), nil, int64(0), int64(n))
+			u.run("sgd", 1, n, p, nil, u.g.buffer(g), arg, clip, elems[1].buffer([]float64{lr, momentum, wd}), nil, nil, int64(n))
 			cpu.Table[float64]().SGD(x, g, m, cpu.SGDStep{LR: lr, Momentum: momentum, WeightDecay: wd, Scale: scale})
 			u.p.near(u.T, "p", u.p.values(p), x, 8, 3)
 			if m != nil {
@@ -150,7 +151,7 @@ func TestSkippedStep(t *testing.T) {
 		x := u.p.draw(n, "p")
 		for _, kernel := range []string{"adam", "sgd"} {
 			p, m, v := u.p.buffer(x), u.m.buffer(x), u.m.buffer(x)
-			args := []any{p, nil, u.g.buffer(nans(n)), m, v, elems[1].buffer([]float64{math.NaN(), 1, 1}), elems[1].buffer(nans(9)), nil, int64(0), int64(n)}
+			args := []any{p, nil, u.g.buffer(nans(n)), m, v, elems[1].buffer([]float64{math.NaN(), 1, 1}), elems[1].buffer(nans(9)), nil, nil, int64(n)}
 			if kernel == "sgd" {
 				args = slices.Delete(args, 4, 5)
 			}
@@ -161,38 +162,79 @@ func TestSkippedStep(t *testing.T) {
 	})
 }
 
-// Rounding to bf16 by chance: the bits that the key's stream and the position in the whole give, one of the two neighbours, and on
-// average the number itself.
+// words are 64-bit integers.
+func words(v ...uint64) *emulate.Buffer {
+	b := &emulate.Buffer{}
+	for _, x := range v {
+		b.Bytes = binary.LittleEndian.AppendUint64(b.Bytes, x)
+	}
+	return b
+}
+
+// numberOf is the number of element i by a kernel's table.
+func numberOf(table []uint64, i uint64) uint64 {
+	i += table[0]
+	n := table[1]
+	for d := table[3:]; len(d) > 0; d = d[2:] {
+		n += i % d[0] * d[1]
+		i /= d[0]
+	}
+	return n
+}
+
+// Rounding to bf16 by chance: the bits that the key's stream and the element's number in the model give, one of the two neighbours, and
+// on average the number itself. Each kernel is given an update of nothing.
 func TestStochasticRounding(t *testing.T) {
 	inEachUpdate(t, func(u update) {
 		if u.p.name != "bf16" {
 			return
 		}
-		const n, at, key = 4099, int64(1) << 33, 0x0fedcba987654321
-		value := 1 + 0x1p-7*0.3 // 0.3 of the way between two of bf16's
-		x := slices.Repeat([]float64{float64(float32(value))}, n)
-		x[1], x[2] = math.NaN(), 3 // what is not a number, or needs no rounding, stays
-		master, zero := elems[0].buffer(x), make([]float64, n)
-		p := u.p.buffer(nans(n))
-		keys := &emulate.Buffer{Bytes: elems[1].buffer([]float64{math.Float64frombits(key)}).Bytes}
-		u.run("sgd", 1, n, p, master, u.g.buffer(zero), nil, elems[1].buffer([]float64{0, 1, 0}), elems[1].buffer(zero[:3]), keys, at, int64(n))
-		up := 0
-		for i, got := range u.p.values(p) {
-			b := math.Float32bits(float32(x[i])) + uint32(rng.Bits(key, uint64(at)+uint64(i))>>48)
-			if want := (num.BF16{Bits: uint16(b >> 16)}).Wide(); i != 1 && got != float64(want) {
-				u.Fatalf("number %d is %v, want %v", i, got, want)
+		for _, table := range [][]uint64{
+			{0, 1 << 33, 1, 1 << 20, 1},                  // as the model has it
+			{5, 1 << 33, 2, 64, 1, 1000, 128},            // half of each row
+			{1001, 3, 3, 6, 1, 3, 10, 1 << 20, 1 << 34},  // two dims are split, in runs that packs leave
+			{77, 1 << 40, 2, 1, 9, 1 << 20, 10},          // runs of one
+			{2, 7, 4, 8, 1, 2, 100, 16, 1000, 999, 5000}, // runs as long as packs, but beginning elsewhere
+		} {
+			for _, kernel := range []string{"adam", "sgd", "level"} {
+				u.byChance(kernel, table)
 			}
-			if got == 1+0x1p-7 {
-				up++
-			}
-		}
-		if got := u.p.values(p); !math.IsNaN(got[1]) || got[2] != 3 {
-			u.Errorf("NaN and 3 became %v", got[1:3])
-		}
-		if share := float64(up) / n; math.Abs(share-0.3) > 5*math.Sqrt(0.3*0.7/n) {
-			u.Errorf("%v of the numbers were rounded up, want 0.3", share)
 		}
 	})
+}
+
+func (u update) byChance(kernel string, table []uint64) {
+	const n, key = 4099, 0x0fedcba987654321
+	x := slices.Repeat([]float64{float64(float32(1 + 0x1p-7*0.3))}, n) // 0.3 of the way between two of bf16's
+	x[1], x[2] = math.NaN(), 3                                         // what is not a number, or needs no rounding, stays
+	zero := make([]float64, n)
+	p, g, double := u.p.buffer(nans(n)), u.g.buffer(zero), elems[1].buffer
+	args := []any{p, elems[0].buffer(x), g}
+	switch kernel {
+	case "adam":
+		args = append(args, u.m.buffer(zero), u.m.buffer(zero), double([]float64{0, 1, 0}), double([]float64{0, 1, 1, 0, 0, 0, 0, 0, 1}))
+	case "sgd":
+		args = append(args, nil, double([]float64{0, 1, 0}), double(zero[:3]))
+	case "level":
+		args = append(args, double([]float64{0, 1, 0}), 0.0, 1.0, 0.0)
+	}
+	u.run(kernel, 1, n, append(args, words(key), words(table...), int64(n))...)
+	up, got := 0, u.p.values(p)
+	for i := range got {
+		want := num.ByChance(float32(x[i]), uint16(rng.Bits(key, numberOf(table, uint64(i)))>>48))
+		if i != 1 && got[i] != float64(want.Wide()) {
+			u.Fatalf("%s, %v: number %d is %v, want %v", kernel, table, i, got[i], want.Wide())
+		}
+		if got[i] == 1+0x1p-7 {
+			up++
+		}
+	}
+	if !math.IsNaN(got[1]) || got[2] != 3 {
+		u.Errorf("%s: NaN and 3 became %v", kernel, got[1:3])
+	}
+	if share := float64(up) / n; math.Abs(share-0.3) > 5*math.Sqrt(0.3*0.7/n) {
+		u.Errorf("%s, %v: %v of the numbers were rounded up, want 0.3", kernel, table, share)
+	}
 }
 
 // Experts' biases move by the rate where a load is uneven, and only there.
@@ -209,7 +251,7 @@ func TestLevel(t *testing.T) {
 			if skip == 1 {
 				p = u.p.buffer(x)
 			}
-			u.run("level", 1, 4, p, master, u.g.buffer(got), elems[1].buffer([]float64{1, 1, skip}), rate, float64(experts), float64(choices), int64(4))
+			u.run("level", 1, 4, p, master, u.g.buffer(got), elems[1].buffer([]float64{1, 1, skip}), rate, float64(experts), float64(choices), nil, nil, int64(4))
 			u.p.same(u.T, "bias", u.p.values(p), want)
 			u.p.computed().same(u.T, "master", u.p.computed().values(master), want)
 		}

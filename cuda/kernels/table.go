@@ -136,7 +136,7 @@ var Table = []Kernel{
 	{Name: "balance_grad", File: "route.cu", Params: "dx:T dy:A x:T n:A groups:i tokens:i experts:i sigmoid:i scale:d", Types: all, Loop: "cpu.BalanceGrad", Launch: routewise},
 
 	// updates
-	{Name: "adam", File: "optimizer.cu", Params: "p:T master:A? g:T m:T v:T clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.AdamW", Launch: flat},
-	{Name: "sgd", File: "optimizer.cu", Params: "p:T master:A? g:T m:T? clip:D rates:D key:W? at:l n:l", Types: updates, Loop: "cpu.SGD", Launch: flat},
-	{Name: "level", File: "optimizer.cu", Params: "p:T master:A? got:T clip:D rate:d experts:d choices:d n:l", Types: updates, Loop: "runtime.Optimize", Launch: flat},
+	{Name: "adam", File: "optimizer.cu", Params: "p:T master:A? g:T m:T v:T clip:D rates:D key:W? numbers:W? n:l", Types: updates, Loop: "cpu.AdamW", Launch: flat},
+	{Name: "sgd", File: "optimizer.cu", Params: "p:T master:A? g:T m:T? clip:D rates:D key:W? numbers:W? n:l", Types: updates, Loop: "cpu.SGD", Launch: flat},
+	{Name: "level", File: "optimizer.cu", Params: "p:T master:A? got:T clip:D rate:d experts:d choices:d key:W? numbers:W? n:l", Types: updates, Loop: "runtime.Optimize", Launch: flat},
 }

@@ -144,6 +144,10 @@ func toys() (all []toy) {
 			all = append(all, toy{pp: pp, zero: zero}, toy{pp: pp, zero: zero, half: true})
 		}
 	}
+	for zero := range 4 {
+		all = append(all, toy{pp: 1 + zero%2, zero: zero, half: true, chance: true})
+	}
+	all = append(all, toy{pp: 2, zero: 1, half: true, chance: true, optim: rt.SGD})
 	return append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1, optim: rt.SGD}, toy{pp: 1, optim: rt.Adam})
 }
 

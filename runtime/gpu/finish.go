@@ -70,7 +70,8 @@ func (d *device) update(u *rt.Update) {
 		b := &p.Batch
 		all := float64(b.GlobalBatch) * float64(b.SeqLen) * float64(u.Load.Choices)
 		d.run("level", types, 1, u.N, a.Pointer(d.step.result(clipped)).
-			Float64(d.rank.Hyper.BiasRate).Float64(float64(u.Load.Dims[0].Size)).Float64(all).Uint64(uint64(u.N)))
+			Float64(d.rank.Hyper.BiasRate).Float64(float64(u.Load.Dims[0].Size)).Float64(all).
+			Pointer(d.chance(u)).Pointer(d.numbers(u)).Uint64(uint64(u.N)))
 		return
 	}
 	rates := d.step.value(plainRates)
@@ -83,8 +84,8 @@ func (d *device) update(u *rt.Update) {
 		name = "adam"
 		a.Pointer(d.maybe(u.Moment2))
 	}
-	a.Pointer(d.step.result(clipped)).Pointer(rates).Pointer(0) // parameters are rounded to the nearest
-	d.run(name, types, 1, u.N, a.Uint64(uint64(u.First)).Uint64(uint64(u.N)))
+	a.Pointer(d.step.result(clipped)).Pointer(rates).Pointer(d.chance(u)).Pointer(d.numbers(u))
+	d.run(name, types, 1, u.N, a.Uint64(uint64(u.N)))
 }
 
 // maybe is where a byte of the arena lies, null for none.

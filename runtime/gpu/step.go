@@ -17,7 +17,8 @@ const (
 	sequences         // of the global batch
 	decayRates        // of the optimizer, where parameters decay
 	plainRates = decayRates + rates
-	values     = plainRates + rates
+	chanceKey  = plainRates + rates // of parameters' rounding, an integer of 64 bits
+	values     = chanceKey + 1
 	rates      = 9 // as cuda/kernels/optimizer.cu has them
 )
 
@@ -82,6 +83,7 @@ func (s *step) say(d *device) {
 	ratesOf(x[decayRates:plainRates], r.Program.Optim, &r.Hyper, r.Hyper.WeightDecay)
 	ratesOf(x[plainRates:], r.Program.Optim, &r.Hyper, 0)
 	putFloats(s.hostSaid.Slice(), x[:]...)
+	binary.NativeEndian.PutUint64(s.hostSaid.Slice()[chanceKey*8:], rt.ChanceKey(r))
 	rt.Check(d.compute.stream.Upload(s.said, s.hostSaid))
 }
 

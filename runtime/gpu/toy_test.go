@@ -22,6 +22,7 @@ const (
 type toy struct {
 	pp, zero int
 	half     bool // bf16 parameters with a master copy, gradients that are reduced in bf16; else f64
+	chance   bool // there half has no master copy, and parameters are rounded by chance
 	reduce   bool // gradients are summed as over a tensor-parallel axis
 	optim    rt.OptimizerKind
 }
@@ -45,6 +46,9 @@ func (k toy) program(gpu bool) *rt.Program {
 	if k.half {
 		p.Elem = rt.F32
 		p.Types = rt.Types{Compute: rt.F32, Params: rt.BF16, Grads: rt.F32, Reduce: rt.BF16, Master: rt.F32, Moments: rt.F32}
+	}
+	if p.ByChance = k.chance; k.chance {
+		p.Types.Master = rt.BF16
 	}
 	p.Stream = seqLen * width * p.Elem.Size()
 	f := onCPU(k.half)
