@@ -188,7 +188,7 @@ func drawRegrouping(r *rand.Rand, p *ir.Plan, m lawModel) {
 // legal tells whether the model can follow the plan: its heads and widths divide.
 func (c *lawCase) legal() bool {
 	m := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.elem})
-	_, err := passes.Compile(m, c.plan, ir.Recipe{Optimizer: c.optimizer}, passes.Options{})
+	_, err := passes.Compile(m, c.plan, c.recipe(), passes.Options{})
 	return err == nil
 }
 
