@@ -26,6 +26,7 @@ type document struct {
 	Predict      costmodel.Predict `json:"predict"`
 	Search       searchDoc         `json:"search"`
 	Alternatives []alternativeDoc  `json:"alternatives"`
+	Simpler      *simplerDoc       `json:"simpler,omitempty"`  // where a simpler plan is about as fast
 	Training     *trainingDoc      `json:"training,omitempty"` // where the job says how long it is
 	Goal         *goalDoc          `json:"goal,omitempty"`     // where the objective is not throughput
 	Room         *roomDoc          `json:"room,omitempty"`     // where the plan may not fit after all

@@ -53,6 +53,9 @@ func planScreen(d *document) string {
 		b.WriteString("\n" + d.alternativesTable())
 	}
 	b.WriteString("\n" + prose("exact", 9, d.countSentence()))
+	if d.Simpler != nil {
+		b.WriteString(prose("simpler", 9, d.Simpler.text))
+	}
 	if len(d.Guessed) > 0 {
 		b.WriteString(flow("guessed", 9, " · ", d.guesses()))
 	}

@@ -15,6 +15,9 @@ func explainScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
+	if d.Simpler != nil {
+		b.WriteString(prose("SIMPLER", 9, d.Simpler.text))
+	}
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))
 	if d.head.experts != "" {
 		b.WriteString(prose("EXPERTS", 9, d.head.experts))

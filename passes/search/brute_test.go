@@ -220,7 +220,7 @@ func smallProblem(t *testing.T, r *rand.Rand) *Problem {
 // The whole answer, with the alternatives.
 func TestSearchIsBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	bounded, none := 0, 0
+	bounded, none, simple := 0, 0, 0
 	for i := range 16 {
 		p := smallProblem(t, r)
 		p.Cluster.GPU.MemoryGiB = []float64{1, 0.008, 0.005, 0.0025}[i%4]
@@ -237,10 +237,11 @@ func TestSearchIsBruteForce(t *testing.T) {
 			b.agrees(res.Best, res.Counts, true)
 			bounded += res.Counts.Bounded
 			checkAlternatives(t, p, res, b.caches)
+			simple += checkSimpler(t, p, res, b.caches)
 		}
 	}
-	if bounded == 0 || none == 0 {
-		t.Errorf("%d plans were bounded and %d jobs had no plan: the test draws too tamely", bounded, none)
+	if bounded == 0 || none == 0 || simple == 0 {
+		t.Errorf("%d plans were bounded, %d jobs had no plan, %d had a simpler one: the test draws too tamely", bounded, none, simple)
 	}
 }
 

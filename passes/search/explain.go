@@ -15,6 +15,8 @@ type Alternative struct {
 	Predict  costmodel.Predict
 	SlowerBy float64 // fraction of the chosen plan's step; 0 where it does not fit
 	NoFit    *NoFit  // nil if it fits
+
+	key string // whose other value it was looked for with
 }
 
 // JSON is the alternative as contract.md has it: slower_by is null where it does not fit.
@@ -76,7 +78,7 @@ func (s *searcher) explain(sp *space, r *Result) {
 			a := s.alternative(free, only(c, &r.Best.Plan, want), r.Best)
 			others = append(others, a)
 			if !seen[a.Plan] && s.problem.Pins.allows(c.name, c.value(&a.Plan)) {
-				seen[a.Plan] = true
+				seen[a.Plan], a.key = true, c.name
 				r.Alternatives = append(r.Alternatives, a)
 			}
 		}
