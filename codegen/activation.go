@@ -7,18 +7,22 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// activations lets products on a GPU end in a GELU or in what multiplies its derivative, of which cuBLASLt knows the approximation by tanh, where a group
-// has nothing else left to do. The product's comment and call then have both; should the library refuse the call, what it replaces is
-// done. It returns the function's ops with the products in the places of those groups, which e.then has.
+// endings are the ops that a product on a CPU may end in, and their names in its kernels: those of which package vec has a
+// loop over rows that lie apart.
+var endings = map[ir.Op]string{ir.OpGelu: "Gelu", ir.OpGeluGrad: "GeluGrad", ir.OpAdd: "Add"}
+
+// activations lets products end in an op on their sums where a group has nothing else left to do: in a GELU, by its
+// approximation by tanh, in what multiplies its derivative, and on a CPU in an addition, where the product begins from another already. The
+// product's comment and call then have both. It returns the function's ops with the products in the places of those groups, which
+// e.then has.
 //
-// Numbers are of 16 bits: the library does not say how well its tanh is computed.
+// On a CPU numbers are as kernels compute, and the op is done for a strip of sums while a cache has them. On a GPU they are of 16 bits, since cuBLASLt does
+// not say how well its tanh is computed; should it refuse the call, what that replaces is done.
 func (e *emitter) activations(nodes []*ir.Node) []*ir.Node {
 	e.then, e.kept = map[*ir.Node]*ir.Node{}, map[*ir.Node]bool{}
 	for i := 0; i < len(nodes); i++ {
 		if at := e.endsIn(nodes, i); at >= 0 {
-			m := nodes[at]
-			e.then[m], e.kept[m] = nodes[i], e.outlives(nodes, m.Outs[0])
-			nodes[i] = m
+			nodes[i] = e.endIn(nodes, at, i)
 			nodes = slices.Delete(nodes, at, at+1)
 			i--
 		}
@@ -26,21 +30,62 @@ func (e *emitter) activations(nodes []*ir.Node) []*ir.Node {
 	return nodes
 }
 
+// endIn is the product at index at with op i: begun from what the op adds, if it begins from nothing, or ended in the op.
+func (e *emitter) endIn(nodes []*ir.Node, at, i int) *ir.Node {
+	m, op := nodes[at], only(nodes[i])
+	kept := e.outlives(nodes, m.Outs[0])
+	if op.Op == ir.OpAdd && e.from[m] == nil && !kept {
+		n := writing(m, op.Outs[0])
+		e.from[n], e.with[n] = other(op, m.Outs[0]), op
+		return n
+	}
+	e.then[m], e.kept[m] = nodes[i], kept
+	return m
+}
+
+// other is an op's operand that is not v, nil if there is none.
+func other(op *ir.Node, v *ir.Value) *ir.Value {
+	if i := slices.IndexFunc(op.Args, func(a *ir.Value) bool { return a != v }); i >= 0 {
+		return op.Args[i]
+	}
+	return nil
+}
+
 // endsIn is the index of the product that op i is the end of, negative if there is none.
 func (e *emitter) endsIn(nodes []*ir.Node, i int) int {
 	op := only(nodes[i])
-	if op == nil || op.Op != ir.OpGelu && op.Op != ir.OpGeluGrad {
+	if op == nil || endings[op.Op] == "" || op.Op == ir.OpAdd && e.gpu() {
 		return -1
 	}
-	v := op.Args[0]
-	at := slices.IndexFunc(nodes[:i], func(n *ir.Node) bool { return n.Op == ir.OpMatMul && n.Outs[0] == v })
-	if at < 0 || !e.mayEnd(nodes[at], op) || !e.mayWait(nodes[at:i], op.Outs[0]) {
-		return -1
+	for k, v := range op.Args {
+		at := slices.IndexFunc(nodes[:i], func(n *ir.Node) bool { return n.Op == ir.OpMatMul && n.Outs[0] == v })
+		if at >= 0 && e.ends(nodes, at, i, k) {
+			return at
+		}
+		if op.Op != ir.OpAdd { // of others the first operand is what comes in
+			break
+		}
 	}
-	if op.Op == ir.OpGeluGrad && (e.outlives(nodes, v) || e.from[nodes[at]] != nil || e.overlap(op.Args[1], op.Outs[0])) {
-		return -1
+	return -1
+}
+
+// ends tells whether the product at index at can end in op i, of which it is operand k.
+func (e *emitter) ends(nodes []*ir.Node, at, i, k int) bool {
+	m, op := nodes[at], only(nodes[i])
+	if e.then[m] != nil || !e.mayEnd(m, op) || !e.mayWait(nodes[at:i], op.Outs[0]) {
+		return false
 	}
-	return at
+	if len(op.Args) == 1 {
+		return true
+	}
+	v, x := op.Args[k], op.Args[1-k]
+	if e.overlap(x, op.Outs[0]) {
+		return false
+	}
+	if e.gpu() {
+		return !e.outlives(nodes, v) && e.from[m] == nil
+	}
+	return x != v && x.Type.Equal(v.Type)
 }
 
 // mayWait tells whether the first of some ops, a product, can be done behind the others and write to out: they neither read its result nor write where
@@ -80,10 +125,10 @@ func only(n *ir.Node) *ir.Node {
 	return nil
 }
 
-// mayEnd tells whether the library may have product m ended by op: it is one of 16 bits throughout.
+// mayEnd tells whether product m may be ended by op: it is, throughout, of the numbers that a CPU's kernels compute in, or on a GPU one of 16 bits.
 func (e *emitter) mayEnd(m, op *ir.Node) bool {
 	elem := op.Outs[0].Type.Elem
-	if !elem.Narrow() || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 || e.acc(m) {
+	if elem.Narrow() != e.gpu() || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 || e.acc(m) {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(m.Args, op.Args), func(v *ir.Value) bool { return v.Type.Elem != elem })
@@ -100,10 +145,15 @@ func (e *emitter) outlives(nodes []*ir.Node, v *ir.Value) bool {
 	return users > 1 || v.Place.Region != ir.PlaceWork || slices.Contains(e.f.Outputs, v)
 }
 
-// ended writes a product with what it ends in: one call, or what that stands for, where the library refuses it.
+// ended writes a product with what it ends in: one call, or on a GPU what that stands for, where the library refuses it.
 func (e *emitter) ended(n, then *ir.Node, args []any, apart func()) {
 	e.results(then)
 	op := only(then)
+	if !e.gpu() {
+		args = slices.Insert(args, 2, any(jen.Qual(cpuPath, "Do"+endings[op.Op])))
+		e.kernel("MatMulThen", append(e.ending(n, op), args...)...)
+		return
+	}
 	name, call := "MatMulGeluGrad", []any{jen.Id("r"), op.Outs[0], op.Args[len(op.Args)-1]}
 	if op.Op == ir.OpGelu {
 		name = "MatMulGelu"
@@ -114,6 +164,21 @@ func (e *emitter) ended(n, then *ir.Node, args []any, apart func()) {
 		e.now = then
 		emitLoop(e, then)
 	})
+}
+
+// ending are the arguments of the kernel MatMulThen for product n and what it ends in, but for those of the product.
+func (e *emitter) ending(n, op *ir.Node) []any {
+	or := func(v *ir.Value) any {
+		if v == nil {
+			return jen.Nil()
+		}
+		return v
+	}
+	sums := n.Outs[0]
+	if !e.kept[n] {
+		sums = nil
+	}
+	return []any{op.Outs[0], or(sums), or(e.from[n]), or(other(op, n.Outs[0]))}
 }
 
 // operand is a value, or what stands for none.

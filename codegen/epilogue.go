@@ -24,8 +24,8 @@ func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 			}
 		}
 	}
-	if e.gpu() {
-		nodes = e.biasGrads(e.activations(nodes))
+	if nodes = e.activations(nodes); e.gpu() {
+		nodes = e.biasGrads(nodes)
 	}
 	return nodes
 }

@@ -168,7 +168,9 @@ func (e *emitter) node(n *ir.Node) {
 	if sum := e.sum[n]; sum != nil {
 		e.body.Comment("\t" + opLine(sum))
 	}
-	e.results(n)
+	if e.gpu() || e.then[n] == nil || e.kept[n] { // a CPU's product that ends in something writes its own result only if that is wanted
+		e.results(n)
+	}
 	emit(e, n)
 }
 

@@ -32,6 +32,38 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	}
 }
 
+// On a CPU a product ends in GELU or its derivative, and where it begins from its bias in the sum with what else is added.
+func TestProductsEndOnCPU(t *testing.T) {
+	c := small
+	c.Family, c.Activation = spec.GPT2, "gelu_new"
+	c.KVHeads, c.HeadDim, c.AttentionBias, c.QKVBias, c.MLPBias, c.RopeTheta = 4, 2, true, true, true, 0
+	for block, sums := range map[string]string{"block": "up", "blockRemat": "nil"} {
+		plan := ir.SerialPlan(c.Layers, 2, ir.FullPrecision(ir.F32))
+		if block == "blockRemat" { // whose forward keeps little
+			plan.Recompute, plan.RecomputeLayers = "full", c.Layers
+		}
+		src := generateConfig(t, CPU, c, plan)
+		for fn, wants := range map[string][]string{
+			block + "Forward": {
+				"kern.MatMulOn(q, attnQBias, ln1, attnQ, 16, 8, 8, false, false)",
+				"kern.MatMulThen(act, " + sums + ", mlpUpBias, nil, ln2, mlpUp, cpu.DoGelu, 16, 12, 8, false, false)",
+				"kern.MatMulThen(y, nil, mlpDownBias, h, act, mlpDown, cpu.DoAdd, 16, 8, 12, false, false)",
+			},
+			block + "Backward": {"kern.MatMulThen(dAct, nil, nil, up, dY, mlpDown, cpu.DoGeluGrad, 16, 12, 8, false, true)"},
+		} {
+			text := textOf(t, src, fn)
+			for _, want := range wants {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s has no %s in\n%s", fn, want, text)
+				}
+			}
+			if sums == "nil" && fn == block+"Forward" && strings.Contains(text, "up :=") {
+				t.Errorf("%s declares sums that nobody reads", fn)
+			}
+		}
+	}
+}
+
 // A product of 16 bits begins from its bias on a GPU, and ends in GELU or its derivative, and a weight's gradient sums its bias's; what is there instead, should the library refuse, is
 // the same kernels as without.
 func TestProductsEndInGelu(t *testing.T) {

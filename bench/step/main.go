@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -45,7 +44,11 @@ func measure() error {
 	if dir, err := filepath.Abs(dir); err != nil || os.MkdirAll(dir, 0o777) != nil {
 		return fmt.Errorf("no folder %s (%v)", dir, err)
 	}
-	limit, err := limitOf(*threads)
+	g, err := newGauge(dir, *threads)
+	if err != nil {
+		return err
+	}
+	limit, err := g.read()
 	if err != nil {
 		return err
 	}
@@ -65,27 +68,13 @@ func measure() error {
 			}
 			continue
 		}
-		r, err := compare(dir, m)
+		r, err := compare(dir, m, g)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		r.print(m, limit)
+		r.print(m)
 	}
 	return nil
-}
-
-// limitOf is what bench/gemm measures: the multiply-adds that the threads do from registers, in GFLOP/s.
-func limitOf(threads int) (limit float64, err error) {
-	out, err := exec.Command("go", "run", "./bench/gemm", "-alone", "-only", "nothing", "-threads", fmt.Sprint(threads)).CombinedOutput()
-	if err != nil {
-		return 0, fmt.Errorf("bench/gemm: %w\n%s", err, out)
-	}
-	_, text, ok := strings.Cut(string(out), "limit ")
-	if !ok {
-		return 0, fmt.Errorf("bench/gemm names no limit: %s", out)
-	}
-	_, err = fmt.Sscanf(text, "%f", &limit)
-	return limit, err
 }
 
 // result is seconds of steps, ours and the peer's, over all rounds; peak resident bytes of both, the peer's less those
@@ -95,12 +84,23 @@ type result struct {
 	rss, peerRSS     int64
 	first            float64
 	oursAll, peerAll []float64 // medians of the rounds
+	limits           []float64 // GFLOP/s of the multiply-adds right before and after our turns, the mean of both
 }
 
-func (r *result) print(m model, limit float64) {
-	floor := m.flops() / limit / 1e9
+// share is what a step's multiply-adds would take of it at the limit of its own turn: of the turns the median, for what a core
+// does changes from one to the next.
+func (r *result) share(m model) float64 {
+	did := make([]float64, len(r.limits)) // what the limit would have done in a step's time, in 1e9 flops
+	for i, limit := range r.limits {
+		did[i] = limit * r.oursAll[i]
+	}
+	return m.flops() / 1e9 / median(did)
+}
+
+func (r *result) print(m model) {
+	floor := m.flops() / median(r.limits) / 1e9
 	ours := median(r.ours)
-	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours, 100*floor/ours, 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
+	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours, 100*r.share(m), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
 	if len(r.peer) == 0 {
 		fmt.Printf(" %9s %9s %5dM %9s %7.3f\n", "-", "-", r.rss>>20, "-", r.first)
 		return

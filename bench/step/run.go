@@ -15,7 +15,7 @@ import (
 )
 
 // compare runs both sides in turn.
-func compare(dir string, m model) (*result, error) {
+func compare(dir string, m model, g *gauge) (*result, error) {
 	bin, err := build(dir, m)
 	if err != nil {
 		return nil, err
@@ -30,11 +30,15 @@ func compare(dir string, m model) (*result, error) {
 	}
 	r := &result{}
 	for range *rounds {
-		took, err := r.run(dir, bin, m, n)
+		var took []float64
+		limit, err := g.around(func() (err error) {
+			took, err = r.run(dir, bin, m, n)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		r.ours, r.oursAll = append(r.ours, took...), append(r.oursAll, median(took))
+		r.ours, r.oursAll, r.limits = append(r.ours, took...), append(r.oursAll, median(took)), append(r.limits, limit)
 		if p == nil {
 			continue
 		}

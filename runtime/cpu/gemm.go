@@ -57,9 +57,10 @@ type gemm[F Float] struct {
 	e       *engine[F]
 	c, a, b mat[F]
 	from    mat[F] // what the product is added to, if there are elements; ld 0: one row
-	m, n, k int    // k in terms
-	acc     bool   // it is added to c
-	lone    bool   // the product is of one term, of which the second number is not there
+	then    ending[F]
+	m, n, k int  // k in terms
+	acc     bool // it is added to c
+	lone    bool // the product is of one term, of which the second number is not there
 
 	shares         int // the job: so many products of a share of the columns, or of the rows; 0: another job
 	byRows         bool
@@ -79,7 +80,9 @@ type gemm[F Float] struct {
 // multiply is c = a·b (+ c if acc) on several threads.
 func (g *gemm[F]) multiply(threads bool) {
 	if g.k == 0 {
-		g.nothing()
+		if g.nothing(); g.then.c.d != nil {
+			g.endRows(0, g.m, g.n)
+		}
 		return
 	}
 	if threads = threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork; threads && g.share(int(teamSize.Load())) {

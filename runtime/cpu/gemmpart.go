@@ -57,7 +57,7 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 	if g.thin {
 		s.next, s.step = uintptr(s.b), 0
 	}
-	e.multiply((*byte)(unsafe.Pointer(s)))
+	g.multiplyStrip(s)
 }
 
 // multiplyKeeping multiplies a thin product's panel of b, which the first panel of rows packs.
@@ -66,14 +66,14 @@ func (g *gemm[F]) multiplyKeeping(s *strip) {
 	s.b, s.bp = unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0]), uintptr(g.b.ld)*size
 	s.keep, s.m = unsafe.Pointer(&g.pb[0]), e.rows
 	s.next, s.step = uintptr(a), 0
-	e.multiply((*byte)(unsafe.Pointer(s)))
+	g.multiplyStrip(s)
 	s.b, s.bp, s.keep = s.keep, uintptr(e.cols)*size, nil
 	if s.m = rows - e.rows; s.m > 0 {
 		s.a, s.c = unsafe.Add(a, s.panel), unsafe.Add(s.c, uintptr(e.rows)*s.cs)
 		if s.next, s.step = uintptr(s.b), 0; g.j0+2*e.cols <= g.n {
 			g.multiplyAhead(s)
 		} else {
-			e.multiply((*byte)(unsafe.Pointer(s)))
+			g.multiplyStrip(s)
 		}
 	}
 	s.a = a
@@ -91,7 +91,7 @@ func (g *gemm[F]) multiplyAhead(s *strip) {
 		}
 		s.a, s.c = a, c
 		n := s.m
-		g.e.multiply((*byte)(unsafe.Pointer(s)))
+		g.multiplyStrip(s)
 		if left -= n; left <= 0 {
 			return
 		}

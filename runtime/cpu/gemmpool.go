@@ -49,7 +49,7 @@ func borrowGemm[F Float](e *engine[F]) *gemm[F] {
 }
 
 func (g *gemm[F]) giveBack() {
-	g.c, g.a, g.b, g.from = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}
+	g.c, g.a, g.b, g.from, g.then = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}, ending[F]{}
 	gemmsOf[F]().put(g)
 }
 
@@ -75,6 +75,14 @@ func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc boo
 	if m == 0 || n == 0 {
 		return
 	}
+	g := product(c, a, b, m, n, k, ta, tb)
+	g.acc, g.from = acc, from
+	g.multiply(true)
+	g.giveBack()
+}
+
+// product is a borrowed product of whole matrices, added to nothing.
+func product[F Float](c, a, b []F, m, n, k int, ta, tb bool) *gemm[F] {
 	lda, ldb := k, n
 	if ta {
 		lda = m
@@ -84,7 +92,6 @@ func productFast[F Float](c, a, b []F, from mat[F], m, n, k int, ta, tb, acc boo
 	}
 	g := borrowGemm(engineOf[F]())
 	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{d: a[:m*k], ld: lda, t: ta}, mat[F]{d: b[:n*k], ld: ldb, t: tb}
-	g.m, g.n, g.k, g.acc, g.from = m, n, k, acc, from
-	g.multiply(true)
-	g.giveBack()
+	g.m, g.n, g.k, g.acc = m, n, k, false
+	return g
 }

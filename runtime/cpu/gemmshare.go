@@ -31,16 +31,19 @@ func (g *gemm[F]) share(n int) bool {
 // multiplyShare does share i of the product.
 func multiplyShare[F Float](g *gemm[F], i int) {
 	s := borrowGemm(g.e)
-	s.c, s.a, s.b, s.from, s.m, s.n, s.k, s.acc, s.lone = g.c, g.a, g.b, g.from, g.m, g.n, g.k, g.acc, g.lone
+	s.c, s.a, s.b, s.from, s.then = g.c, g.a, g.b, g.from, g.then
+	s.m, s.n, s.k, s.acc, s.lone = g.m, g.n, g.k, g.acc, g.lone
 	if g.byRows {
 		lo, hi := shareOf(g.m, g.e.rows, i, g.shares)
 		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
+		s.then = s.then.on(func(x mat[F]) mat[F] { return x.rows(lo) })
 		if s.from.d != nil {
 			s.from = s.from.rows(lo)
 		}
 	} else {
 		lo, hi := shareOf(g.n, g.e.cols, i, g.shares)
 		s.n, s.c, s.b = hi-lo, s.c.to(lo), s.b.to(lo)
+		s.then = s.then.on(func(x mat[F]) mat[F] { return x.to(lo) })
 		if s.from.d != nil {
 			s.from = s.from.to(lo)
 		}

@@ -42,6 +42,7 @@ func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
 	engine64 = &engine[float64]{rows: 6, cols: 8, multiply: gemmF64AVX2}
 	t32.MatMul, t64.MatMul = matMulFast[float32], matMulFast[float64]
 	t32.MatMulOn, t64.MatMulOn = matMulOnFast[float32], matMulOnFast[float64]
+	t32.MatMulThen, t64.MatMulThen = matMulThenFast[float32], matMulThenFast[float64]
 }
 
 func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {

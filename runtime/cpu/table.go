@@ -28,6 +28,15 @@ type Kernels[F Float] struct {
 	// with op as in MatMul. from has m rows of n elements, or one row for all. It does not overlap c.
 	MatMulOn func(c, from, a, b []F, m, n, k int, ta, tb bool)
 
+	// MatMulThen is
+	//	for i, j := range [m, n] {
+	//		sums[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ from[i,j])
+	//		c[i,j] = do(sums[i,j], x[i,j])
+	//	}
+	// with op and from as MatMulOn has them, and do of elements, without a number of its own. sums may be nil, if they are
+	// not wanted, from if there is none, and x if do has one operand. c and sums overlap nothing else.
+	MatMulThen func(c, sums, from, x, a, b []F, do Do, m, n, k int, ta, tb bool)
+
 	// SumRows is
 	//	for j := range cols { out[j] = sum_i x[i,j] (+ out[j] if acc) }
 	SumRows func(out, x []F, rows, cols int, acc bool)
@@ -210,7 +219,7 @@ func Table[F Float]() *Kernels[F] {
 // portable is the table of this package's own kernels.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F], MatMulOn: matMulOn[F],
+		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F], MatMulOn: matMulOn[F], MatMulThen: matMulThen[F],
 		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],

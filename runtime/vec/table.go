@@ -60,6 +60,18 @@ type Kernels struct {
 	//	for i := range y { y[i] = dy[i] if a[i] > 0, else 0*dy[i] }
 	ReluGrad func(y, dy, a []float32)
 
+	// AddRows is
+	//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] + b[i] }
+	AddRows func(y, a, b []float32, rows, cols, stride int)
+	// GeluRows is
+	//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = gelu(a[i]) }
+	// with the same bits as Gelu.
+	GeluRows func(y, a []float32, rows, cols, stride int)
+	// GeluGradRows is
+	//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = dy[i] * gelu'(a[i]) }
+	// with the same bits as GeluGrad.
+	GeluGradRows func(y, dy, a []float32, rows, cols, stride int)
+
 	// Sum is
 	//	for i := range x { s += x[i] }
 	// in float64.

@@ -189,3 +189,34 @@ func TestExpEverywhere(t *testing.T) {
 		}
 	})
 }
+
+// Rows that lie apart have the bits of loops over one, and what lies between stays.
+func TestElementRows(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		for _, n := range lengths[1:] {
+			const rows, between = 3, 5
+			stride := n + between
+			a, b := draw(1, rows*stride, true), draw(2, rows*stride, true)
+			for _, op := range []struct {
+				name string
+				rows func(y []float32)
+				row  func(y, a, b []float32)
+			}{
+				{"AddRows", func(y []float32) { k.AddRows(y, a, b, rows, n, stride) }, k.Add},
+				{"GeluRows", func(y []float32) { k.GeluRows(y, a, rows, n, stride) }, func(y, a, _ []float32) { k.Gelu(y, a) }},
+				{"GeluGradRows", func(y []float32) { k.GeluGradRows(y, a, b, rows, n, stride) }, k.GeluGrad},
+			} {
+				got, want := make([]float32, rows*stride), make([]float32, rows*stride)
+				op.rows(got)
+				for r := range rows {
+					op.row(want[r*stride:][:n], a[r*stride:][:n], b[r*stride:][:n])
+				}
+				for i := range got {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+						t.Fatalf("%s of rows of %d: element %d is %v, want %v", op.name, n, i, got[i], want[i])
+					}
+				}
+			}
+		}
+	})
+}

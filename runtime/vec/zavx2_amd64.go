@@ -9,6 +9,13 @@ package vec
 //go:noescape
 func addAVX2(y []float32, a []float32, b []float32)
 
+// addRowsAVX2 is
+//
+//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] + b[i] }
+//
+//go:noescape
+func addRowsAVX2(y []float32, a []float32, b []float32, rows int, cols int, stride int)
+
 // subAVX2 is
 //
 //	for i := range y { y[i] = a[i] - b[i] }
@@ -51,12 +58,26 @@ func expAVX2(y []float32, a []float32)
 //go:noescape
 func geluAVX2(y []float32, a []float32)
 
+// geluRowsAVX2 is
+//
+//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3) }
+//
+//go:noescape
+func geluRowsAVX2(y []float32, a []float32, rows int, cols int, stride int)
+
 // geluGradAVX2 is
 //
 //	for i := range y { y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
 //
 //go:noescape
 func geluGradAVX2(y []float32, dy []float32, a []float32)
+
+// geluGradRowsAVX2 is
+//
+//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
+//
+//go:noescape
+func geluGradRowsAVX2(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
 
 // siluAVX2 is
 //

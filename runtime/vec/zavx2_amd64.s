@@ -62,6 +62,77 @@ each1done:
 	VZEROUPPER
 	RET
 
+// func addRowsAVX2(y []float32, a []float32, b []float32, rows int, cols int, stride int)
+// Requires: AVX, MMX+
+TEXT ·addRowsAVX2(SB), NOSPLIT, $0-96
+	MOVQ   y_base+0(FP), CX
+	MOVQ   rows+72(FP), AX
+	MOVQ   a_base+24(FP), DX
+	MOVQ   b_base+48(FP), BX
+	MOVQ   cols+80(FP), SI
+	MOVQ   stride+88(FP), DI
+	SHLQ   $0x02, DI
+	IMUL3Q $+16, DI, R8
+
+down2row:
+	TESTQ      AX, AX
+	JE         down2done
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 (DX)(R8*1)
+	PREFETCHT0 (BX)(R8*1)
+	XORQ       R9, R9
+	MOVQ       SI, R10
+
+each3many:
+	CMPQ    R10, $+16
+	JLT     each3manyend
+	VMOVUPS (DX)(R9*4), Y0
+	VMOVUPS (BX)(R9*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(R9*4)
+	VMOVUPS 32(DX)(R9*4), Y0
+	VMOVUPS 32(BX)(R9*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(CX)(R9*4)
+	ADDQ    $+16, R9
+	SUBQ    $+16, R10
+	JMP     each3many
+
+each3manyend:
+each3one:
+	CMPQ    R10, $+8
+	JLT     each3oneend
+	VMOVUPS (DX)(R9*4), Y0
+	VMOVUPS (BX)(R9*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(R9*4)
+	ADDQ    $+8, R9
+	SUBQ    $+8, R10
+	JMP     each3one
+
+each3oneend:
+	TESTQ      R10, R10
+	JE         each3done
+	LEAQ       vectorMasks<>+0(SB), R11
+	MOVQ       $+8, R12
+	SUBQ       R10, R12
+	VMOVUPS    (R11)(R12*4), Y0
+	VMASKMOVPS (DX)(R9*4), Y0, Y1
+	VMASKMOVPS (BX)(R9*4), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (CX)(R9*4)
+
+each3done:
+	ADDQ DI, CX
+	ADDQ DI, DX
+	ADDQ DI, BX
+	DECQ AX
+	JMP  down2row
+
+down2done:
+	VZEROUPPER
+	RET
+
 // func subAVX2(y []float32, a []float32, b []float32)
 // Requires: AVX
 TEXT ·subAVX2(SB), NOSPLIT, $0-72
@@ -71,9 +142,9 @@ TEXT ·subAVX2(SB), NOSPLIT, $0-72
 	MOVQ b_base+48(FP), BX
 	XORQ SI, SI
 
-each2many:
+each4many:
 	CMPQ    AX, $+32
-	JLT     each2manyend
+	JLT     each4manyend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
 	VSUBPS  Y1, Y0, Y0
@@ -92,23 +163,23 @@ each2many:
 	VMOVUPS Y0, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
-	JMP     each2many
+	JMP     each4many
 
-each2manyend:
-each2one:
+each4manyend:
+each4one:
 	CMPQ    AX, $+8
-	JLT     each2oneend
+	JLT     each4oneend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
 	VSUBPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, AX
-	JMP     each2one
+	JMP     each4one
 
-each2oneend:
+each4oneend:
 	TESTQ      AX, AX
-	JE         each2done
+	JE         each4done
 	LEAQ       vectorMasks<>+0(SB), DI
 	MOVQ       $+8, R8
 	SUBQ       AX, R8
@@ -118,7 +189,7 @@ each2oneend:
 	VSUBPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (CX)(SI*4)
 
-each2done:
+each4done:
 	VZEROUPPER
 	RET
 
@@ -131,9 +202,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-72
 	MOVQ b_base+48(FP), BX
 	XORQ SI, SI
 
-each3many:
+each5many:
 	CMPQ    AX, $+32
-	JLT     each3manyend
+	JLT     each5manyend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -152,23 +223,23 @@ each3many:
 	VMOVUPS Y0, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
-	JMP     each3many
+	JMP     each5many
 
-each3manyend:
-each3one:
+each5manyend:
+each5one:
 	CMPQ    AX, $+8
-	JLT     each3oneend
+	JLT     each5oneend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, AX
-	JMP     each3one
+	JMP     each5one
 
-each3oneend:
+each5oneend:
 	TESTQ      AX, AX
-	JE         each3done
+	JE         each5done
 	LEAQ       vectorMasks<>+0(SB), DI
 	MOVQ       $+8, R8
 	SUBQ       AX, R8
@@ -178,7 +249,7 @@ each3oneend:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (CX)(SI*4)
 
-each3done:
+each5done:
 	VZEROUPPER
 	RET
 
@@ -190,9 +261,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-52
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each4many:
+each6many:
 	CMPQ         AX, $+32
-	JLT          each4manyend
+	JLT          each6manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS c+48(FP), Y1
 	VMULPS       Y1, Y0, Y0
@@ -211,23 +282,23 @@ each4many:
 	VMOVUPS      Y0, 96(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each4many
+	JMP          each6many
 
-each4manyend:
-each4one:
+each6manyend:
+each6one:
 	CMPQ         AX, $+8
-	JLT          each4oneend
+	JLT          each6oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS c+48(FP), Y1
 	VMULPS       Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each4one
+	JMP          each6one
 
-each4oneend:
+each6oneend:
 	TESTQ        AX, AX
-	JE           each4done
+	JE           each6done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -237,7 +308,7 @@ each4oneend:
 	VMULPS       Y2, Y1, Y1
 	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
 
-each4done:
+each6done:
 	VZEROUPPER
 	RET
 
@@ -249,9 +320,9 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each5many:
+each7many:
 	CMPQ    AX, $+32
-	JLT     each5manyend
+	JLT     each7manyend
 	VMOVUPS (DX)(BX*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VMAXPS  Y0, Y1, Y0
@@ -270,23 +341,23 @@ each5many:
 	VMOVUPS Y0, 96(CX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, AX
-	JMP     each5many
+	JMP     each7many
 
-each5manyend:
-each5one:
+each7manyend:
+each7one:
 	CMPQ    AX, $+8
-	JLT     each5oneend
+	JLT     each7oneend
 	VMOVUPS (DX)(BX*4), Y0
 	VPXOR   Y1, Y1, Y1
 	VMAXPS  Y0, Y1, Y0
 	VMOVUPS Y0, (CX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, AX
-	JMP     each5one
+	JMP     each7one
 
-each5oneend:
+each7oneend:
 	TESTQ      AX, AX
-	JE         each5done
+	JE         each7done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -296,7 +367,7 @@ each5oneend:
 	VMAXPS     Y1, Y2, Y1
 	VMASKMOVPS Y1, Y0, (CX)(BX*4)
 
-each5done:
+each7done:
 	VZEROUPPER
 	RET
 
@@ -308,9 +379,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each6many:
+each8many:
 	CMPQ         AX, $+16
-	JLT          each6manyend
+	JLT          each8manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMINPS       Y0, Y1, Y0
@@ -367,12 +438,12 @@ each6many:
 	VMOVUPS      Y2, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each6many
+	JMP          each8many
 
-each6manyend:
-each6one:
+each8manyend:
+each8one:
 	CMPQ         AX, $+8
-	JLT          each6oneend
+	JLT          each8oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMINPS       Y0, Y1, Y0
@@ -402,11 +473,11 @@ each6one:
 	VMOVUPS      Y2, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each6one
+	JMP          each8one
 
-each6oneend:
+each8oneend:
 	TESTQ        AX, AX
-	JE           each6done
+	JE           each8done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -439,7 +510,7 @@ each6oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(BX*4)
 
-each6done:
+each8done:
 	VZEROUPPER
 	RET
 
@@ -451,9 +522,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each7many:
+each9many:
 	CMPQ         AX, $+16
-	JLT          each7manyend
+	JLT          each9manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VMULPS       Y0, Y0, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y2
@@ -524,12 +595,12 @@ each7many:
 	VMOVUPS      Y3, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each7many
+	JMP          each9many
 
-each7manyend:
-each7one:
+each9manyend:
+each9one:
 	CMPQ         AX, $+8
-	JLT          each7oneend
+	JLT          each9oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VMULPS       Y0, Y0, Y1
 	VMOVUPS      vectorConstants<>+768(SB), Y2
@@ -566,11 +637,11 @@ each7one:
 	VMOVUPS      Y3, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each7one
+	JMP          each9one
 
-each7oneend:
+each9oneend:
 	TESTQ        AX, AX
-	JE           each7done
+	JE           each9done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -610,7 +681,195 @@ each7oneend:
 	VDIVPS       Y4, Y1, Y4
 	VMASKMOVPS   Y4, Y0, (CX)(BX*4)
 
-each7done:
+each9done:
+	VZEROUPPER
+	RET
+
+// func geluRowsAVX2(y []float32, a []float32, rows int, cols int, stride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·geluRowsAVX2(SB), NOSPLIT, $0-72
+	MOVQ   y_base+0(FP), CX
+	MOVQ   rows+48(FP), AX
+	MOVQ   a_base+24(FP), DX
+	MOVQ   cols+56(FP), BX
+	MOVQ   stride+64(FP), SI
+	SHLQ   $0x02, SI
+	IMUL3Q $+16, SI, DI
+
+down10row:
+	TESTQ      AX, AX
+	JE         down10done
+	PREFETCHT0 (CX)(DI*1)
+	PREFETCHT0 (DX)(DI*1)
+	XORQ       R8, R8
+	MOVQ       BX, R9
+
+each11many:
+	CMPQ         R9, $+16
+	JLT          each11manyend
+	VMOVUPS      (DX)(R8*4), Y0
+	VMULPS       Y0, Y0, Y1
+	VMOVUPS      vectorConstants<>+768(SB), Y2
+	VMOVUPS      vectorConstants<>+832(SB), Y3
+	VFMADD213PS  Y2, Y3, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VDIVPS       Y3, Y0, Y3
+	VMOVUPS      Y3, (CX)(R8*4)
+	VMOVUPS      32(DX)(R8*4), Y0
+	VMULPS       Y0, Y0, Y1
+	VMOVUPS      vectorConstants<>+768(SB), Y2
+	VMOVUPS      vectorConstants<>+832(SB), Y3
+	VFMADD213PS  Y2, Y3, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VDIVPS       Y3, Y0, Y3
+	VMOVUPS      Y3, 32(CX)(R8*4)
+	ADDQ         $+16, R8
+	SUBQ         $+16, R9
+	JMP          each11many
+
+each11manyend:
+each11one:
+	CMPQ         R9, $+8
+	JLT          each11oneend
+	VMOVUPS      (DX)(R8*4), Y0
+	VMULPS       Y0, Y0, Y1
+	VMOVUPS      vectorConstants<>+768(SB), Y2
+	VMOVUPS      vectorConstants<>+832(SB), Y3
+	VFMADD213PS  Y2, Y3, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VROUNDPS     $0x08, Y2, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VDIVPS       Y3, Y0, Y3
+	VMOVUPS      Y3, (CX)(R8*4)
+	ADDQ         $+8, R8
+	SUBQ         $+8, R9
+	JMP          each11one
+
+each11oneend:
+	TESTQ        R9, R9
+	JE           each11done
+	LEAQ         vectorMasks<>+0(SB), R10
+	MOVQ         $+8, R11
+	SUBQ         R9, R11
+	VMOVUPS      (R10)(R11*4), Y0
+	VMASKMOVPS   (DX)(R8*4), Y0, Y1
+	VMULPS       Y1, Y1, Y2
+	VMOVUPS      vectorConstants<>+768(SB), Y3
+	VMOVUPS      vectorConstants<>+832(SB), Y4
+	VFMADD213PS  Y3, Y4, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VDIVPS       Y4, Y1, Y4
+	VMASKMOVPS   Y4, Y0, (CX)(R8*4)
+
+each11done:
+	ADDQ SI, CX
+	ADDQ SI, DX
+	DECQ AX
+	JMP  down10row
+
+down10done:
 	VZEROUPPER
 	RET
 
@@ -623,9 +882,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each8many:
+each12many:
 	CMPQ         AX, $+16
-	JLT          each8manyend
+	JLT          each12manyend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VMULPS       Y1, Y1, Y2
@@ -722,12 +981,12 @@ each8many:
 	VMOVUPS      Y2, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each8many
+	JMP          each12many
 
-each8manyend:
-each8one:
+each12manyend:
+each12one:
 	CMPQ         AX, $+8
-	JLT          each8oneend
+	JLT          each12oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VMULPS       Y1, Y1, Y2
@@ -777,11 +1036,11 @@ each8one:
 	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each8one
+	JMP          each12one
 
-each8oneend:
+each12oneend:
 	TESTQ        AX, AX
-	JE           each8done
+	JE           each12done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -834,7 +1093,250 @@ each8oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
-each8done:
+each12done:
+	VZEROUPPER
+	RET
+
+// func geluGradRowsAVX2(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·geluGradRowsAVX2(SB), NOSPLIT, $0-96
+	MOVQ   y_base+0(FP), CX
+	MOVQ   rows+72(FP), AX
+	MOVQ   dy_base+24(FP), DX
+	MOVQ   a_base+48(FP), BX
+	MOVQ   cols+80(FP), SI
+	MOVQ   stride+88(FP), DI
+	SHLQ   $0x02, DI
+	IMUL3Q $+16, DI, R8
+
+down13row:
+	TESTQ      AX, AX
+	JE         down13done
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 (DX)(R8*1)
+	PREFETCHT0 (BX)(R8*1)
+	XORQ       R9, R9
+	MOVQ       SI, R10
+
+each14many:
+	CMPQ         R10, $+16
+	JLT          each14manyend
+	VMOVUPS      (DX)(R9*4), Y0
+	VMOVUPS      (BX)(R9*4), Y1
+	VMULPS       Y1, Y1, Y2
+	VMOVUPS      vectorConstants<>+768(SB), Y3
+	VMOVUPS      vectorConstants<>+832(SB), Y4
+	VFMADD213PS  Y3, Y4, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+960(SB), Y5
+	VMOVUPS      vectorConstants<>+1024(SB), Y6
+	VFMADD213PS  Y5, Y6, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y3, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(R9*4)
+	VMOVUPS      32(DX)(R9*4), Y0
+	VMOVUPS      32(BX)(R9*4), Y1
+	VMULPS       Y1, Y1, Y2
+	VMOVUPS      vectorConstants<>+768(SB), Y3
+	VMOVUPS      vectorConstants<>+832(SB), Y4
+	VFMADD213PS  Y3, Y4, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+960(SB), Y5
+	VMOVUPS      vectorConstants<>+1024(SB), Y6
+	VFMADD213PS  Y5, Y6, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y3, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, 32(CX)(R9*4)
+	ADDQ         $+16, R9
+	SUBQ         $+16, R10
+	JMP          each14many
+
+each14manyend:
+each14one:
+	CMPQ         R10, $+8
+	JLT          each14oneend
+	VMOVUPS      (DX)(R9*4), Y0
+	VMOVUPS      (BX)(R9*4), Y1
+	VMULPS       Y1, Y1, Y2
+	VMOVUPS      vectorConstants<>+768(SB), Y3
+	VMOVUPS      vectorConstants<>+832(SB), Y4
+	VFMADD213PS  Y3, Y4, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y2, Y3, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      vectorConstants<>+960(SB), Y5
+	VMOVUPS      vectorConstants<>+1024(SB), Y6
+	VFMADD213PS  Y5, Y6, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y2, Y4, Y4
+	VFMADD231PS  Y3, Y4, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      Y2, (CX)(R9*4)
+	ADDQ         $+8, R9
+	SUBQ         $+8, R10
+	JMP          each14one
+
+each14oneend:
+	TESTQ        R10, R10
+	JE           each14done
+	LEAQ         vectorMasks<>+0(SB), R11
+	MOVQ         $+8, R12
+	SUBQ         R10, R12
+	VMOVUPS      (R11)(R12*4), Y0
+	VMASKMOVPS   (DX)(R9*4), Y0, Y1
+	VMASKMOVPS   (BX)(R9*4), Y0, Y2
+	VMULPS       Y2, Y2, Y3
+	VMOVUPS      vectorConstants<>+768(SB), Y4
+	VMOVUPS      vectorConstants<>+832(SB), Y5
+	VFMADD213PS  Y4, Y5, Y3
+	VMULPS       Y2, Y3, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      vectorConstants<>+896(SB), Y3
+	VMINPS       Y5, Y3, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y3
+	VMOVUPS      vectorConstants<>+640(SB), Y4
+	VDIVPS       Y3, Y4, Y3
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y2, Y2, Y4
+	VMOVUPS      vectorConstants<>+960(SB), Y6
+	VMOVUPS      vectorConstants<>+1024(SB), Y7
+	VFMADD213PS  Y6, Y7, Y4
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y4, Y5, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (CX)(R9*4)
+
+each14done:
+	ADDQ DI, CX
+	ADDQ DI, DX
+	ADDQ DI, BX
+	DECQ AX
+	JMP  down13row
+
+down13done:
 	VZEROUPPER
 	RET
 
@@ -846,9 +1348,9 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each9many:
+each15many:
 	CMPQ         AX, $+16
-	JLT          each9manyend
+	JLT          each15manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VPXOR        Y1, Y1, Y1
 	VSUBPS       Y0, Y1, Y1
@@ -913,12 +1415,12 @@ each9many:
 	VMOVUPS      Y3, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each9many
+	JMP          each15many
 
-each9manyend:
-each9one:
+each15manyend:
+each15one:
 	CMPQ         AX, $+8
-	JLT          each9oneend
+	JLT          each15oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VPXOR        Y1, Y1, Y1
 	VSUBPS       Y0, Y1, Y1
@@ -952,11 +1454,11 @@ each9one:
 	VMOVUPS      Y3, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each9one
+	JMP          each15one
 
-each9oneend:
+each15oneend:
 	TESTQ        AX, AX
-	JE           each9done
+	JE           each15done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -993,7 +1495,7 @@ each9oneend:
 	VDIVPS       Y4, Y1, Y4
 	VMASKMOVPS   Y4, Y0, (CX)(BX*4)
 
-each9done:
+each15done:
 	VZEROUPPER
 	RET
 
@@ -1006,9 +1508,9 @@ TEXT ·siluGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each10many:
+each16many:
 	CMPQ         AX, $+16
-	JLT          each10manyend
+	JLT          each16manyend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VPXOR        Y2, Y2, Y2
@@ -1089,12 +1591,12 @@ each10many:
 	VMOVUPS      Y2, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each10many
+	JMP          each16many
 
-each10manyend:
-each10one:
+each16manyend:
+each16one:
 	CMPQ         AX, $+8
-	JLT          each10oneend
+	JLT          each16oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VPXOR        Y2, Y2, Y2
@@ -1136,11 +1638,11 @@ each10one:
 	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each10one
+	JMP          each16one
 
-each10oneend:
+each16oneend:
 	TESTQ        AX, AX
-	JE           each10done
+	JE           each16done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -1185,7 +1687,7 @@ each10oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
-each10done:
+each16done:
 	VZEROUPPER
 	RET
 
@@ -1198,9 +1700,9 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each11many:
+each17many:
 	CMPQ    AX, $+32
-	JLT     each11manyend
+	JLT     each17manyend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
 	VPXOR   Y2, Y2, Y2
@@ -1231,12 +1733,12 @@ each11many:
 	VMOVUPS Y0, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
-	JMP     each11many
+	JMP     each17many
 
-each11manyend:
-each11one:
+each17manyend:
+each17one:
 	CMPQ    AX, $+8
-	JLT     each11oneend
+	JLT     each17oneend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
 	VPXOR   Y2, Y2, Y2
@@ -1246,11 +1748,11 @@ each11one:
 	VMOVUPS Y0, (CX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, AX
-	JMP     each11one
+	JMP     each17one
 
-each11oneend:
+each17oneend:
 	TESTQ      AX, AX
-	JE         each11done
+	JE         each17done
 	LEAQ       vectorMasks<>+0(SB), DI
 	MOVQ       $+8, R8
 	SUBQ       AX, R8
@@ -1263,7 +1765,7 @@ each11oneend:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (CX)(SI*4)
 
-each11done:
+each17done:
 	VZEROUPPER
 	RET
 
@@ -1275,9 +1777,9 @@ TEXT ·geluErfAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each12one:
+each18one:
 	CMPQ         AX, $+8
-	JLT          each12oneend
+	JLT          each18oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VANDPS       vectorConstants<>+1088(SB), Y0, Y1
 	VXORPS       Y1, Y0, Y1
@@ -1333,11 +1835,11 @@ each12one:
 	VMOVUPS      Y1, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each12one
+	JMP          each18one
 
-each12oneend:
+each18oneend:
 	TESTQ        AX, AX
-	JE           each12done
+	JE           each18done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -1396,7 +1898,7 @@ each12oneend:
 	VMULPS       Y1, Y2, Y2
 	VMASKMOVPS   Y2, Y0, (CX)(BX*4)
 
-each12done:
+each18done:
 	VZEROUPPER
 	RET
 
@@ -1409,9 +1911,9 @@ TEXT ·geluErfGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each13one:
+each19one:
 	CMPQ         AX, $+8
-	JLT          each13oneend
+	JLT          each19oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
@@ -1497,11 +1999,11 @@ each13one:
 	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each13one
+	JMP          each19one
 
-each13oneend:
+each19oneend:
 	TESTQ        AX, AX
-	JE           each13done
+	JE           each19done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -1590,7 +2092,7 @@ each13oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
-each13done:
+each19done:
 	VZEROUPPER
 	RET
 
@@ -1602,9 +2104,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each14many:
+each20many:
 	CMPQ         AX, $+16
-	JLT          each14manyend
+	JLT          each20manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VPXOR        Y1, Y1, Y1
 	VSUBPS       Y0, Y1, Y0
@@ -1677,12 +2179,12 @@ each14many:
 	VMOVUPS      Y0, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each14many
+	JMP          each20many
 
-each14manyend:
-each14one:
+each20manyend:
+each20one:
 	CMPQ         AX, $+8
-	JLT          each14oneend
+	JLT          each20oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VPXOR        Y1, Y1, Y1
 	VSUBPS       Y0, Y1, Y0
@@ -1720,11 +2222,11 @@ each14one:
 	VMOVUPS      Y0, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each14one
+	JMP          each20one
 
-each14oneend:
+each20oneend:
 	TESTQ        AX, AX
-	JE           each14done
+	JE           each20done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -1765,7 +2267,7 @@ each14oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
 
-each14done:
+each20done:
 	VZEROUPPER
 	RET
 
@@ -1778,9 +2280,9 @@ TEXT ·sigmoidGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each15many:
+each21many:
 	CMPQ         AX, $+16
-	JLT          each15manyend
+	JLT          each21manyend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VPXOR        Y2, Y2, Y2
@@ -1859,12 +2361,12 @@ each15many:
 	VMOVUPS      Y1, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each15many
+	JMP          each21many
 
-each15manyend:
-each15one:
+each21manyend:
+each21one:
 	CMPQ         AX, $+8
-	JLT          each15oneend
+	JLT          each21oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VPXOR        Y2, Y2, Y2
@@ -1905,11 +2407,11 @@ each15one:
 	VMOVUPS      Y1, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each15one
+	JMP          each21one
 
-each15oneend:
+each21oneend:
 	TESTQ        AX, AX
-	JE           each15done
+	JE           each21done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -1953,7 +2455,7 @@ each15oneend:
 	VMULPS       Y1, Y2, Y2
 	VMASKMOVPS   Y2, Y0, (CX)(SI*4)
 
-each15done:
+each21done:
 	VZEROUPPER
 	RET
 
@@ -1965,9 +2467,9 @@ TEXT ·softcapAVX2(SB), NOSPLIT, $0-56
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each16one:
+each22one:
 	CMPQ         AX, $+8
-	JLT          each16oneend
+	JLT          each22oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS inverse+52(FP), Y1
 	VMULPS       Y1, Y0, Y0
@@ -2020,11 +2522,11 @@ each16one:
 	VMOVUPS      Y0, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each16one
+	JMP          each22one
 
-each16oneend:
+each22oneend:
 	TESTQ        AX, AX
-	JE           each16done
+	JE           each22done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -2080,7 +2582,7 @@ each16oneend:
 	VMULPS       Y2, Y1, Y1
 	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
 
-each16done:
+each22done:
 	VZEROUPPER
 	RET
 
@@ -2093,9 +2595,9 @@ TEXT ·softcapGradAVX2(SB), NOSPLIT, $0-76
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each17one:
+each23one:
 	CMPQ         AX, $+8
-	JLT          each17oneend
+	JLT          each23oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VBROADCASTSS inverse+72(FP), Y2
@@ -2150,11 +2652,11 @@ each17one:
 	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each17one
+	JMP          each23one
 
-each17oneend:
+each23oneend:
 	TESTQ        AX, AX
-	JE           each17done
+	JE           each23done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -2212,7 +2714,7 @@ each17oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
-each17done:
+each23done:
 	VZEROUPPER
 	RET
 
@@ -2227,9 +2729,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-32
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each18many:
+each24many:
 	CMPQ         AX, $+16
-	JLT          each18manyend
+	JLT          each24manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -2244,12 +2746,12 @@ each18many:
 	VADDPD       Y4, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each18many
+	JMP          each24many
 
-each18manyend:
-each18one:
+each24manyend:
+each24one:
 	CMPQ         AX, $+8
-	JLT          each18oneend
+	JLT          each24oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -2258,11 +2760,11 @@ each18one:
 	VADDPD       Y4, Y1, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each18one
+	JMP          each24one
 
-each18oneend:
+each24oneend:
 	TESTQ        AX, AX
-	JE           each18done
+	JE           each24done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2274,7 +2776,7 @@ each18oneend:
 	VADDPD       Y5, Y0, Y0
 	VADDPD       Y4, Y1, Y1
 
-each18done:
+each24done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -2297,9 +2799,9 @@ TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-32
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each19many:
+each25many:
 	CMPQ         AX, $+16
-	JLT          each19manyend
+	JLT          each25manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -2314,12 +2816,12 @@ each19many:
 	VFMADD231PD  Y4, Y4, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each19many
+	JMP          each25many
 
-each19manyend:
-each19one:
+each25manyend:
+each25one:
 	CMPQ         AX, $+8
-	JLT          each19oneend
+	JLT          each25oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -2328,11 +2830,11 @@ each19one:
 	VFMADD231PD  Y4, Y4, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each19one
+	JMP          each25one
 
-each19oneend:
+each25oneend:
 	TESTQ        AX, AX
-	JE           each19done
+	JE           each25done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2344,7 +2846,7 @@ each19oneend:
 	VFMADD231PD  Y5, Y5, Y0
 	VFMADD231PD  Y4, Y4, Y1
 
-each19done:
+each25done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -2367,9 +2869,9 @@ TEXT ·largestAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Y3
 	XORQ         DX, DX
 
-each20many:
+each26many:
 	CMPQ    AX, $+32
-	JLT     each20manyend
+	JLT     each26manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	VMOVUPS 32(CX)(DX*4), Y4
@@ -2380,21 +2882,21 @@ each20many:
 	VMAXPS  Y3, Y4, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, AX
-	JMP     each20many
+	JMP     each26many
 
-each20manyend:
-each20one:
+each26manyend:
+each26one:
 	CMPQ    AX, $+8
-	JLT     each20oneend
+	JLT     each26oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, AX
-	JMP     each20one
+	JMP     each26one
 
-each20oneend:
+each26oneend:
 	TESTQ        AX, AX
-	JE           each20done
+	JE           each26done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2404,7 +2906,7 @@ each20oneend:
 	VBLENDVPS    Y4, Y5, Y6, Y5
 	VMAXPS       Y0, Y5, Y0
 
-each20done:
+each26done:
 	VMAXPS       Y2, Y0, Y0
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y1, Y0, Y0
@@ -2429,9 +2931,9 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-40
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each21many:
+each27many:
 	CMPQ         AX, $+16
-	JLT          each21manyend
+	JLT          each27manyend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -2500,12 +3002,12 @@ each21many:
 	VADDPD       Y5, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each21many
+	JMP          each27many
 
-each21manyend:
-each21one:
+each27manyend:
+each27one:
 	CMPQ         AX, $+8
-	JLT          each21oneend
+	JLT          each27oneend
 	VMOVUPS      (CX)(DX*4), Y4
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
@@ -2541,11 +3043,11 @@ each21one:
 	VADDPD       Y5, Y1, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each21one
+	JMP          each27one
 
-each21oneend:
+each27oneend:
 	TESTQ        AX, AX
-	JE           each21done
+	JE           each27done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2585,7 +3087,7 @@ each21oneend:
 	VADDPD       Y4, Y0, Y0
 	VADDPD       Y5, Y1, Y1
 
-each21done:
+each27done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -2605,9 +3107,9 @@ TEXT ·expScaleAVX2(SB), NOSPLIT, $0-56
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each22many:
+each28many:
 	CMPQ         AX, $+16
-	JLT          each22manyend
+	JLT          each28manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -2672,12 +3174,12 @@ each22many:
 	VMOVUPS      Y2, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each22many
+	JMP          each28many
 
-each22manyend:
-each22one:
+each28manyend:
+each28one:
 	CMPQ         AX, $+8
-	JLT          each22oneend
+	JLT          each28oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -2711,11 +3213,11 @@ each22one:
 	VMOVUPS      Y2, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each22one
+	JMP          each28one
 
-each22oneend:
+each28oneend:
 	TESTQ        AX, AX
-	JE           each22done
+	JE           each28done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -2752,7 +3254,7 @@ each22oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(BX*4)
 
-each22done:
+each28done:
 	VZEROUPPER
 	RET
 
@@ -2767,9 +3269,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
 	IMUL3Q $+64, SI, DI
 	XORQ   R8, R8
 
-columns23many:
+columns29many:
 	CMPQ  AX, $+32
-	JLT   columns23manyend
+	JLT   columns29manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2781,9 +3283,9 @@ columns23many:
 	LEAQ  (DX)(R8*4), R9
 	MOVQ  BX, R10
 
-down24row:
+down30row:
 	TESTQ        R10, R10
-	JE           down24done
+	JE           down30done
 	PREFETCHT0   (R9)(DI*1)
 	PREFETCHT0   64(R9)(DI*1)
 	VMOVUPS      (R9), Y8
@@ -2812,9 +3314,9 @@ down24row:
 	VADDPD       Y8, Y7, Y7
 	LEAQ         (R9)(SI*4), R9
 	DECQ         R10
-	JMP          down24row
+	JMP          down30row
 
-down24done:
+down30done:
 	VMOVUPS     (CX)(R8*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -2841,20 +3343,20 @@ down24done:
 	VMOVUPS     Y0, 96(CX)(R8*4)
 	ADDQ        $+32, R8
 	SUBQ        $+32, AX
-	JMP         columns23many
+	JMP         columns29many
 
-columns23manyend:
-columns23one:
+columns29manyend:
+columns29one:
 	CMPQ  AX, $+8
-	JLT   columns23oneend
+	JLT   columns29oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (DX)(R8*4), R9
 	MOVQ  BX, R10
 
-down25row:
+down31row:
 	TESTQ        R10, R10
-	JE           down25done
+	JE           down31done
 	PREFETCHT0   (R9)(DI*1)
 	VMOVUPS      (R9), Y2
 	VCVTPS2PD    X2, Y3
@@ -2864,9 +3366,9 @@ down25row:
 	VADDPD       Y2, Y1, Y1
 	LEAQ         (R9)(SI*4), R9
 	DECQ         R10
-	JMP          down25row
+	JMP          down31row
 
-down25done:
+down31done:
 	VMOVUPS     (CX)(R8*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
@@ -2875,11 +3377,11 @@ down25done:
 	VMOVUPS     Y2, (CX)(R8*4)
 	ADDQ        $+8, R8
 	SUBQ        $+8, AX
-	JMP         columns23one
+	JMP         columns29one
 
-columns23oneend:
+columns29oneend:
 	TESTQ   AX, AX
-	JE      columns23done
+	JE      columns29done
 	LEAQ    vectorMasks<>+0(SB), R9
 	MOVQ    $+8, R10
 	SUBQ    AX, R10
@@ -2889,9 +3391,9 @@ columns23oneend:
 	LEAQ    (DX)(R8*4), AX
 	MOVQ    BX, DX
 
-down26row:
+down32row:
 	TESTQ        DX, DX
-	JE           down26done
+	JE           down32done
 	PREFETCHT0   (AX)(DI*1)
 	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
@@ -2901,9 +3403,9 @@ down26row:
 	VADDPD       Y3, Y2, Y2
 	LEAQ         (AX)(SI*4), AX
 	DECQ         DX
-	JMP          down26row
+	JMP          down32row
 
-down26done:
+down32done:
 	VMASKMOVPS  (CX)(R8*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
@@ -2911,7 +3413,7 @@ down26done:
 	VADDPS      Y15, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R8*4)
 
-columns23done:
+columns29done:
 	VZEROUPPER
 	RET
 
@@ -2929,9 +3431,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-64
 	VPXOR        Y5, Y5, Y5
 	XORQ         BX, BX
 
-each27many:
+each33many:
 	CMPQ         AX, $+16
-	JLT          each27manyend
+	JLT          each33manyend
 	VMOVUPS      (DX)(BX*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
@@ -3000,12 +3502,12 @@ each27many:
 	VADDPD       Y7, Y5, Y5
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each27many
+	JMP          each33many
 
-each27manyend:
-each27one:
+each33manyend:
+each33one:
 	CMPQ         AX, $+8
-	JLT          each27oneend
+	JLT          each33oneend
 	VMOVUPS      (DX)(BX*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
@@ -3041,11 +3543,11 @@ each27one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each27one
+	JMP          each33one
 
-each27oneend:
+each33oneend:
 	TESTQ        AX, AX
-	JE           each27done
+	JE           each33done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3085,7 +3587,7 @@ each27oneend:
 	VADDPD       Y0, Y2, Y2
 	VADDPD       Y1, Y3, Y3
 
-each27done:
+each33done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -3109,9 +3611,9 @@ TEXT ·expGradAVX2(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Y3
 	XORQ         BX, BX
 
-each28many:
+each34many:
 	CMPQ         AX, $+16
-	JLT          each28manyend
+	JLT          each34manyend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      (DX)(BX*4), Y5
 	VFMSUB213PS  Y1, Y0, Y4
@@ -3180,12 +3682,12 @@ each28many:
 	VMOVUPS      Y5, 32(DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each28many
+	JMP          each34many
 
-each28manyend:
-each28one:
+each34manyend:
+each34one:
 	CMPQ         AX, $+8
-	JLT          each28oneend
+	JLT          each34oneend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      (DX)(BX*4), Y5
 	VFMSUB213PS  Y1, Y0, Y4
@@ -3221,11 +3723,11 @@ each28one:
 	VMOVUPS      Y5, (DX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each28one
+	JMP          each34one
 
-each28oneend:
+each34oneend:
 	TESTQ        AX, AX
-	JE           each28done
+	JE           each34done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3264,7 +3766,7 @@ each28oneend:
 	VMULPS       Y3, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (DX)(BX*4)
 
-each28done:
+each34done:
 	VZEROUPPER
 	RET
 
@@ -3277,16 +3779,16 @@ TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down29row:
+down35row:
 	TESTQ        AX, AX
-	JE           down29done
+	JE           down35done
 	VBROADCASTSS (DX), Y0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each30many:
+each36many:
 	CMPQ    R8, $+16
-	JLT     each30manyend
+	JLT     each36manyend
 	VMOVUPS (CX)(DI*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (CX)(DI*4)
@@ -3295,22 +3797,22 @@ each30many:
 	VMOVUPS Y1, 32(CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each30many
+	JMP     each36many
 
-each30manyend:
-each30one:
+each36manyend:
+each36one:
 	CMPQ    R8, $+8
-	JLT     each30oneend
+	JLT     each36oneend
 	VMOVUPS (CX)(DI*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (CX)(DI*4)
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each30one
+	JMP     each36one
 
-each30oneend:
+each36oneend:
 	TESTQ      R8, R8
-	JE         each30done
+	JE         each36done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -3319,13 +3821,13 @@ each30oneend:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (CX)(DI*4)
 
-each30done:
+each36done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down29row
+	JMP  down35row
 
-down29done:
+down35done:
 	VZEROUPPER
 	RET
 
@@ -3342,9 +3844,9 @@ TEXT ·softmaxRowsAVX2(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down31row:
+down37row:
 	TESTQ   AX, AX
-	JE      down31done
+	JE      down37done
 	MOVQ    (CX), R9
 	VMOVUPS vectorConstants<>+2560(SB), Y1
 	VMOVUPS vectorConstants<>+2560(SB), Y2
@@ -3353,9 +3855,9 @@ down31row:
 	XORQ    R10, R10
 	MOVQ    R9, R11
 
-each32many:
+each38many:
 	CMPQ    R11, $+32
-	JLT     each32manyend
+	JLT     each38manyend
 	VMOVUPS (DX)(R10*4), Y5
 	VMAXPS  Y1, Y5, Y1
 	VMOVUPS 32(DX)(R10*4), Y5
@@ -3366,21 +3868,21 @@ each32many:
 	VMAXPS  Y4, Y5, Y4
 	ADDQ    $+32, R10
 	SUBQ    $+32, R11
-	JMP     each32many
+	JMP     each38many
 
-each32manyend:
-each32one:
+each38manyend:
+each38one:
 	CMPQ    R11, $+8
-	JLT     each32oneend
+	JLT     each38oneend
 	VMOVUPS (DX)(R10*4), Y5
 	VMAXPS  Y1, Y5, Y1
 	ADDQ    $+8, R10
 	SUBQ    $+8, R11
-	JMP     each32one
+	JMP     each38one
 
-each32oneend:
+each38oneend:
 	TESTQ      R11, R11
-	JE         each32done
+	JE         each38done
 	LEAQ       vectorMasks<>+0(SB), R12
 	MOVQ       $+8, R13
 	SUBQ       R11, R13
@@ -3390,7 +3892,7 @@ each32oneend:
 	VBLENDVPS  Y5, Y6, Y7, Y6
 	VMAXPS     Y1, Y6, Y1
 
-each32done:
+each38done:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -3412,9 +3914,9 @@ each32done:
 	XORQ         R10, R10
 	MOVQ         R9, R11
 
-each33many:
+each39many:
 	CMPQ         R11, $+16
-	JLT          each33manyend
+	JLT          each39manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -3479,12 +3981,12 @@ each33many:
 	VADDPD       Y7, Y5, Y5
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each33many
+	JMP          each39many
 
-each33manyend:
-each33one:
+each39manyend:
+each39one:
 	CMPQ         R11, $+8
-	JLT          each33oneend
+	JLT          each39oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -3518,11 +4020,11 @@ each33one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each33one
+	JMP          each39one
 
-each33oneend:
+each39oneend:
 	TESTQ        R11, R11
-	JE           each33done
+	JE           each39done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -3560,7 +4062,7 @@ each33oneend:
 	VADDPD       Y1, Y2, Y2
 	VADDPD       Y6, Y3, Y3
 
-each33done:
+each39done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -3575,18 +4077,18 @@ each33done:
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each34one:
+each40one:
 	CMPQ    R12, $+8
-	JLT     each34oneend
+	JLT     each40oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Y1, (R10)(R11*4)
 	ADDQ    $+8, R11
 	SUBQ    $+8, R12
-	JMP     each34one
+	JMP     each40one
 
-each34oneend:
+each40oneend:
 	TESTQ      R12, R12
-	JE         each34done
+	JE         each40done
 	LEAQ       vectorMasks<>+0(SB), R10
 	MOVQ       $+8, R13
 	SUBQ       R12, R13
@@ -3594,15 +4096,15 @@ each34oneend:
 	LEAQ       (DX)(R9*4), R10
 	VMASKMOVPS Y1, Y2, (R10)(R11*4)
 
-each34done:
+each40done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down31row
+	JMP  down37row
 
-down31done:
+down37done:
 	VZEROUPPER
 	RET
 
@@ -3621,18 +4123,18 @@ TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down35row:
+down41row:
 	TESTQ        AX, AX
-	JE           down35done
+	JE           down41done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Y2
 	VBROADCASTSS (R9), Y3
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each36many:
+each42many:
 	CMPQ         R12, $+16
-	JLT          each36manyend
+	JLT          each42manyend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -3701,12 +4203,12 @@ each36many:
 	VMOVUPS      Y5, 32(BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each36many
+	JMP          each42many
 
-each36manyend:
-each36one:
+each42manyend:
+each42one:
 	CMPQ         R12, $+8
-	JLT          each36oneend
+	JLT          each42oneend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -3742,11 +4244,11 @@ each36one:
 	VMOVUPS      Y5, (BX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R12
-	JMP          each36one
+	JMP          each42one
 
-each36oneend:
+each42oneend:
 	TESTQ        R12, R12
-	JE           each36done
+	JE           each42done
 	LEAQ         vectorMasks<>+0(SB), R13
 	MOVQ         $+8, R14
 	SUBQ         R12, R14
@@ -3785,27 +4287,27 @@ each36oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (BX)(R11*4)
 
-each36done:
+each42done:
 	VPXOR Y2, Y2, Y2
 	MOVQ  SI, R11
 	SUBQ  R10, R11
 	XORQ  R12, R12
 	MOVQ  R11, R13
 
-each37one:
+each43one:
 	CMPQ    R13, $+8
-	JLT     each37oneend
+	JLT     each43oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	ADDQ    $+8, R12
 	SUBQ    $+8, R13
-	JMP     each37one
+	JMP     each43one
 
-each37oneend:
+each43oneend:
 	TESTQ      R13, R13
-	JE         each37done
+	JE         each43done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R14
 	SUBQ       R13, R14
@@ -3815,16 +4317,16 @@ each37oneend:
 	LEAQ       (BX)(R10*4), R11
 	VMASKMOVPS Y2, Y3, (R11)(R12*4)
 
-each37done:
+each43done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down35row
+	JMP  down41row
 
-down35done:
+down41done:
 	VZEROUPPER
 	RET
 
@@ -3840,9 +4342,9 @@ TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down38row:
+down44row:
 	TESTQ AX, AX
-	JE    down38done
+	JE    down44done
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3850,9 +4352,9 @@ down38row:
 	XORQ  R9, R9
 	MOVQ  SI, R10
 
-each39many:
+each45many:
 	CMPQ         R10, $+16
-	JLT          each39manyend
+	JLT          each45manyend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -3875,12 +4377,12 @@ each39many:
 	VFMADD231PD  Y4, Y6, Y3
 	ADDQ         $+16, R9
 	SUBQ         $+16, R10
-	JMP          each39many
+	JMP          each45many
 
-each39manyend:
-each39one:
+each45manyend:
+each45one:
 	CMPQ         R10, $+8
-	JLT          each39oneend
+	JLT          each45oneend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -3893,11 +4395,11 @@ each39one:
 	VFMADD231PD  Y4, Y6, Y1
 	ADDQ         $+8, R9
 	SUBQ         $+8, R10
-	JMP          each39one
+	JMP          each45one
 
-each39oneend:
+each45oneend:
 	TESTQ        R10, R10
-	JE           each39done
+	JE           each45done
 	LEAQ         vectorMasks<>+0(SB), R11
 	MOVQ         $+8, R12
 	SUBQ         R10, R12
@@ -3913,7 +4415,7 @@ each39oneend:
 	VFMADD231PD  Y6, Y7, Y0
 	VFMADD231PD  Y5, Y4, Y1
 
-each39done:
+each45done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -3927,9 +4429,9 @@ each39done:
 	ADDQ         DI, DX
 	LEAQ         (BX)(R8*4), BX
 	DECQ         AX
-	JMP          down38row
+	JMP          down44row
 
-down38done:
+down44done:
 	VZEROUPPER
 	RET
 
@@ -3948,9 +4450,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down40row:
+down46row:
 	TESTQ AX, AX
-	JE    down40done
+	JE    down46done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -3958,9 +4460,9 @@ down40row:
 	XORQ  DI, DI
 	MOVQ  SI, R8
 
-each41many:
+each47many:
 	CMPQ    R8, $+32
-	JLT     each41manyend
+	JLT     each47manyend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	VMOVUPS 32(BX)(DI*4), Y6
@@ -3971,21 +4473,21 @@ each41many:
 	VADDPS  Y6, Y5, Y5
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each41many
+	JMP     each47many
 
-each41manyend:
-each41one:
+each47manyend:
+each47one:
 	CMPQ    R8, $+8
-	JLT     each41oneend
+	JLT     each47oneend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each41one
+	JMP     each47one
 
-each41oneend:
+each47oneend:
 	TESTQ      R8, R8
-	JE         each41done
+	JE         each47done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -3993,7 +4495,7 @@ each41oneend:
 	VMASKMOVPS (BX)(DI*4), Y6, Y6
 	VADDPS     Y6, Y2, Y2
 
-each41done:
+each47done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4013,9 +4515,9 @@ each41done:
 	XORQ         DI, DI
 	MOVQ         SI, R8
 
-each42many:
+each48many:
 	CMPQ        R8, $+32
-	JLT         each42manyend
+	JLT         each48manyend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
@@ -4030,22 +4532,22 @@ each42many:
 	VFMADD231PS Y7, Y7, Y6
 	ADDQ        $+32, DI
 	SUBQ        $+32, R8
-	JMP         each42many
+	JMP         each48many
 
-each42manyend:
-each42one:
+each48manyend:
+each48one:
 	CMPQ        R8, $+8
-	JLT         each42oneend
+	JLT         each48oneend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
 	ADDQ        $+8, DI
 	SUBQ        $+8, R8
-	JMP         each42one
+	JMP         each48one
 
-each42oneend:
+each48oneend:
 	TESTQ       R8, R8
-	JE          each42done
+	JE          each48done
 	LEAQ        vectorMasks<>+0(SB), R9
 	MOVQ        $+8, R10
 	SUBQ        R8, R10
@@ -4055,7 +4557,7 @@ each42oneend:
 	VANDPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
 
-each42done:
+each48done:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -4075,9 +4577,9 @@ each42done:
 	ADDQ         $0x04, CX
 	ADDQ         $0x04, DX
 	DECQ         AX
-	JMP          down40row
+	JMP          down46row
 
-down40done:
+down46done:
 	VZEROUPPER
 	RET
 
@@ -4095,9 +4597,9 @@ TEXT ·meanSquaresAVX2(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down43row:
+down49row:
 	TESTQ AX, AX
-	JE    down43done
+	JE    down49done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4105,9 +4607,9 @@ down43row:
 	XORQ  SI, SI
 	MOVQ  BX, DI
 
-each44many:
+each50many:
 	CMPQ        DI, $+32
-	JLT         each44manyend
+	JLT         each50manyend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	VMOVUPS     32(DX)(SI*4), Y6
@@ -4118,21 +4620,21 @@ each44many:
 	VFMADD231PS Y6, Y6, Y5
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each44many
+	JMP         each50many
 
-each44manyend:
-each44one:
+each50manyend:
+each50one:
 	CMPQ        DI, $+8
-	JLT         each44oneend
+	JLT         each50oneend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each44one
+	JMP         each50one
 
-each44oneend:
+each50oneend:
 	TESTQ       DI, DI
-	JE          each44done
+	JE          each50done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -4140,7 +4642,7 @@ each44oneend:
 	VMASKMOVPS  (DX)(SI*4), Y6, Y6
 	VFMADD231PS Y6, Y6, Y2
 
-each44done:
+each50done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4159,9 +4661,9 @@ each44done:
 	LEAQ         (DX)(BX*4), DX
 	ADDQ         $0x04, CX
 	DECQ         AX
-	JMP          down43row
+	JMP          down49row
 
-down43done:
+down49done:
 	VZEROUPPER
 	RET
 
@@ -4177,17 +4679,17 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down45row:
+down51row:
 	TESTQ        AX, AX
-	JE           down45done
+	JE           down51done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each46many:
+each52many:
 	CMPQ    R10, $+32
-	JLT     each46manyend
+	JLT     each52manyend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -4218,12 +4720,12 @@ each46many:
 	VMOVUPS Y3, 96(DX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R10
-	JMP     each46many
+	JMP     each52many
 
-each46manyend:
-each46one:
+each52manyend:
+each52one:
 	CMPQ    R10, $+8
-	JLT     each46oneend
+	JLT     each52oneend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -4233,11 +4735,11 @@ each46one:
 	VMOVUPS Y3, (DX)(R9*4)
 	ADDQ    $+8, R9
 	SUBQ    $+8, R10
-	JMP     each46one
+	JMP     each52one
 
-each46oneend:
+each52oneend:
 	TESTQ      R10, R10
-	JE         each46done
+	JE         each52done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       R10, R12
@@ -4250,15 +4752,15 @@ each46oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (DX)(R9*4)
 
-each46done:
+each52done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down45row
+	JMP  down51row
 
-down45done:
+down51done:
 	VZEROUPPER
 	RET
 
@@ -4275,17 +4777,17 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down47row:
+down53row:
 	TESTQ        AX, AX
-	JE           down47done
+	JE           down53done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each48many:
+each54many:
 	CMPQ        R11, $+32
-	JLT         each48manyend
+	JLT         each54manyend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -4320,12 +4822,12 @@ each48many:
 	VMOVUPS     Y3, 96(DX)(R10*4)
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each48many
+	JMP         each54many
 
-each48manyend:
-each48one:
+each54manyend:
+each54one:
 	CMPQ        R11, $+8
-	JLT         each48oneend
+	JLT         each54oneend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -4336,11 +4838,11 @@ each48one:
 	VMOVUPS     Y3, (DX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each48one
+	JMP         each54one
 
-each48oneend:
+each54oneend:
 	TESTQ       R11, R11
-	JE          each48done
+	JE          each54done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -4354,15 +4856,15 @@ each48oneend:
 	VFMADD213PS Y1, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (DX)(R10*4)
 
-each48done:
+each54done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down47row
+	JMP  down53row
 
-down47done:
+down53done:
 	VZEROUPPER
 	RET
 
@@ -4386,9 +4888,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Y2
 	VMULPS       Y2, Y1, Y1
 
-down49row:
+down55row:
 	TESTQ        AX, AX
-	JE           down49done
+	JE           down55done
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS (R9), Y4
 	VPXOR        Y5, Y5, Y5
@@ -4398,9 +4900,9 @@ down49row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each50many:
+each56many:
 	CMPQ        R11, $+16
-	JLT         each50manyend
+	JLT         each56manyend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -4419,12 +4921,12 @@ each50many:
 	VFMADD231PS Y10, Y9, Y8
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each50many
+	JMP         each56many
 
-each50manyend:
-each50one:
+each56manyend:
+each56one:
 	CMPQ        R11, $+8
-	JLT         each50oneend
+	JLT         each56oneend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -4435,11 +4937,11 @@ each50one:
 	VFMADD231PS Y10, Y9, Y7
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each50one
+	JMP         each56one
 
-each50oneend:
+each56oneend:
 	TESTQ       R11, R11
-	JE          each50done
+	JE          each56done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -4453,7 +4955,7 @@ each50oneend:
 	VSUBPS      Y3, Y11, Y11
 	VFMADD231PS Y11, Y10, Y7
 
-each50done:
+each56done:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -4477,9 +4979,9 @@ each50done:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each51many:
+each57many:
 	CMPQ         R11, $+32
-	JLT          each51manyend
+	JLT          each57manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -4518,12 +5020,12 @@ each51many:
 	VMOVUPS      Y6, 96(BX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, R11
-	JMP          each51many
+	JMP          each57many
 
-each51manyend:
-each51one:
+each57manyend:
+each57one:
 	CMPQ         R11, $+8
-	JLT          each51oneend
+	JLT          each57oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -4535,11 +5037,11 @@ each51one:
 	VMOVUPS      Y6, (BX)(R10*4)
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each51one
+	JMP          each57one
 
-each51oneend:
+each57oneend:
 	TESTQ        R11, R11
-	JE           each51done
+	JE           each57done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -4554,16 +5056,16 @@ each51oneend:
 	VMULPS       Y4, Y8, Y8
 	VMASKMOVPS   Y8, Y6, (BX)(R10*4)
 
-each51done:
+each57done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down49row
+	JMP  down55row
 
-down49done:
+down55done:
 	VZEROUPPER
 	RET
 
@@ -4581,9 +5083,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns52many:
+columns58many:
 	CMPQ  AX, $+16
-	JLT   columns52manyend
+	JLT   columns58manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4593,9 +5095,9 @@ columns52many:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down53row:
+down59row:
 	TESTQ        R15, R15
-	JE           down53done
+	JE           down59done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y4
@@ -4624,9 +5126,9 @@ down53row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down53row
+	JMP          down59row
 
-down53done:
+down59done:
 	VMOVUPS     (CX)(R11*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -4641,12 +5143,12 @@ down53done:
 	VMOVUPS     Y0, 32(CX)(R11*4)
 	ADDQ        $+16, R11
 	SUBQ        $+16, AX
-	JMP         columns52many
+	JMP         columns58many
 
-columns52manyend:
-columns52one:
+columns58manyend:
+columns58one:
 	CMPQ  AX, $+8
-	JLT   columns52oneend
+	JLT   columns58oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R11*4), R12
@@ -4654,9 +5156,9 @@ columns52one:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down54row:
+down60row:
 	TESTQ        R15, R15
-	JE           down54done
+	JE           down60done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y2
@@ -4675,9 +5177,9 @@ down54row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down54row
+	JMP          down60row
 
-down54done:
+down60done:
 	VMOVUPS     (CX)(R11*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -4686,11 +5188,11 @@ down54done:
 	VMOVUPS     Y2, (CX)(R11*4)
 	ADDQ        $+8, R11
 	SUBQ        $+8, AX
-	JMP         columns52one
+	JMP         columns58one
 
-columns52oneend:
+columns58oneend:
 	TESTQ   AX, AX
-	JE      columns52done
+	JE      columns58done
 	LEAQ    vectorMasks<>+0(SB), R12
 	MOVQ    $+8, R13
 	SUBQ    AX, R13
@@ -4701,9 +5203,9 @@ columns52oneend:
 	LEAQ    (DX)(R11*4), DX
 	XORQ    BX, BX
 
-down55row:
+down61row:
 	TESTQ        SI, SI
-	JE           down55done
+	JE           down61done
 	PREFETCHT0   (AX)(R10*1)
 	PREFETCHT0   (DX)(R10*1)
 	VBROADCASTSS (DI)(BX*4), Y3
@@ -4722,9 +5224,9 @@ down55row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down55row
+	JMP          down61row
 
-down55done:
+down61done:
 	VMASKMOVPS  (CX)(R11*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -4732,7 +5234,7 @@ down55done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R11*4)
 
-columns52done:
+columns58done:
 	VZEROUPPER
 	RET
 
@@ -4749,9 +5251,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns56many:
+columns62many:
 	CMPQ    AX, $+16
-	JLT     columns56manyend
+	JLT     columns62manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -4760,9 +5262,9 @@ columns56many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down57row:
+down63row:
 	TESTQ       R13, R13
-	JE          down57done
+	JE          down63done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -4782,26 +5284,26 @@ down57row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down57row
+	JMP         down63row
 
-down57done:
+down63done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns56many
+	JMP  columns62many
 
-columns56manyend:
-columns56one:
+columns62manyend:
+columns62one:
 	CMPQ    AX, $+8
-	JLT     columns56oneend
+	JLT     columns62oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down58row:
+down64row:
 	TESTQ       R13, R13
-	JE          down58done
+	JE          down64done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -4813,16 +5315,16 @@ down58row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down58row
+	JMP         down64row
 
-down58done:
+down64done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns56one
+	JMP  columns62one
 
-columns56oneend:
+columns62oneend:
 	TESTQ      AX, AX
-	JE         columns56done
+	JE         columns62done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -4833,9 +5335,9 @@ columns56oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down59row:
+down65row:
 	TESTQ       DX, DX
-	JE          down59done
+	JE          down65done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -4847,10 +5349,10 @@ down59row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down59row
+	JMP         down65row
 
-down59done:
-columns56done:
+down65done:
+columns62done:
 	VZEROUPPER
 	RET
 
@@ -4869,9 +5371,9 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+2752(SB), Y4, Y4
 	XORQ         BX, BX
 
-each60one:
+each66one:
 	CMPQ     AX, $+8
-	JLT      each60oneend
+	JLT      each66oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
@@ -4970,11 +5472,11 @@ each60one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each60one
+	JMP      each66one
 
-each60oneend:
+each66oneend:
 	TESTQ      AX, AX
-	JE         each60done
+	JE         each66done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -5076,7 +5578,7 @@ each60oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each60done:
+each66done:
 	VZEROUPPER
 	RET
 
@@ -5088,16 +5590,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast61next:
+cast67next:
 	CMPQ      BX, AX
-	JGE       cast61done
+	JGE       cast67done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast61next
+	JMP       cast67next
 
-cast61done:
+cast67done:
 	VZEROUPPER
 	RET
 
@@ -5109,15 +5611,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast62next:
+cast68next:
 	CMPQ      BX, AX
-	JGE       cast62done
+	JGE       cast68done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast62next
+	JMP       cast68next
 
-cast62done:
+cast68done:
 	VZEROUPPER
 	RET
 
@@ -5129,9 +5631,9 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast63next:
+cast69next:
 	CMPQ      BX, AX
-	JGE       cast63done
+	JGE       cast69done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
 	VPAND     vectorConstants<>+3136(SB), Y1, Y1
@@ -5146,9 +5648,9 @@ cast63next:
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast63next
+	JMP       cast69next
 
-cast63done:
+cast69done:
 	VZEROUPPER
 	RET
 
@@ -5160,15 +5662,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast64next:
+cast70next:
 	CMPQ      BX, AX
-	JGE       cast64done
+	JGE       cast70done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast64next
+	JMP       cast70next
 
-cast64done:
+cast70done:
 	VZEROUPPER
 	RET
 
@@ -5193,9 +5695,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each65one:
+each71one:
 	CMPQ        AX, $+8
-	JLT         each65oneend
+	JLT         each71oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -5217,11 +5719,11 @@ each65one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each65one
+	JMP         each71one
 
-each65oneend:
+each71oneend:
 	TESTQ       AX, AX
-	JE          each65done
+	JE          each71done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -5246,7 +5748,7 @@ each65oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each65done:
+each71done:
 	VZEROUPPER
 	RET
 

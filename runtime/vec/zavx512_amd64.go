@@ -9,6 +9,13 @@ package vec
 //go:noescape
 func addAVX512(y []float32, a []float32, b []float32)
 
+// addRowsAVX512 is
+//
+//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] + b[i] }
+//
+//go:noescape
+func addRowsAVX512(y []float32, a []float32, b []float32, rows int, cols int, stride int)
+
 // subAVX512 is
 //
 //	for i := range y { y[i] = a[i] - b[i] }
@@ -51,12 +58,26 @@ func expAVX512(y []float32, a []float32)
 //go:noescape
 func geluAVX512(y []float32, a []float32)
 
+// geluRowsAVX512 is
+//
+//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3) }
+//
+//go:noescape
+func geluRowsAVX512(y []float32, a []float32, rows int, cols int, stride int)
+
 // geluGradAVX512 is
 //
 //	for i := range y { y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
 //
 //go:noescape
 func geluGradAVX512(y []float32, dy []float32, a []float32)
+
+// geluGradRowsAVX512 is
+//
+//	for r, j := range [rows, cols] { i := r*stride + j; y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u) }
+//
+//go:noescape
+func geluGradRowsAVX512(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
 
 // siluAVX512 is
 //

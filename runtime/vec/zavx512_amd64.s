@@ -61,6 +61,79 @@ each1done:
 	VZEROUPPER
 	RET
 
+// func addRowsAVX512(y []float32, a []float32, b []float32, rows int, cols int, stride int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·addRowsAVX512(SB), NOSPLIT, $0-96
+	MOVQ   y_base+0(FP), CX
+	MOVQ   rows+72(FP), AX
+	MOVQ   a_base+24(FP), DX
+	MOVQ   b_base+48(FP), BX
+	MOVQ   cols+80(FP), SI
+	MOVQ   stride+88(FP), DI
+	SHLQ   $0x02, DI
+	IMUL3Q $+16, DI, R8
+
+down2row:
+	TESTQ      AX, AX
+	JE         down2done
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	PREFETCHT0 (DX)(R8*1)
+	PREFETCHT0 64(DX)(R8*1)
+	PREFETCHT0 (BX)(R8*1)
+	PREFETCHT0 64(BX)(R8*1)
+	XORQ       R9, R9
+	MOVQ       SI, R10
+
+each3many:
+	CMPQ    R10, $+32
+	JLT     each3manyend
+	VMOVUPS (DX)(R9*4), Z0
+	VMOVUPS (BX)(R9*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (CX)(R9*4)
+	VMOVUPS 64(DX)(R9*4), Z0
+	VMOVUPS 64(BX)(R9*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(CX)(R9*4)
+	ADDQ    $+32, R9
+	SUBQ    $+32, R10
+	JMP     each3many
+
+each3manyend:
+each3one:
+	CMPQ    R10, $+16
+	JLT     each3oneend
+	VMOVUPS (DX)(R9*4), Z0
+	VMOVUPS (BX)(R9*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (CX)(R9*4)
+	ADDQ    $+16, R9
+	SUBQ    $+16, R10
+	JMP     each3one
+
+each3oneend:
+	TESTQ     R10, R10
+	JE        each3done
+	MOVQ      $-1, R11
+	BZHIQ     R10, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z (DX)(R9*4), K1, Z0
+	VMOVUPS.Z (BX)(R9*4), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (CX)(R9*4)
+
+each3done:
+	ADDQ DI, CX
+	ADDQ DI, DX
+	ADDQ DI, BX
+	DECQ AX
+	JMP  down2row
+
+down2done:
+	VZEROUPPER
+	RET
+
 // func subAVX512(y []float32, a []float32, b []float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·subAVX512(SB), NOSPLIT, $0-72
@@ -70,9 +143,9 @@ TEXT ·subAVX512(SB), NOSPLIT, $0-72
 	MOVQ b_base+48(FP), BX
 	XORQ SI, SI
 
-each2many:
+each4many:
 	CMPQ    AX, $+64
-	JLT     each2manyend
+	JLT     each4manyend
 	VMOVUPS (DX)(SI*4), Z0
 	VMOVUPS (BX)(SI*4), Z1
 	VSUBPS  Z1, Z0, Z0
@@ -91,23 +164,23 @@ each2many:
 	VMOVUPS Z0, 192(CX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, AX
-	JMP     each2many
+	JMP     each4many
 
-each2manyend:
-each2one:
+each4manyend:
+each4one:
 	CMPQ    AX, $+16
-	JLT     each2oneend
+	JLT     each4oneend
 	VMOVUPS (DX)(SI*4), Z0
 	VMOVUPS (BX)(SI*4), Z1
 	VSUBPS  Z1, Z0, Z0
 	VMOVUPS Z0, (CX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, AX
-	JMP     each2one
+	JMP     each4one
 
-each2oneend:
+each4oneend:
 	TESTQ     AX, AX
-	JE        each2done
+	JE        each4done
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -116,7 +189,7 @@ each2oneend:
 	VSUBPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (CX)(SI*4)
 
-each2done:
+each4done:
 	VZEROUPPER
 	RET
 
@@ -129,9 +202,9 @@ TEXT ·mulAVX512(SB), NOSPLIT, $0-72
 	MOVQ b_base+48(FP), BX
 	XORQ SI, SI
 
-each3many:
+each5many:
 	CMPQ    AX, $+64
-	JLT     each3manyend
+	JLT     each5manyend
 	VMOVUPS (DX)(SI*4), Z0
 	VMOVUPS (BX)(SI*4), Z1
 	VMULPS  Z1, Z0, Z0
@@ -150,23 +223,23 @@ each3many:
 	VMOVUPS Z0, 192(CX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, AX
-	JMP     each3many
+	JMP     each5many
 
-each3manyend:
-each3one:
+each5manyend:
+each5one:
 	CMPQ    AX, $+16
-	JLT     each3oneend
+	JLT     each5oneend
 	VMOVUPS (DX)(SI*4), Z0
 	VMOVUPS (BX)(SI*4), Z1
 	VMULPS  Z1, Z0, Z0
 	VMOVUPS Z0, (CX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, AX
-	JMP     each3one
+	JMP     each5one
 
-each3oneend:
+each5oneend:
 	TESTQ     AX, AX
-	JE        each3done
+	JE        each5done
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -175,7 +248,7 @@ each3oneend:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (CX)(SI*4)
 
-each3done:
+each5done:
 	VZEROUPPER
 	RET
 
@@ -187,9 +260,9 @@ TEXT ·scaleAVX512(SB), NOSPLIT, $0-52
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each4many:
+each6many:
 	CMPQ         AX, $+64
-	JLT          each4manyend
+	JLT          each6manyend
 	VMOVUPS      (DX)(BX*4), Z0
 	VBROADCASTSS c+48(FP), Z1
 	VMULPS       Z1, Z0, Z0
@@ -208,23 +281,23 @@ each4many:
 	VMOVUPS      Z0, 192(CX)(BX*4)
 	ADDQ         $+64, BX
 	SUBQ         $+64, AX
-	JMP          each4many
+	JMP          each6many
 
-each4manyend:
-each4one:
+each6manyend:
+each6one:
 	CMPQ         AX, $+16
-	JLT          each4oneend
+	JLT          each6oneend
 	VMOVUPS      (DX)(BX*4), Z0
 	VBROADCASTSS c+48(FP), Z1
 	VMULPS       Z1, Z0, Z0
 	VMOVUPS      Z0, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each4one
+	JMP          each6one
 
-each4oneend:
+each6oneend:
 	TESTQ        AX, AX
-	JE           each4done
+	JE           each6done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -233,7 +306,7 @@ each4oneend:
 	VMULPS       Z1, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(BX*4)
 
-each4done:
+each6done:
 	VZEROUPPER
 	RET
 
@@ -245,9 +318,9 @@ TEXT ·reluAVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each5many:
+each7many:
 	CMPQ    AX, $+64
-	JLT     each5manyend
+	JLT     each7manyend
 	VMOVUPS (DX)(BX*4), Z0
 	VPXORD  Z1, Z1, Z1
 	VMAXPS  Z0, Z1, Z0
@@ -266,23 +339,23 @@ each5many:
 	VMOVUPS Z0, 192(CX)(BX*4)
 	ADDQ    $+64, BX
 	SUBQ    $+64, AX
-	JMP     each5many
+	JMP     each7many
 
-each5manyend:
-each5one:
+each7manyend:
+each7one:
 	CMPQ    AX, $+16
-	JLT     each5oneend
+	JLT     each7oneend
 	VMOVUPS (DX)(BX*4), Z0
 	VPXORD  Z5, Z5, Z5
 	VMAXPS  Z0, Z5, Z0
 	VMOVUPS Z0, (CX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, AX
-	JMP     each5one
+	JMP     each7one
 
-each5oneend:
+each7oneend:
 	TESTQ     AX, AX
-	JE        each5done
+	JE        each7done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -291,7 +364,7 @@ each5oneend:
 	VMAXPS    Z0, Z6, Z0
 	VMOVUPS   Z0, K1, (CX)(BX*4)
 
-each5done:
+each7done:
 	VZEROUPPER
 	RET
 
@@ -319,9 +392,9 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-48
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each6many:
+each8many:
 	CMPQ         AX, $+32
-	JLT          each6manyend
+	JLT          each8manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VMINPS       Z11, Z0, Z11
 	VMAXPS       Z11, Z1, Z11
@@ -358,12 +431,12 @@ each6many:
 	VMOVUPS      Z13, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each6many
+	JMP          each8many
 
-each6manyend:
-each6one:
+each8manyend:
+each8one:
 	CMPQ         AX, $+16
-	JLT          each6oneend
+	JLT          each8oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VMINPS       Z11, Z0, Z11
 	VMAXPS       Z11, Z1, Z11
@@ -383,11 +456,11 @@ each6one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each6one
+	JMP          each8one
 
-each6oneend:
+each8oneend:
 	TESTQ        AX, AX
-	JE           each6done
+	JE           each8done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -409,7 +482,7 @@ each6oneend:
 	VSCALEFPS    Z0, Z1, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each6done:
+each8done:
 	VZEROUPPER
 	RET
 
@@ -437,9 +510,9 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each7many:
+each9many:
 	CMPQ         AX, $+32
-	JLT          each7manyend
+	JLT          each9manyend
 	VMOVUPS      (DX)(BX*4), Z13
 	VMULPS       Z13, Z13, Z14
 	VFMADD213PS  Z11, Z12, Z14
@@ -486,12 +559,12 @@ each7many:
 	VMOVUPS      Z16, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each7many
+	JMP          each9many
 
-each7manyend:
-each7one:
+each9manyend:
+each9one:
 	CMPQ         AX, $+16
-	JLT          each7oneend
+	JLT          each9oneend
 	VMOVUPS      (DX)(BX*4), Z13
 	VMULPS       Z13, Z13, Z14
 	VFMADD213PS  Z11, Z12, Z14
@@ -516,11 +589,11 @@ each7one:
 	VMOVUPS      Z16, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each7one
+	JMP          each9one
 
-each7oneend:
+each9oneend:
 	TESTQ        AX, AX
-	JE           each7done
+	JE           each9done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -547,7 +620,164 @@ each7oneend:
 	VDIVPS       Z1, Z13, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each7done:
+each9done:
+	VZEROUPPER
+	RET
+
+// func geluRowsAVX512(y []float32, a []float32, rows int, cols int, stride int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·geluRowsAVX512(SB), NOSPLIT, $0-72
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	VMOVUPS vectorConstants<>+704(SB), Z11
+	VMOVUPS vectorConstants<>+768(SB), Z12
+	VMOVUPS vectorConstants<>+832(SB), Z13
+	VMOVUPS vectorConstants<>+896(SB), Z13
+	VMOVUPS vectorConstants<>+960(SB), Z13
+	MOVQ    y_base+0(FP), CX
+	MOVQ    rows+48(FP), AX
+	MOVQ    a_base+24(FP), DX
+	MOVQ    cols+56(FP), BX
+	MOVQ    stride+64(FP), SI
+	SHLQ    $0x02, SI
+	IMUL3Q  $+16, SI, DI
+
+down10row:
+	TESTQ      AX, AX
+	JE         down10done
+	PREFETCHT0 (CX)(DI*1)
+	PREFETCHT0 64(CX)(DI*1)
+	PREFETCHT0 (DX)(DI*1)
+	PREFETCHT0 64(DX)(DI*1)
+	XORQ       R8, R8
+	MOVQ       BX, R9
+
+each11many:
+	CMPQ         R9, $+32
+	JLT          each11manyend
+	VMOVUPS      (DX)(R8*4), Z13
+	VMULPS       Z13, Z13, Z14
+	VFMADD213PS  Z11, Z12, Z14
+	VMULPS       Z13, Z14, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z15
+	VRNDSCALEPS  $0x08, Z15, Z15
+	VFNMADD231PS Z3, Z15, Z14
+	VFNMADD231PS Z4, Z15, Z14
+	VMOVUPS      Z5, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VFMADD213PS  Z7, Z14, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VMULPS       Z14, Z14, Z17
+	VFMADD213PS  Z14, Z17, Z16
+	VADDPS       Z10, Z16, Z16
+	VSCALEFPS    Z15, Z16, Z16
+	VADDPS       Z10, Z16, Z16
+	VDIVPS       Z16, Z13, Z16
+	VMOVUPS      Z16, (CX)(R8*4)
+	VMOVUPS      64(DX)(R8*4), Z13
+	VMULPS       Z13, Z13, Z14
+	VFMADD213PS  Z11, Z12, Z14
+	VMULPS       Z13, Z14, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z15
+	VRNDSCALEPS  $0x08, Z15, Z15
+	VFNMADD231PS Z3, Z15, Z14
+	VFNMADD231PS Z4, Z15, Z14
+	VMOVUPS      Z5, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VFMADD213PS  Z7, Z14, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VMULPS       Z14, Z14, Z17
+	VFMADD213PS  Z14, Z17, Z16
+	VADDPS       Z10, Z16, Z16
+	VSCALEFPS    Z15, Z16, Z16
+	VADDPS       Z10, Z16, Z16
+	VDIVPS       Z16, Z13, Z16
+	VMOVUPS      Z16, 64(CX)(R8*4)
+	ADDQ         $+32, R8
+	SUBQ         $+32, R9
+	JMP          each11many
+
+each11manyend:
+each11one:
+	CMPQ         R9, $+16
+	JLT          each11oneend
+	VMOVUPS      (DX)(R8*4), Z13
+	VMULPS       Z13, Z13, Z14
+	VFMADD213PS  Z11, Z12, Z14
+	VMULPS       Z13, Z14, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z15
+	VRNDSCALEPS  $0x08, Z15, Z15
+	VFNMADD231PS Z3, Z15, Z14
+	VFNMADD231PS Z4, Z15, Z14
+	VMOVUPS      Z5, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VFMADD213PS  Z7, Z14, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VMULPS       Z14, Z14, Z17
+	VFMADD213PS  Z14, Z17, Z16
+	VADDPS       Z10, Z16, Z16
+	VSCALEFPS    Z15, Z16, Z16
+	VADDPS       Z10, Z16, Z16
+	VDIVPS       Z16, Z13, Z16
+	VMOVUPS      Z16, (CX)(R8*4)
+	ADDQ         $+16, R8
+	SUBQ         $+16, R9
+	JMP          each11one
+
+each11oneend:
+	TESTQ        R9, R9
+	JE           each11done
+	MOVQ         $-1, R10
+	BZHIQ        R9, R10, R10
+	KMOVW        R10, K1
+	VMOVUPS.Z    (DX)(R8*4), K1, Z13
+	VMULPS       Z13, Z13, Z14
+	VFMADD213PS  Z11, Z12, Z14
+	VMULPS       Z13, Z14, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMULPS       Z2, Z14, Z15
+	VRNDSCALEPS  $0x08, Z15, Z15
+	VFNMADD231PS Z3, Z15, Z14
+	VFNMADD231PS Z4, Z15, Z14
+	VMOVUPS      Z5, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VFMADD213PS  Z7, Z14, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VMULPS       Z14, Z14, Z17
+	VFMADD213PS  Z14, Z17, Z16
+	VADDPS       Z10, Z16, Z16
+	VSCALEFPS    Z15, Z16, Z16
+	VADDPS       Z10, Z16, Z16
+	VDIVPS       Z16, Z13, Z16
+	VMOVUPS      Z16, K1, (CX)(R8*4)
+
+each11done:
+	ADDQ SI, CX
+	ADDQ SI, DX
+	DECQ AX
+	JMP  down10row
+
+down10done:
 	VZEROUPPER
 	RET
 
@@ -576,9 +806,9 @@ TEXT ·geluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each8many:
+each12many:
 	CMPQ         AX, $+32
-	JLT          each8manyend
+	JLT          each12manyend
 	VMOVUPS      (DX)(SI*4), Z16
 	VMOVUPS      (BX)(SI*4), Z17
 	VMULPS       Z17, Z17, Z18
@@ -643,12 +873,12 @@ each8many:
 	VMOVUPS      Z18, 64(CX)(SI*4)
 	ADDQ         $+32, SI
 	SUBQ         $+32, AX
-	JMP          each8many
+	JMP          each12many
 
-each8manyend:
-each8one:
+each12manyend:
+each12one:
 	CMPQ         AX, $+16
-	JLT          each8oneend
+	JLT          each12oneend
 	VMOVUPS      (DX)(SI*4), Z16
 	VMOVUPS      (BX)(SI*4), Z17
 	VMULPS       Z17, Z17, Z18
@@ -682,11 +912,11 @@ each8one:
 	VMOVUPS      Z18, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each8one
+	JMP          each12one
 
-each8oneend:
+each12oneend:
 	TESTQ        AX, AX
-	JE           each8done
+	JE           each12done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -722,7 +952,204 @@ each8oneend:
 	VMULPS       Z16, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(SI*4)
 
-each8done:
+each12done:
+	VZEROUPPER
+	RET
+
+// func geluGradRowsAVX512(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·geluGradRowsAVX512(SB), NOSPLIT, $0-96
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	VMOVUPS vectorConstants<>+704(SB), Z11
+	VMOVUPS vectorConstants<>+768(SB), Z12
+	VMOVUPS vectorConstants<>+832(SB), Z13
+	VMOVUPS vectorConstants<>+896(SB), Z14
+	VMOVUPS vectorConstants<>+960(SB), Z15
+	MOVQ    y_base+0(FP), CX
+	MOVQ    rows+72(FP), AX
+	MOVQ    dy_base+24(FP), DX
+	MOVQ    a_base+48(FP), BX
+	MOVQ    cols+80(FP), SI
+	MOVQ    stride+88(FP), DI
+	SHLQ    $0x02, DI
+	IMUL3Q  $+16, DI, R8
+
+down13row:
+	TESTQ      AX, AX
+	JE         down13done
+	PREFETCHT0 (CX)(R8*1)
+	PREFETCHT0 64(CX)(R8*1)
+	PREFETCHT0 (DX)(R8*1)
+	PREFETCHT0 64(DX)(R8*1)
+	PREFETCHT0 (BX)(R8*1)
+	PREFETCHT0 64(BX)(R8*1)
+	XORQ       R9, R9
+	MOVQ       SI, R10
+
+each14many:
+	CMPQ         R10, $+32
+	JLT          each14manyend
+	VMOVUPS      (DX)(R9*4), Z16
+	VMOVUPS      (BX)(R9*4), Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z15, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z17, Z17, Z19
+	VFMADD213PS  Z13, Z14, Z19
+	VMULPS       Z17, Z19, Z19
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z19, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, (CX)(R9*4)
+	VMOVUPS      64(DX)(R9*4), Z16
+	VMOVUPS      64(BX)(R9*4), Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z15, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z17, Z17, Z19
+	VFMADD213PS  Z13, Z14, Z19
+	VMULPS       Z17, Z19, Z19
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z19, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, 64(CX)(R9*4)
+	ADDQ         $+32, R9
+	SUBQ         $+32, R10
+	JMP          each14many
+
+each14manyend:
+each14one:
+	CMPQ         R10, $+16
+	JLT          each14oneend
+	VMOVUPS      (DX)(R9*4), Z16
+	VMOVUPS      (BX)(R9*4), Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z15, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z17, Z17, Z19
+	VFMADD213PS  Z13, Z14, Z19
+	VMULPS       Z17, Z19, Z19
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z19, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, (CX)(R9*4)
+	ADDQ         $+16, R9
+	SUBQ         $+16, R10
+	JMP          each14one
+
+each14oneend:
+	TESTQ        R10, R10
+	JE           each14done
+	MOVQ         $-1, R11
+	BZHIQ        R10, R11, R11
+	KMOVW        R11, K1
+	VMOVUPS.Z    (DX)(R9*4), K1, Z16
+	VMOVUPS.Z    (BX)(R9*4), K1, Z17
+	VMULPS       Z17, Z17, Z18
+	VFMADD213PS  Z11, Z12, Z18
+	VMULPS       Z17, Z18, Z18
+	VMINPS       Z18, Z0, Z18
+	VMAXPS       Z18, Z1, Z18
+	VMULPS       Z2, Z18, Z19
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VFNMADD231PS Z3, Z19, Z18
+	VFNMADD231PS Z4, Z19, Z18
+	VMOVUPS      Z5, Z20
+	VFMADD213PS  Z6, Z18, Z20
+	VFMADD213PS  Z7, Z18, Z20
+	VFMADD213PS  Z8, Z18, Z20
+	VFMADD213PS  Z9, Z18, Z20
+	VMULPS       Z18, Z18, Z21
+	VFMADD213PS  Z18, Z21, Z20
+	VADDPS       Z10, Z20, Z20
+	VSCALEFPS    Z19, Z20, Z20
+	VMINPS       Z20, Z15, Z20
+	VADDPS       Z10, Z20, Z18
+	VDIVPS       Z18, Z10, Z18
+	VMULPS       Z18, Z20, Z20
+	VMULPS       Z17, Z17, Z19
+	VFMADD213PS  Z13, Z14, Z19
+	VMULPS       Z17, Z19, Z19
+	VMULPS       Z18, Z20, Z20
+	VFMADD231PS  Z19, Z20, Z18
+	VMULPS       Z16, Z18, Z18
+	VMOVUPS      Z18, K1, (CX)(R9*4)
+
+each14done:
+	ADDQ DI, CX
+	ADDQ DI, DX
+	ADDQ DI, BX
+	DECQ AX
+	JMP  down13row
+
+down13done:
 	VZEROUPPER
 	RET
 
@@ -750,9 +1177,9 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-48
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each9many:
+each15many:
 	CMPQ         AX, $+32
-	JLT          each9manyend
+	JLT          each15manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VPXORD       Z12, Z12, Z12
 	VSUBPS       Z11, Z12, Z16
@@ -797,12 +1224,12 @@ each9many:
 	VMOVUPS      Z18, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each9many
+	JMP          each15many
 
-each9manyend:
-each9one:
+each15manyend:
+each15one:
 	CMPQ         AX, $+16
-	JLT          each9oneend
+	JLT          each15oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VPXORD       Z14, Z14, Z14
 	VSUBPS       Z11, Z14, Z12
@@ -826,11 +1253,11 @@ each9one:
 	VMOVUPS      Z16, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each9one
+	JMP          each15one
 
-each9oneend:
+each15oneend:
 	TESTQ        AX, AX
-	JE           each9done
+	JE           each15done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -856,7 +1283,7 @@ each9oneend:
 	VDIVPS       Z1, Z11, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each9done:
+each15done:
 	VZEROUPPER
 	RET
 
@@ -885,9 +1312,9 @@ TEXT ·siluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each10many:
+each16many:
 	CMPQ         AX, $+32
-	JLT          each10manyend
+	JLT          each16manyend
 	VMOVUPS      (DX)(SI*4), Z16
 	VMOVUPS      (BX)(SI*4), Z17
 	VPXORD       Z12, Z12, Z12
@@ -944,12 +1371,12 @@ each10many:
 	VMOVUPS      Z18, 64(CX)(SI*4)
 	ADDQ         $+32, SI
 	SUBQ         $+32, AX
-	JMP          each10many
+	JMP          each16many
 
-each10manyend:
-each10one:
+each16manyend:
+each16one:
 	CMPQ         AX, $+16
-	JLT          each10oneend
+	JLT          each16oneend
 	VMOVUPS      (DX)(SI*4), Z12
 	VMOVUPS      (BX)(SI*4), Z13
 	VPXORD       Z14, Z14, Z14
@@ -979,11 +1406,11 @@ each10one:
 	VMOVUPS      Z16, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each10one
+	JMP          each16one
 
-each10oneend:
+each16oneend:
 	TESTQ        AX, AX
-	JE           each10done
+	JE           each16done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -1015,7 +1442,7 @@ each10oneend:
 	VMULPS       Z12, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(SI*4)
 
-each10done:
+each16done:
 	VZEROUPPER
 	RET
 
@@ -1028,9 +1455,9 @@ TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each11many:
+each17many:
 	CMPQ      AX, $+64
-	JLT       each11manyend
+	JLT       each17manyend
 	VMOVUPS   (DX)(SI*4), Z0
 	VMOVUPS   (BX)(SI*4), Z1
 	VPXORD    Z2, Z2, Z2
@@ -1061,12 +1488,12 @@ each11many:
 	VMOVUPS   Z0, 192(CX)(SI*4)
 	ADDQ      $+64, SI
 	SUBQ      $+64, AX
-	JMP       each11many
+	JMP       each17many
 
-each11manyend:
-each11one:
+each17manyend:
+each17one:
 	CMPQ      AX, $+16
-	JLT       each11oneend
+	JLT       each17oneend
 	VMOVUPS   (DX)(SI*4), Z0
 	VMOVUPS   (BX)(SI*4), Z1
 	VPXORD    Z6, Z6, Z6
@@ -1076,11 +1503,11 @@ each11one:
 	VMOVUPS   Z0, (CX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, AX
-	JMP       each11one
+	JMP       each17one
 
-each11oneend:
+each17oneend:
 	TESTQ     AX, AX
-	JE        each11done
+	JE        each17done
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -1092,7 +1519,7 @@ each11oneend:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (CX)(SI*4)
 
-each11done:
+each17done:
 	VZEROUPPER
 	RET
 
@@ -1115,9 +1542,9 @@ TEXT ·geluErfAVX512(SB), NOSPLIT, $0-48
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each12one:
+each18one:
 	CMPQ         AX, $+16
-	JLT          each12oneend
+	JLT          each18oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VANDPS       vectorConstants<>+1024(SB), Z11, Z12
 	VXORPS       Z12, Z11, Z12
@@ -1161,11 +1588,11 @@ each12one:
 	VMOVUPS      Z15, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each12one
+	JMP          each18one
 
-each12oneend:
+each18oneend:
 	TESTQ        AX, AX
-	JE           each12done
+	JE           each18done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -1211,7 +1638,7 @@ each12oneend:
 	VMULPS       Z11, Z16, Z16
 	VMOVUPS      Z16, K1, (CX)(BX*4)
 
-each12done:
+each18done:
 	VZEROUPPER
 	RET
 
@@ -1235,9 +1662,9 @@ TEXT ·geluErfGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each13one:
+each19one:
 	CMPQ         AX, $+16
-	JLT          each13oneend
+	JLT          each19oneend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      (BX)(SI*4), Z12
 	VANDPS       vectorConstants<>+1024(SB), Z12, Z13
@@ -1301,11 +1728,11 @@ each13one:
 	VMOVUPS      Z16, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each13one
+	JMP          each19one
 
-each13oneend:
+each19oneend:
 	TESTQ        AX, AX
-	JE           each13done
+	JE           each19done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -1371,7 +1798,7 @@ each13oneend:
 	VMULPS       Z11, Z17, Z17
 	VMOVUPS      Z17, K1, (CX)(SI*4)
 
-each13done:
+each19done:
 	VZEROUPPER
 	RET
 
@@ -1394,9 +1821,9 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each14many:
+each20many:
 	CMPQ         AX, $+32
-	JLT          each14manyend
+	JLT          each20manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VPXORD       Z12, Z12, Z12
 	VSUBPS       Z11, Z12, Z11
@@ -1447,12 +1874,12 @@ each14many:
 	VMOVUPS      Z11, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each14many
+	JMP          each20many
 
-each14manyend:
-each14one:
+each20manyend:
+each20one:
 	CMPQ         AX, $+16
-	JLT          each14oneend
+	JLT          each20oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VPXORD       Z14, Z14, Z14
 	VSUBPS       Z11, Z14, Z11
@@ -1479,11 +1906,11 @@ each14one:
 	VMOVUPS      Z11, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each14one
+	JMP          each20one
 
-each14oneend:
+each20oneend:
 	TESTQ        AX, AX
-	JE           each14done
+	JE           each20done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -1512,7 +1939,7 @@ each14oneend:
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z0, K1, (CX)(BX*4)
 
-each14done:
+each20done:
 	VZEROUPPER
 	RET
 
@@ -1536,9 +1963,9 @@ TEXT ·sigmoidGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each15many:
+each21many:
 	CMPQ         AX, $+32
-	JLT          each15manyend
+	JLT          each21manyend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      (BX)(SI*4), Z12
 	VPXORD       Z13, Z13, Z13
@@ -1595,12 +2022,12 @@ each15many:
 	VMOVUPS      Z12, 64(CX)(SI*4)
 	ADDQ         $+32, SI
 	SUBQ         $+32, AX
-	JMP          each15many
+	JMP          each21many
 
-each15manyend:
-each15one:
+each21manyend:
+each21one:
 	CMPQ         AX, $+16
-	JLT          each15oneend
+	JLT          each21oneend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      (BX)(SI*4), Z12
 	VPXORD       Z15, Z15, Z15
@@ -1630,11 +2057,11 @@ each15one:
 	VMOVUPS      Z12, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each15one
+	JMP          each21one
 
-each15oneend:
+each21oneend:
 	TESTQ        AX, AX
-	JE           each15done
+	JE           each21done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -1666,7 +2093,7 @@ each15oneend:
 	VMULPS       Z11, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(SI*4)
 
-each15done:
+each21done:
 	VZEROUPPER
 	RET
 
@@ -1689,9 +2116,9 @@ TEXT ·softcapAVX512(SB), NOSPLIT, $0-56
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each16one:
+each22one:
 	CMPQ         AX, $+16
-	JLT          each16oneend
+	JLT          each22oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS inverse+52(FP), Z12
 	VMULPS       Z12, Z11, Z11
@@ -1734,11 +2161,11 @@ each16one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each16one
+	JMP          each22one
 
-each16oneend:
+each22oneend:
 	TESTQ        AX, AX
-	JE           each16done
+	JE           each22done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -1783,7 +2210,7 @@ each16oneend:
 	VMULPS       Z0, Z14, Z14
 	VMOVUPS      Z14, K1, (CX)(BX*4)
 
-each16done:
+each22done:
 	VZEROUPPER
 	RET
 
@@ -1807,9 +2234,9 @@ TEXT ·softcapGradAVX512(SB), NOSPLIT, $0-76
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each17one:
+each23one:
 	CMPQ         AX, $+16
-	JLT          each17oneend
+	JLT          each23oneend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      (BX)(SI*4), Z12
 	VBROADCASTSS inverse+72(FP), Z13
@@ -1854,11 +2281,11 @@ each17one:
 	VMOVUPS      Z12, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each17one
+	JMP          each23one
 
-each17oneend:
+each23oneend:
 	TESTQ        AX, AX
-	JE           each17done
+	JE           each23done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -1905,7 +2332,7 @@ each17oneend:
 	VMULPS       Z11, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(SI*4)
 
-each17done:
+each23done:
 	VZEROUPPER
 	RET
 
@@ -1920,9 +2347,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	VPXORD Z3, Z3, Z3
 	XORQ   DX, DX
 
-each18many:
+each24many:
 	CMPQ          AX, $+32
-	JLT           each18manyend
+	JLT           each24manyend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -1937,12 +2364,12 @@ each18many:
 	VADDPD        Z4, Z3, Z3
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each18many
+	JMP           each24many
 
-each18manyend:
-each18one:
+each24manyend:
+each24one:
 	CMPQ          AX, $+16
-	JLT           each18oneend
+	JLT           each24oneend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -1951,11 +2378,11 @@ each18one:
 	VADDPD        Z4, Z1, Z1
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each18one
+	JMP           each24one
 
-each18oneend:
+each24oneend:
 	TESTQ         AX, AX
-	JE            each18done
+	JE            each24done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -1966,7 +2393,7 @@ each18oneend:
 	VADDPD        Z5, Z0, Z0
 	VADDPD        Z4, Z1, Z1
 
-each18done:
+each24done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -1991,9 +2418,9 @@ TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
 	VPXORD Z3, Z3, Z3
 	XORQ   DX, DX
 
-each19many:
+each25many:
 	CMPQ          AX, $+32
-	JLT           each19manyend
+	JLT           each25manyend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -2008,12 +2435,12 @@ each19many:
 	VFMADD231PD   Z4, Z4, Z3
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each19many
+	JMP           each25many
 
-each19manyend:
-each19one:
+each25manyend:
+each25one:
 	CMPQ          AX, $+16
-	JLT           each19oneend
+	JLT           each25oneend
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -2022,11 +2449,11 @@ each19one:
 	VFMADD231PD   Z4, Z4, Z1
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each19one
+	JMP           each25one
 
-each19oneend:
+each25oneend:
 	TESTQ         AX, AX
-	JE            each19done
+	JE            each25done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -2037,7 +2464,7 @@ each19oneend:
 	VFMADD231PD   Z5, Z5, Z0
 	VFMADD231PD   Z4, Z4, Z1
 
-each19done:
+each25done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -2062,9 +2489,9 @@ TEXT ·largestAVX512(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Z3
 	XORQ         DX, DX
 
-each20many:
+each26many:
 	CMPQ    AX, $+64
-	JLT     each20manyend
+	JLT     each26manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	VMOVUPS 64(CX)(DX*4), Z4
@@ -2075,21 +2502,21 @@ each20many:
 	VMAXPS  Z3, Z4, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, AX
-	JMP     each20many
+	JMP     each26many
 
-each20manyend:
-each20one:
+each26manyend:
+each26one:
 	CMPQ    AX, $+16
-	JLT     each20oneend
+	JLT     each26oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, AX
-	JMP     each20one
+	JMP     each26one
 
-each20oneend:
+each26oneend:
 	TESTQ        AX, AX
-	JE           each20done
+	JE           each26done
 	MOVQ         $-1, BX
 	BZHIQ        AX, BX, BX
 	KMOVW        BX, K1
@@ -2098,7 +2525,7 @@ each20oneend:
 	VBLENDMPS    Z4, Z5, K1, Z4
 	VMAXPS       Z0, Z4, Z0
 
-each20done:
+each26done:
 	VMAXPS        Z2, Z0, Z0
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z1, Z0, Z0
@@ -2136,9 +2563,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z14, Z14, Z14
 	XORQ    DX, DX
 
-each21many:
+each27many:
 	CMPQ          AX, $+32
-	JLT           each21manyend
+	JLT           each27manyend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -2187,12 +2614,12 @@ each21many:
 	VADDPD        Z16, Z14, Z14
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each21many
+	JMP           each27many
 
-each21manyend:
-each21one:
+each27manyend:
+each27one:
 	CMPQ          AX, $+16
-	JLT           each21oneend
+	JLT           each27oneend
 	VMOVUPS       (CX)(DX*4), Z15
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
@@ -2218,11 +2645,11 @@ each21one:
 	VADDPD        Z16, Z12, Z12
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each21one
+	JMP           each27one
 
-each21oneend:
+each27oneend:
 	TESTQ         AX, AX
-	JE            each21done
+	JE            each27done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -2251,7 +2678,7 @@ each21oneend:
 	VADDPD        Z0, Z11, Z11
 	VADDPD        Z1, Z12, Z12
 
-each21done:
+each27done:
 	VADDPD        Z13, Z11, Z11
 	VADDPD        Z14, Z12, Z12
 	VADDPD        Z12, Z11, Z11
@@ -2284,9 +2711,9 @@ TEXT ·expScaleAVX512(SB), NOSPLIT, $0-56
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each22many:
+each28many:
 	CMPQ         AX, $+32
-	JLT          each22manyend
+	JLT          each28manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -2331,12 +2758,12 @@ each22many:
 	VMOVUPS      Z13, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each22many
+	JMP          each28many
 
-each22manyend:
-each22one:
+each28manyend:
+each28one:
 	CMPQ         AX, $+16
-	JLT          each22oneend
+	JLT          each28oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -2360,11 +2787,11 @@ each22one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each22one
+	JMP          each28one
 
-each22oneend:
+each28oneend:
 	TESTQ        AX, AX
-	JE           each22done
+	JE           each28done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -2390,7 +2817,7 @@ each22oneend:
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each22done:
+each28done:
 	VZEROUPPER
 	RET
 
@@ -2405,9 +2832,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
 	IMUL3Q $+64, SI, DI
 	XORQ   R8, R8
 
-columns23many:
+columns29many:
 	CMPQ   AX, $+64
-	JLT    columns23manyend
+	JLT    columns29manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2419,9 +2846,9 @@ columns23many:
 	LEAQ   (DX)(R8*4), R9
 	MOVQ   BX, R10
 
-down24row:
+down30row:
 	TESTQ         R10, R10
-	JE            down24done
+	JE            down30done
 	PREFETCHT0    (R9)(DI*1)
 	PREFETCHT0    64(R9)(DI*1)
 	PREFETCHT0    128(R9)(DI*1)
@@ -2452,9 +2879,9 @@ down24row:
 	VADDPD        Z8, Z7, Z7
 	LEAQ          (R9)(SI*4), R9
 	DECQ          R10
-	JMP           down24row
+	JMP           down30row
 
-down24done:
+down30done:
 	VMOVUPS      (CX)(R8*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
@@ -2481,20 +2908,20 @@ down24done:
 	VMOVUPS      Z8, 192(CX)(R8*4)
 	ADDQ         $+64, R8
 	SUBQ         $+64, AX
-	JMP          columns23many
+	JMP          columns29many
 
-columns23manyend:
-columns23one:
+columns29manyend:
+columns29one:
 	CMPQ   AX, $+16
-	JLT    columns23oneend
+	JLT    columns29oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	LEAQ   (DX)(R8*4), R9
 	MOVQ   BX, R10
 
-down25row:
+down31row:
 	TESTQ         R10, R10
-	JE            down25done
+	JE            down31done
 	PREFETCHT0    (R9)(DI*1)
 	VMOVUPS       (R9), Z0
 	VCVTPS2PD     Y0, Z1
@@ -2504,9 +2931,9 @@ down25row:
 	VADDPD        Z0, Z15, Z15
 	LEAQ          (R9)(SI*4), R9
 	DECQ          R10
-	JMP           down25row
+	JMP           down31row
 
-down25done:
+down31done:
 	VMOVUPS      (CX)(R8*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
@@ -2515,11 +2942,11 @@ down25done:
 	VMOVUPS      Z0, (CX)(R8*4)
 	ADDQ         $+16, R8
 	SUBQ         $+16, AX
-	JMP          columns23one
+	JMP          columns29one
 
-columns23oneend:
+columns29oneend:
 	TESTQ  AX, AX
-	JE     columns23done
+	JE     columns29done
 	MOVQ   $-1, R9
 	BZHIQ  AX, R9, R9
 	KMOVW  R9, K1
@@ -2528,9 +2955,9 @@ columns23oneend:
 	LEAQ   (DX)(R8*4), AX
 	MOVQ   BX, DX
 
-down26row:
+down32row:
 	TESTQ         DX, DX
-	JE            down26done
+	JE            down32done
 	PREFETCHT0    (AX)(DI*1)
 	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
@@ -2540,9 +2967,9 @@ down26row:
 	VADDPD        Z0, Z18, Z18
 	LEAQ          (AX)(SI*4), AX
 	DECQ          DX
-	JMP           down26row
+	JMP           down32row
 
-down26done:
+down32done:
 	VMOVUPS.Z    (CX)(R8*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
@@ -2550,7 +2977,7 @@ down26done:
 	VADDPS       Z19, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R8*4)
 
-columns23done:
+columns29done:
 	VZEROUPPER
 	RET
 
@@ -2579,9 +3006,9 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	VPXORD       Z16, Z16, Z16
 	XORQ         BX, BX
 
-each27many:
+each33many:
 	CMPQ          AX, $+32
-	JLT           each27manyend
+	JLT           each33manyend
 	VMOVUPS       (DX)(BX*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMINPS        Z17, Z0, Z17
@@ -2630,12 +3057,12 @@ each27many:
 	VADDPD        Z18, Z16, Z16
 	ADDQ          $+32, BX
 	SUBQ          $+32, AX
-	JMP           each27many
+	JMP           each33many
 
-each27manyend:
-each27one:
+each33manyend:
+each33one:
 	CMPQ          AX, $+16
-	JLT           each27oneend
+	JLT           each33oneend
 	VMOVUPS       (DX)(BX*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMINPS        Z17, Z0, Z17
@@ -2661,11 +3088,11 @@ each27one:
 	VADDPD        Z18, Z14, Z14
 	ADDQ          $+16, BX
 	SUBQ          $+16, AX
-	JMP           each27one
+	JMP           each33one
 
-each27oneend:
+each33oneend:
 	TESTQ         AX, AX
-	JE            each27done
+	JE            each33done
 	MOVQ          $-1, SI
 	BZHIQ         AX, SI, SI
 	KMOVW         SI, K1
@@ -2694,7 +3121,7 @@ each27oneend:
 	VADDPD        Z0, Z13, Z13
 	VADDPD        Z1, Z14, Z14
 
-each27done:
+each33done:
 	VADDPD        Z15, Z13, Z13
 	VADDPD        Z16, Z14, Z14
 	VADDPD        Z14, Z13, Z13
@@ -2731,9 +3158,9 @@ TEXT ·expGradAVX512(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Z14
 	XORQ         BX, BX
 
-each28many:
+each34many:
 	CMPQ         AX, $+32
-	JLT          each28manyend
+	JLT          each34manyend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      (DX)(BX*4), Z16
 	VFMSUB213PS  Z12, Z11, Z15
@@ -2782,12 +3209,12 @@ each28many:
 	VMOVUPS      Z16, 64(DX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each28many
+	JMP          each34many
 
-each28manyend:
-each28one:
+each34manyend:
+each34one:
 	CMPQ         AX, $+16
-	JLT          each28oneend
+	JLT          each34oneend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      (DX)(BX*4), Z16
 	VFMSUB213PS  Z12, Z11, Z15
@@ -2813,11 +3240,11 @@ each28one:
 	VMOVUPS      Z16, (DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each28one
+	JMP          each34one
 
-each28oneend:
+each34oneend:
 	TESTQ        AX, AX
-	JE           each28done
+	JE           each34done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -2845,7 +3272,7 @@ each28oneend:
 	VMULPS       Z14, Z16, Z16
 	VMOVUPS      Z16, K1, (DX)(BX*4)
 
-each28done:
+each34done:
 	VZEROUPPER
 	RET
 
@@ -2858,16 +3285,16 @@ TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down29row:
+down35row:
 	TESTQ        AX, AX
-	JE           down29done
+	JE           down35done
 	VBROADCASTSS (DX), Z0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each30many:
+each36many:
 	CMPQ    R8, $+32
-	JLT     each30manyend
+	JLT     each36manyend
 	VMOVUPS (CX)(DI*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (CX)(DI*4)
@@ -2876,22 +3303,22 @@ each30many:
 	VMOVUPS Z1, 64(CX)(DI*4)
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each30many
+	JMP     each36many
 
-each30manyend:
-each30one:
+each36manyend:
+each36one:
 	CMPQ    R8, $+16
-	JLT     each30oneend
+	JLT     each36oneend
 	VMOVUPS (CX)(DI*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each30one
+	JMP     each36one
 
-each30oneend:
+each36oneend:
 	TESTQ     R8, R8
-	JE        each30done
+	JE        each36done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
@@ -2899,13 +3326,13 @@ each30oneend:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (CX)(DI*4)
 
-each30done:
+each36done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down29row
+	JMP  down35row
 
-down29done:
+down35done:
 	VZEROUPPER
 	RET
 
@@ -2934,9 +3361,9 @@ TEXT ·softmaxRowsAVX512(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down31row:
+down37row:
 	TESTQ   AX, AX
-	JE      down31done
+	JE      down37done
 	MOVQ    (CX), R9
 	VMOVUPS Z0, Z13
 	VMOVUPS Z0, Z14
@@ -2945,9 +3372,9 @@ down31row:
 	XORQ    R10, R10
 	MOVQ    R9, R11
 
-each32many:
+each38many:
 	CMPQ    R11, $+64
-	JLT     each32manyend
+	JLT     each38manyend
 	VMOVUPS (DX)(R10*4), Z17
 	VMAXPS  Z13, Z17, Z13
 	VMOVUPS 64(DX)(R10*4), Z17
@@ -2958,21 +3385,21 @@ each32many:
 	VMAXPS  Z16, Z17, Z16
 	ADDQ    $+64, R10
 	SUBQ    $+64, R11
-	JMP     each32many
+	JMP     each38many
 
-each32manyend:
-each32one:
+each38manyend:
+each38one:
 	CMPQ    R11, $+16
-	JLT     each32oneend
+	JLT     each38oneend
 	VMOVUPS (DX)(R10*4), Z17
 	VMAXPS  Z13, Z17, Z13
 	ADDQ    $+16, R10
 	SUBQ    $+16, R11
-	JMP     each32one
+	JMP     each38one
 
-each32oneend:
+each38oneend:
 	TESTQ     R11, R11
-	JE        each32done
+	JE        each38done
 	MOVQ      $-1, R12
 	BZHIQ     R11, R12, R12
 	KMOVW     R12, K1
@@ -2980,7 +3407,7 @@ each32oneend:
 	VBLENDMPS Z17, Z0, K1, Z17
 	VMAXPS    Z13, Z17, Z13
 
-each32done:
+each38done:
 	VMAXPS        Z15, Z13, Z13
 	VMAXPS        Z16, Z14, Z14
 	VMAXPS        Z14, Z13, Z13
@@ -3004,9 +3431,9 @@ each32done:
 	XORQ          R10, R10
 	MOVQ          R9, R11
 
-each33many:
+each39many:
 	CMPQ          R11, $+32
-	JLT           each33manyend
+	JLT           each39manyend
 	VMOVUPS       (DX)(R10*4), Z14
 	VFMSUB213PS   Z13, Z12, Z14
 	VMAXPS        Z14, Z2, Z14
@@ -3053,12 +3480,12 @@ each33many:
 	VADDPD        Z15, Z21, Z21
 	ADDQ          $+32, R10
 	SUBQ          $+32, R11
-	JMP           each33many
+	JMP           each39many
 
-each33manyend:
-each33one:
+each39manyend:
+each39one:
 	CMPQ          R11, $+16
-	JLT           each33oneend
+	JLT           each39oneend
 	VMOVUPS       (DX)(R10*4), Z14
 	VFMSUB213PS   Z13, Z12, Z14
 	VMAXPS        Z14, Z2, Z14
@@ -3083,11 +3510,11 @@ each33one:
 	VADDPD        Z15, Z19, Z19
 	ADDQ          $+16, R10
 	SUBQ          $+16, R11
-	JMP           each33one
+	JMP           each39one
 
-each33oneend:
+each39oneend:
 	TESTQ         R11, R11
-	JE            each33done
+	JE            each39done
 	MOVQ          $-1, R12
 	BZHIQ         R11, R12, R12
 	KMOVW         R12, K1
@@ -3115,7 +3542,7 @@ each33oneend:
 	VADDPD        Z13, Z18, Z18
 	VADDPD        Z14, Z19, Z19
 
-each33done:
+each39done:
 	VADDPD        Z20, Z18, Z18
 	VADDPD        Z21, Z19, Z19
 	VADDPD        Z19, Z18, Z18
@@ -3132,33 +3559,33 @@ each33done:
 	XORQ          R11, R11
 	MOVQ          R10, R12
 
-each34one:
+each40one:
 	CMPQ    R12, $+16
-	JLT     each34oneend
+	JLT     each40oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z22, (R10)(R11*4)
 	ADDQ    $+16, R11
 	SUBQ    $+16, R12
-	JMP     each34one
+	JMP     each40one
 
-each34oneend:
+each40oneend:
 	TESTQ   R12, R12
-	JE      each34done
+	JE      each40done
 	MOVQ    $-1, R10
 	BZHIQ   R12, R10, R10
 	KMOVW   R10, K1
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z22, K1, (R10)(R11*4)
 
-each34done:
+each40done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down31row
+	JMP  down37row
 
-down31done:
+down37done:
 	VZEROUPPER
 	RET
 
@@ -3188,18 +3615,18 @@ TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down35row:
+down41row:
 	TESTQ        AX, AX
-	JE           down35done
+	JE           down41done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Z13
 	VBROADCASTSS (R9), Z14
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each36many:
+each42many:
 	CMPQ         R12, $+32
-	JLT          each36manyend
+	JLT          each42manyend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -3248,12 +3675,12 @@ each36many:
 	VMOVUPS      Z16, 64(BX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, R12
-	JMP          each36many
+	JMP          each42many
 
-each36manyend:
-each36one:
+each42manyend:
+each42one:
 	CMPQ         R12, $+16
-	JLT          each36oneend
+	JLT          each42oneend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -3279,11 +3706,11 @@ each36one:
 	VMOVUPS      Z16, (BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each36one
+	JMP          each42one
 
-each36oneend:
+each42oneend:
 	TESTQ        R12, R12
-	JE           each36done
+	JE           each42done
 	MOVQ         $-1, R13
 	BZHIQ        R12, R13, R13
 	KMOVW        R13, K1
@@ -3311,27 +3738,27 @@ each36oneend:
 	VMULPS       Z12, Z16, Z16
 	VMOVUPS      Z16, K1, (BX)(R11*4)
 
-each36done:
+each42done:
 	VPXORD Z20, Z20, Z20
 	MOVQ   SI, R11
 	SUBQ   R10, R11
 	XORQ   R12, R12
 	MOVQ   R11, R13
 
-each37one:
+each43one:
 	CMPQ    R13, $+16
-	JLT     each37oneend
+	JLT     each43oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Z20, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z20, (R11)(R12*4)
 	ADDQ    $+16, R12
 	SUBQ    $+16, R13
-	JMP     each37one
+	JMP     each43one
 
-each37oneend:
+each43oneend:
 	TESTQ   R13, R13
-	JE      each37done
+	JE      each43done
 	MOVQ    $-1, R11
 	BZHIQ   R13, R11, R11
 	KMOVW   R11, K1
@@ -3340,16 +3767,16 @@ each37oneend:
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z20, K1, (R11)(R12*4)
 
-each37done:
+each43done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down35row
+	JMP  down41row
 
-down35done:
+down41done:
 	VZEROUPPER
 	RET
 
@@ -3365,9 +3792,9 @@ TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down38row:
+down44row:
 	TESTQ  AX, AX
-	JE     down38done
+	JE     down44done
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3375,9 +3802,9 @@ down38row:
 	XORQ   R9, R9
 	MOVQ   SI, R10
 
-each39many:
+each45many:
 	CMPQ          R10, $+32
-	JLT           each39manyend
+	JLT           each45manyend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -3400,12 +3827,12 @@ each39many:
 	VFMADD231PD   Z4, Z6, Z3
 	ADDQ          $+32, R9
 	SUBQ          $+32, R10
-	JMP           each39many
+	JMP           each45many
 
-each39manyend:
-each39one:
+each45manyend:
+each45one:
 	CMPQ          R10, $+16
-	JLT           each39oneend
+	JLT           each45oneend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -3418,11 +3845,11 @@ each39one:
 	VFMADD231PD   Z4, Z6, Z1
 	ADDQ          $+16, R9
 	SUBQ          $+16, R10
-	JMP           each39one
+	JMP           each45one
 
-each39oneend:
+each45oneend:
 	TESTQ         R10, R10
-	JE            each39done
+	JE            each45done
 	MOVQ          $-1, R11
 	BZHIQ         R10, R11, R11
 	KMOVW         R11, K1
@@ -3437,7 +3864,7 @@ each39oneend:
 	VFMADD231PD   Z5, Z7, Z0
 	VFMADD231PD   Z4, Z6, Z1
 
-each39done:
+each45done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -3453,9 +3880,9 @@ each39done:
 	ADDQ          DI, DX
 	LEAQ          (BX)(R8*4), BX
 	DECQ          AX
-	JMP           down38row
+	JMP           down44row
 
-down38done:
+down44done:
 	VZEROUPPER
 	RET
 
@@ -3474,9 +3901,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down40row:
+down46row:
 	TESTQ  AX, AX
-	JE     down40done
+	JE     down46done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -3484,9 +3911,9 @@ down40row:
 	XORQ   DI, DI
 	MOVQ   SI, R8
 
-each41many:
+each47many:
 	CMPQ    R8, $+64
-	JLT     each41manyend
+	JLT     each47manyend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	VMOVUPS 64(BX)(DI*4), Z2
@@ -3497,28 +3924,28 @@ each41many:
 	VADDPS  Z2, Z6, Z6
 	ADDQ    $+64, DI
 	SUBQ    $+64, R8
-	JMP     each41many
+	JMP     each47many
 
-each41manyend:
-each41one:
+each47manyend:
+each47one:
 	CMPQ    R8, $+16
-	JLT     each41oneend
+	JLT     each47oneend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each41one
+	JMP     each47one
 
-each41oneend:
+each47oneend:
 	TESTQ     R8, R8
-	JE        each41done
+	JE        each47done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
 	VMOVUPS.Z (BX)(DI*4), K1, Z2
 	VADDPS    Z2, Z3, Z3
 
-each41done:
+each47done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -3540,9 +3967,9 @@ each41done:
 	XORQ          DI, DI
 	MOVQ          SI, R8
 
-each42many:
+each48many:
 	CMPQ        R8, $+64
-	JLT         each42manyend
+	JLT         each48manyend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
@@ -3557,22 +3984,22 @@ each42many:
 	VFMADD231PS Z2, Z2, Z10
 	ADDQ        $+64, DI
 	SUBQ        $+64, R8
-	JMP         each42many
+	JMP         each48many
 
-each42manyend:
-each42one:
+each48manyend:
+each48one:
 	CMPQ        R8, $+16
-	JLT         each42oneend
+	JLT         each48oneend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
 	ADDQ        $+16, DI
 	SUBQ        $+16, R8
-	JMP         each42one
+	JMP         each48one
 
-each42oneend:
+each48oneend:
 	TESTQ       R8, R8
-	JE          each42done
+	JE          each48done
 	MOVQ        $-1, R9
 	BZHIQ       R8, R9, R9
 	KMOVW       R9, K1
@@ -3581,7 +4008,7 @@ each42oneend:
 	VMOVAPS.Z   Z2, K1, Z2
 	VFMADD231PS Z2, Z2, Z7
 
-each42done:
+each48done:
 	VADDPS        Z9, Z7, Z7
 	VADDPS        Z10, Z8, Z8
 	VADDPS        Z8, Z7, Z7
@@ -3603,9 +4030,9 @@ each42done:
 	ADDQ          $0x04, CX
 	ADDQ          $0x04, DX
 	DECQ          AX
-	JMP           down40row
+	JMP           down46row
 
-down40done:
+down46done:
 	VZEROUPPER
 	RET
 
@@ -3623,9 +4050,9 @@ TEXT ·meanSquaresAVX512(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down43row:
+down49row:
 	TESTQ  AX, AX
-	JE     down43done
+	JE     down49done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -3633,9 +4060,9 @@ down43row:
 	XORQ   SI, SI
 	MOVQ   BX, DI
 
-each44many:
+each50many:
 	CMPQ        DI, $+64
-	JLT         each44manyend
+	JLT         each50manyend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	VMOVUPS     64(DX)(SI*4), Z2
@@ -3646,28 +4073,28 @@ each44many:
 	VFMADD231PS Z2, Z2, Z6
 	ADDQ        $+64, SI
 	SUBQ        $+64, DI
-	JMP         each44many
+	JMP         each50many
 
-each44manyend:
-each44one:
+each50manyend:
+each50one:
 	CMPQ        DI, $+16
-	JLT         each44oneend
+	JLT         each50oneend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each44one
+	JMP         each50one
 
-each44oneend:
+each50oneend:
 	TESTQ       DI, DI
-	JE          each44done
+	JE          each50done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
 	VMOVUPS.Z   (DX)(SI*4), K1, Z2
 	VFMADD231PS Z2, Z2, Z3
 
-each44done:
+each50done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -3688,9 +4115,9 @@ each44done:
 	LEAQ          (DX)(BX*4), DX
 	ADDQ          $0x04, CX
 	DECQ          AX
-	JMP           down43row
+	JMP           down49row
 
-down43done:
+down49done:
 	VZEROUPPER
 	RET
 
@@ -3706,17 +4133,17 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down45row:
+down51row:
 	TESTQ        AX, AX
-	JE           down45done
+	JE           down51done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each46many:
+each52many:
 	CMPQ    R10, $+64
-	JLT     each46manyend
+	JLT     each52manyend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -3747,12 +4174,12 @@ each46many:
 	VMOVUPS Z3, 192(DX)(R9*4)
 	ADDQ    $+64, R9
 	SUBQ    $+64, R10
-	JMP     each46many
+	JMP     each52many
 
-each46manyend:
-each46one:
+each52manyend:
+each52one:
 	CMPQ    R10, $+16
-	JLT     each46oneend
+	JLT     each52oneend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -3762,11 +4189,11 @@ each46one:
 	VMOVUPS Z3, (DX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R10
-	JMP     each46one
+	JMP     each52one
 
-each46oneend:
+each52oneend:
 	TESTQ     R10, R10
-	JE        each46done
+	JE        each52done
 	MOVQ      $-1, R11
 	BZHIQ     R10, R11, R11
 	KMOVW     R11, K1
@@ -3778,15 +4205,15 @@ each46oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (DX)(R9*4)
 
-each46done:
+each52done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down45row
+	JMP  down51row
 
-down45done:
+down51done:
 	VZEROUPPER
 	RET
 
@@ -3803,17 +4230,17 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down47row:
+down53row:
 	TESTQ        AX, AX
-	JE           down47done
+	JE           down53done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each48many:
+each54many:
 	CMPQ        R11, $+64
-	JLT         each48manyend
+	JLT         each54manyend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -3848,12 +4275,12 @@ each48many:
 	VMOVUPS     Z3, 192(DX)(R10*4)
 	ADDQ        $+64, R10
 	SUBQ        $+64, R11
-	JMP         each48many
+	JMP         each54many
 
-each48manyend:
-each48one:
+each54manyend:
+each54one:
 	CMPQ        R11, $+16
-	JLT         each48oneend
+	JLT         each54oneend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -3864,11 +4291,11 @@ each48one:
 	VMOVUPS     Z3, (DX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each48one
+	JMP         each54one
 
-each48oneend:
+each54oneend:
 	TESTQ       R11, R11
-	JE          each48done
+	JE          each54done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -3881,15 +4308,15 @@ each48oneend:
 	VFMADD213PS Z1, Z4, Z3
 	VMOVUPS     Z3, K1, (DX)(R10*4)
 
-each48done:
+each54done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down47row
+	JMP  down53row
 
-down47done:
+down53done:
 	VZEROUPPER
 	RET
 
@@ -3913,9 +4340,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Z2
 	VMULPS       Z2, Z1, Z1
 
-down49row:
+down55row:
 	TESTQ        AX, AX
-	JE           down49done
+	JE           down55done
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS (R9), Z8
 	VPXORD       Z4, Z4, Z4
@@ -3925,9 +4352,9 @@ down49row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each50many:
+each56many:
 	CMPQ        R11, $+32
-	JLT         each50manyend
+	JLT         each56manyend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -3946,12 +4373,12 @@ each50many:
 	VFMADD231PS Z10, Z9, Z7
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each50many
+	JMP         each56many
 
-each50manyend:
-each50one:
+each56manyend:
+each56one:
 	CMPQ        R11, $+16
-	JLT         each50oneend
+	JLT         each56oneend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -3962,11 +4389,11 @@ each50one:
 	VFMADD231PS Z10, Z9, Z6
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each50one
+	JMP         each56one
 
-each50oneend:
+each56oneend:
 	TESTQ       R11, R11
-	JE          each50done
+	JE          each56done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -3979,7 +4406,7 @@ each50oneend:
 	VSUBPS      Z3, Z10, Z10
 	VFMADD231PS Z10, Z9, Z6
 
-each50done:
+each56done:
 	VADDPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y9
 	VADDPS        Y9, Y4, Y4
@@ -4007,9 +4434,9 @@ each50done:
 	XORQ          R10, R10
 	MOVQ          CX, R11
 
-each51many:
+each57many:
 	CMPQ         R11, $+64
-	JLT          each51manyend
+	JLT          each57manyend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -4048,12 +4475,12 @@ each51many:
 	VMOVUPS      Z9, 192(BX)(R10*4)
 	ADDQ         $+64, R10
 	SUBQ         $+64, R11
-	JMP          each51many
+	JMP          each57many
 
-each51manyend:
-each51one:
+each57manyend:
+each57one:
 	CMPQ         R11, $+16
-	JLT          each51oneend
+	JLT          each57oneend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -4065,11 +4492,11 @@ each51one:
 	VMOVUPS      Z9, (BX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each51one
+	JMP          each57one
 
-each51oneend:
+each57oneend:
 	TESTQ        R11, R11
-	JE           each51done
+	JE           each57done
 	MOVQ         $-1, R12
 	BZHIQ        R11, R12, R12
 	KMOVW        R12, K1
@@ -4083,16 +4510,16 @@ each51oneend:
 	VMULPS       Z8, Z9, Z9
 	VMOVUPS      Z9, K1, (BX)(R10*4)
 
-each51done:
+each57done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down49row
+	JMP  down55row
 
-down49done:
+down55done:
 	VZEROUPPER
 	RET
 
@@ -4110,9 +4537,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns52many:
+columns58many:
 	CMPQ   AX, $+32
-	JLT    columns52manyend
+	JLT    columns58manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4122,9 +4549,9 @@ columns52many:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down53row:
+down59row:
 	TESTQ         R15, R15
-	JE            down53done
+	JE            down59done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    64(R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
@@ -4155,9 +4582,9 @@ down53row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down53row
+	JMP           down59row
 
-down53done:
+down59done:
 	VMOVUPS      (CX)(R11*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -4172,12 +4599,12 @@ down53done:
 	VMOVUPS      Z4, 64(CX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, AX
-	JMP          columns52many
+	JMP          columns58many
 
-columns52manyend:
-columns52one:
+columns58manyend:
+columns58one:
 	CMPQ   AX, $+16
-	JLT    columns52oneend
+	JLT    columns58oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R11*4), R12
@@ -4185,9 +4612,9 @@ columns52one:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down54row:
+down60row:
 	TESTQ         R15, R15
-	JE            down54done
+	JE            down60done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
 	VBROADCASTSS  (DI)(R14*4), Z0
@@ -4206,9 +4633,9 @@ down54row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down54row
+	JMP           down60row
 
-down54done:
+down60done:
 	VMOVUPS      (CX)(R11*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -4217,11 +4644,11 @@ down54done:
 	VMOVUPS      Z0, (CX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, AX
-	JMP          columns52one
+	JMP          columns58one
 
-columns52oneend:
+columns58oneend:
 	TESTQ  AX, AX
-	JE     columns52done
+	JE     columns58done
 	MOVQ   $-1, R12
 	BZHIQ  AX, R12, R12
 	KMOVW  R12, K1
@@ -4231,9 +4658,9 @@ columns52oneend:
 	LEAQ   (DX)(R11*4), DX
 	XORQ   BX, BX
 
-down55row:
+down61row:
 	TESTQ         SI, SI
-	JE            down55done
+	JE            down61done
 	PREFETCHT0    (AX)(R10*1)
 	PREFETCHT0    (DX)(R10*1)
 	VBROADCASTSS  (DI)(BX*4), Z0
@@ -4252,9 +4679,9 @@ down55row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down55row
+	JMP           down61row
 
-down55done:
+down61done:
 	VMOVUPS.Z    (CX)(R11*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -4262,7 +4689,7 @@ down55done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R11*4)
 
-columns52done:
+columns58done:
 	VZEROUPPER
 	RET
 
@@ -4279,9 +4706,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns56many:
+columns62many:
 	CMPQ    AX, $+32
-	JLT     columns56manyend
+	JLT     columns62manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -4290,9 +4717,9 @@ columns56many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down57row:
+down63row:
 	TESTQ       R13, R13
-	JE          down57done
+	JE          down63done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -4312,26 +4739,26 @@ down57row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down57row
+	JMP         down63row
 
-down57done:
+down63done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns56many
+	JMP  columns62many
 
-columns56manyend:
-columns56one:
+columns62manyend:
+columns62one:
 	CMPQ    AX, $+16
-	JLT     columns56oneend
+	JLT     columns62oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down58row:
+down64row:
 	TESTQ       R13, R13
-	JE          down58done
+	JE          down64done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -4343,16 +4770,16 @@ down58row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down58row
+	JMP         down64row
 
-down58done:
+down64done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns56one
+	JMP  columns62one
 
-columns56oneend:
+columns62oneend:
 	TESTQ     AX, AX
-	JE        columns56done
+	JE        columns62done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -4362,9 +4789,9 @@ columns56oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down59row:
+down65row:
 	TESTQ       DX, DX
-	JE          down59done
+	JE          down65done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -4376,10 +4803,10 @@ down59row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down59row
+	JMP         down65row
 
-down59done:
-columns56done:
+down65done:
+columns62done:
 	VZEROUPPER
 	RET
 
@@ -4398,9 +4825,9 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+2688(SB), Z4, Z4
 	XORQ         BX, BX
 
-each60one:
+each66one:
 	CMPQ      AX, $+16
-	JLT       each60oneend
+	JLT       each66oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
@@ -4450,11 +4877,11 @@ each60one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each60one
+	JMP       each66one
 
-each60oneend:
+each66oneend:
 	TESTQ     AX, AX
-	JE        each60done
+	JE        each66done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -4506,7 +4933,7 @@ each60oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each60done:
+each66done:
 	VZEROUPPER
 	RET
 
@@ -4518,16 +4945,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast61next:
+cast67next:
 	CMPQ      BX, AX
-	JGE       cast61done
+	JGE       cast67done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast61next
+	JMP       cast67next
 
-cast61done:
+cast67done:
 	VZEROUPPER
 	RET
 
@@ -4539,15 +4966,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast62next:
+cast68next:
 	CMPQ      BX, AX
-	JGE       cast62done
+	JGE       cast68done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast62next
+	JMP       cast68next
 
-cast62done:
+cast68done:
 	VZEROUPPER
 	RET
 
@@ -4559,9 +4986,9 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast63next:
+cast69next:
 	CMPQ      BX, AX
-	JGE       cast63done
+	JGE       cast69done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
 	VPANDD    vectorConstants<>+2944(SB), Z1, Z1
@@ -4574,9 +5001,9 @@ cast63next:
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast63next
+	JMP       cast69next
 
-cast63done:
+cast69done:
 	VZEROUPPER
 	RET
 
@@ -4588,15 +5015,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast64next:
+cast70next:
 	CMPQ      BX, AX
-	JGE       cast64done
+	JGE       cast70done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast64next
+	JMP       cast70next
 
-cast64done:
+cast70done:
 	VZEROUPPER
 	RET
 
@@ -4621,9 +5048,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each65one:
+each71one:
 	CMPQ        AX, $+16
-	JLT         each65oneend
+	JLT         each71oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -4645,11 +5072,11 @@ each65one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each65one
+	JMP         each71one
 
-each65oneend:
+each71oneend:
 	TESTQ       AX, AX
-	JE          each65done
+	JE          each71done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -4673,7 +5100,7 @@ each65oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each65done:
+each71done:
 	VZEROUPPER
 	RET
 

@@ -43,29 +43,29 @@ var (
 	}
 	chain3 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoAdd, To: 2, B: 1},
-		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
-	}
-	chain4 = cpu.Chain{
-		Links: []cpu.Link{
 			{Do: cpu.DoMul, To: 2, B: 1},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
 	}
-	chain5 = cpu.Chain{
+	chain4 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoMul, To: 4, B: 1},
 			{Do: cpu.DoSiluGrad, To: 3, A: 4, B: 2},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain6 = cpu.Chain{
+	chain5 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoRMSNormDX, To: 5, B: 1, More: []int{2}, C: 1e-06},
 			{Do: cpu.DoAdd, To: 4, A: 3, B: 5},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.PerCol}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+	chain6 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoAdd, To: 2, B: 1},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
 	}
 	chain7 = cpu.Chain{
 		Links: []cpu.Link{
@@ -716,12 +716,11 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	// act = silu gate : f32[batch=64@dp,seq=8,ffn=64] !mlp
 	// gated = mul act, up : f32[batch=64@dp,seq=8,ffn=64] !mlp
 	kern.Chain(&chain2, 1, 16384, gate, up, act, gated)
-	// down = matmul gated, mlp.down : f32[batch=64@dp,seq=8,hidden=32] !mlp
-	down := rt.View[float](r, b.Work, 8192)
-	kern.MatMul(down, gated, mlpDown, 256, 32, 64, false, false, false)
-	// y = add h, down : f32[batch=64@dp,seq=8,hidden=32] !norm
+	// y = matmul gated, mlp.down : f32[batch=64@dp,seq=8,hidden=32] !mlp
+	//
+	//	y = add h, down : f32[batch=64@dp,seq=8,hidden=32] !norm
 	y := rt.View[float](r, b.Out, 8192)
-	kern.Chain(&chain3, 1, 8192, h, down, y)
+	kern.MatMulOn(y, h, gated, mlpDown, 256, 32, 64, false, false)
 }
 
 // blockBackward is block.backward, of which the model has 1.
@@ -757,7 +756,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	kern.MatMul(dDown_2, gated, dY, 64, 32, 256, true, false, b.Micro > 0)
 	// d.gated_2 = mul d.down, act : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
 	dGated_2 := rt.View[float](r, b.Work+65536, 16384)
-	kern.Chain(&chain4, 1, 16384, dDown, act, dGated_2)
+	kern.Chain(&chain3, 1, 16384, dDown, act, dGated_2)
 	// d.up = matmul d.gated_2, mlp.up : f32[batch=64@dp,seq=8,hidden=32] !mlp <- up
 	dUp := rt.View[float](r, b.Work+131072, 8192)
 	kern.MatMul(dUp, dGated_2, mlpUp, 256, 32, 64, false, true, false)
@@ -768,16 +767,15 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dAct := rt.View[float](r, b.Work+65536, 16384)
 	// d.gated = mul d.down, up : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
 	// d.act = silu_grad d.gated, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
-	kern.Chain(&chain5, 1, 16384, dDown, up, gate, dAct)
-	// d.gate = matmul d.act, mlp.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- gate
-	dGate := rt.View[float](r, b.Work, 8192)
-	kern.MatMul(dGate, dAct, mlpGate, 256, 32, 64, false, true, false)
+	kern.Chain(&chain4, 1, 16384, dDown, up, gate, dAct)
 	// d.gate_2 = matmul ln2, d.act : f32[hidden=32,ffn=64] sum@dp !mlp <- gate
 	dGate_2 := rt.View[float](r, b.Grads[0]+16384, 2048)
 	kern.MatMul(dGate_2, ln2, dAct, 32, 64, 256, true, false, b.Micro > 0)
-	// d.ln2 = add d.up, d.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- ln2
+	// d.ln2 = matmul d.act, mlp.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- gate
+	//
+	//	d.ln2 = add d.up, d.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- ln2
 	dLn2 := rt.View[float](r, b.Work+32768, 8192)
-	kern.Chain(&chain3, 1, 8192, dUp, dGate, dLn2)
+	kern.MatMulOn(dLn2, dUp, dAct, mlpGate, 256, 32, 64, false, true)
 	// d.ln2_2 = rms_norm_dgain d.ln2, h {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln2
 	dLn2_2 := rt.View[float](r, b.Grads[0]+24576, 32)
 	kern.RMSNormDGain(dLn2_2, dLn2, h, 256, 32, 1e-06, true)
@@ -785,7 +783,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dH := rt.View[float](r, b.Work, 8192)
 	// d.ln2_3 = rms_norm_dx d.ln2, h, ln2.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln2
 	// d.h = add d.y, d.ln2_3 : f32[batch=64@dp,seq=8,hidden=32] !norm <- h
-	kern.Chain(&chain6, 256, 32, dLn2, h, ln2Gain, dY, dH)
+	kern.Chain(&chain5, 256, 32, dLn2, h, ln2Gain, dY, dH)
 	// d.o = matmul d.h, attn.o : f32[batch=64@dp,seq=8,head=4,v_dim=8] !attention <- o
 	dO := rt.View[float](r, b.Work+32768, 8192)
 	kern.MatMul(dO, dH, attnO, 256, 32, 32, false, true, false)
@@ -844,7 +842,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	// d.ln1_2 = fused d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
 	dLn1_2 := rt.View[float](r, b.Work+131072, 8192)
 	// d.ln1_2 = add d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
-	kern.Chain(&chain3, 1, 8192, dK, dQ, dLn1_2)
+	kern.Chain(&chain6, 1, 8192, dK, dQ, dLn1_2)
 	// d.ln1_3 = rms_norm_dgain d.ln1_2, x {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln1
 	dLn1_3 := rt.View[float](r, b.Grads[0]+41088, 32)
 	kern.RMSNormDGain(dLn1_3, dLn1_2, x, 256, 32, 1e-06, true)
@@ -852,7 +850,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dX := rt.View[float](r, b.DX, 8192)
 	// d.ln1_4 = rms_norm_dx d.ln1_2, x, ln1.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln1
 	// d.x = add d.h, d.ln1_4 : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
-	kern.Chain(&chain6, 256, 32, dLn1_2, x, ln1Gain, dH, dX)
+	kern.Chain(&chain5, 256, 32, dLn1_2, x, ln1Gain, dH, dX)
 }
 
 // headForward is head.forward, of which the model has 1.

@@ -27,6 +27,39 @@ func (m *machine) element(name, args, loop string, sources []string, unroll int,
 	m.leave()
 }
 
+// elementRows writes the kernel that does the same for some columns of rows that lie apart, where an element's constants would
+// else be fetched for each row.
+func (m *machine) elementRows(name, args, loop string, sources []string, unroll int, consts [][]float32, f func(x []reg.VecVirtual) reg.VecVirtual) {
+	m.function(name, args, "\n\n\tfor r, j := range [rows, cols] { i := r*stride + j; "+loop+" }")
+	m.hold(consts...)
+	rows, y := m.GP64(), m.pointer("y")
+	m.Load(m.Param("rows"), rows)
+	from := []reg.Register{y}
+	for _, s := range sources {
+		from = append(from, m.pointer(s))
+	}
+	cols, stride := m.matrix()
+	ahead := m.GP64()
+	m.IMUL3Q(operand.I32(rowsAhead), stride, ahead)
+	m.down(rows, func() {
+		for _, p := range from {
+			m.ask(p, ahead, 2)
+		}
+		m.each(cols, unroll, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+			var x []reg.VecVirtual
+			for _, p := range from[1:] {
+				x = append(x, m.load(at(p), t))
+			}
+			m.store(f(x), at(y), t)
+		})
+	}, func() {
+		for _, p := range from {
+			m.ADDQ(stride, p)
+		}
+	})
+	m.leave()
+}
+
 // leave ends a function.
 func (m *machine) leave() {
 	m.VZEROUPPER()
@@ -35,13 +68,17 @@ func (m *machine) leave() {
 
 // arithmetic are loops of one operation.
 func arithmetic(m *machine) {
-	two := func(name, loop string, op func(...operand.Op)) {
-		m.element(name, "(y, a, b []float32)", loop, []string{"a", "b"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
+	of := func(op func(...operand.Op)) func(x []reg.VecVirtual) reg.VecVirtual {
+		return func(x []reg.VecVirtual) reg.VecVirtual {
 			op(x[1], x[0], x[0])
 			return x[0]
-		})
+		}
+	}
+	two := func(name, loop string, op func(...operand.Op)) {
+		m.element(name, "(y, a, b []float32)", loop, []string{"a", "b"}, 4, nil, of(op))
 	}
 	two("add", "y[i] = a[i] + b[i]", m.VADDPS)
+	m.elementRows("addRows", "(y, a, b []float32, rows, cols, stride int)", "y[i] = a[i] + b[i]", []string{"a", "b"}, 2, nil, of(m.VADDPS))
 	two("sub", "y[i] = a[i] - b[i]", m.VSUBPS)
 	two("mul", "y[i] = a[i] * b[i]", m.VMULPS)
 	m.element("scale", "(y, a []float32, c float32)", "y[i] = c * a[i]", []string{"a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
@@ -66,23 +103,11 @@ var geluIn = []float32{-2 * geluC, -2 * geluC * geluA, 2 * geluC, 6 * geluC * ge
 func activations(m *machine) {
 	held := [][]float32{expTop, expReduce, expPoly, geluIn}
 	m.element("exp", "(y, a []float32)", "y[i] = e^a[i]", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual { return m.exp(x[0]) })
-	m.element("gelu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3)", []string{"a"}, 2, held,
-		func(x []reg.VecVirtual) reg.VecVirtual {
-			e := m.exp(m.geluExponent(x[0]))
-			m.VADDPS(m.c(1), e, e)
-			m.VDIVPS(e, x[0], e)
-			return e
-		})
-	m.element("geluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u)", []string{"dy", "a"}, 2, held,
-		func(x []reg.VecVirtual) reg.VecVirtual {
-			dy, a := x[0], x[1]
-			s, rest := m.sigmoid(m.geluExponent(a))
-			slope := m.vec()
-			m.VMULPS(a, a, slope)
-			m.VFMADD213PS(m.cv(geluIn[2]), m.cv(geluIn[3]), slope)
-			m.VMULPS(a, slope, slope)
-			return m.slope(dy, s, rest, slope)
-		})
+	const gelu, geluGrad = "y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3)", "y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u)"
+	m.element("gelu", "(y, a []float32)", gelu, []string{"a"}, 2, held, m.gelu)
+	m.elementRows("geluRows", "(y, a []float32, rows, cols, stride int)", gelu, []string{"a"}, 2, held, m.gelu)
+	m.element("geluGrad", "(y, dy, a []float32)", geluGrad, []string{"dy", "a"}, 2, held, m.geluGrad)
+	m.elementRows("geluGradRows", "(y, dy, a []float32, rows, cols, stride int)", geluGrad, []string{"dy", "a"}, 2, held, m.geluGrad)
 	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
 		e := m.exp(m.negative(x[0]))
 		m.VADDPS(m.c(1), e, e)
@@ -99,6 +124,25 @@ func activations(m *machine) {
 		m.VMULPS(x[1], x[0], x[0])
 		return x[0]
 	})
+}
+
+// gelu is that of x[0].
+func (m *machine) gelu(x []reg.VecVirtual) reg.VecVirtual {
+	e := m.exp(m.geluExponent(x[0]))
+	m.VADDPS(m.c(1), e, e)
+	m.VDIVPS(e, x[0], e)
+	return e
+}
+
+// geluGrad is x[0] times gelu's derivative at x[1].
+func (m *machine) geluGrad(x []reg.VecVirtual) reg.VecVirtual {
+	dy, a := x[0], x[1]
+	s, rest := m.sigmoid(m.geluExponent(a))
+	slope := m.vec()
+	m.VMULPS(a, a, slope)
+	m.VFMADD213PS(m.cv(geluIn[2]), m.cv(geluIn[3]), slope)
+	m.VMULPS(a, slope, slope)
+	return m.slope(dy, s, rest, slope)
 }
 
 // geluExponent is -2u of a, which survives.

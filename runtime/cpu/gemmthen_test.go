@@ -1,0 +1,62 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+)
+
+// A product that ends in an operation on its sums has the bits of the product and then that: of several blocks of terms, of rows
+// and of columns, of none, begun from rows, from one row and from nothing, on one thread and more.
+func TestMatMulThen(t *testing.T) { both(t, testMatMulThen[float32], testMatMulThen[float64]) }
+
+func testMatMulThen[F Float](t *testing.T, tol float64) {
+	defer Threads(1, 1)
+	dos := []Do{DoAdd, DoGelu, DoGeluGrad, DoSilu, DoMul}
+	for z, size := range [][3]int{{1, 1, 1}, {5, 1, 13}, {3, 4, 0}, {0, 3, 4}, {67, 193, 31}, {31, 197, 1100}, {300, 70, 40}, {130, 600, 64}, {500, 64, 900}} {
+		m, n, k := size[0], size[1], size[2]
+		a, b, x := draw[F](1, m*k), draw[F](2, k*n), draw[F](5, m*n)
+		for i := range 8 {
+			ta, tb, do := i&1 > 0, i&2 > 0, dos[(z+i)%len(dos)]
+			from := [][]F{nil, draw[F](3, m*n), draw[F](4, n)}[(z+i)%3]
+			start := make([]float64, m*n)
+			for j := range start {
+				if len(from) > 0 {
+					start[j] = float64(from[j%len(from)])
+				}
+			}
+			naiveMatMul(start, a, b, m, n, k, ta, tb)
+			for threads := 1; threads < 4; threads++ {
+				Threads(1, threads)
+				what := fmt.Sprint("matmul then ", size, ta, tb, do, len(from), threads)
+				testThen(t, what, from, x, a, b, do, size, ta, tb, start, tol*math.Sqrt(float64(k+1)))
+			}
+		}
+	}
+}
+
+// testThen tries one product with its sums kept, and without.
+func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size [3]int, ta, tb bool, want []float64, tol float64) {
+	t.Helper()
+	m, n, k := size[0], size[1], size[2]
+	tab := Table[F]()
+	sums, want2 := make([]F, m*n), make([]F, m*n)
+	operand := x
+	if !do.two() {
+		operand = nil
+	}
+	const guard = 37
+	all := draw[F](9, m*n+2*guard)
+	before, c := slices.Clone(all), all[guard:][:m*n]
+	tab.MatMulThen(c, sums, from, operand, a, b, do, m, n, k, ta, tb)
+	if !slices.Equal(all[:guard], before[:guard]) || !slices.Equal(all[guard+m*n:], before[guard+m*n:]) {
+		t.Errorf("%s writes beside its result", what)
+	}
+	near(t, what+": sums", sums, want, tol)
+	elementsOf[F]()[do](want2, sums, operand, 0)
+	near(t, what, c, wide(want2), 0)
+	again := make([]F, m*n)
+	tab.MatMulThen(again, nil, from, operand, a, b, do, m, n, k, ta, tb)
+	near(t, what+" without its sums", again, wide(want2), 0)
+}
