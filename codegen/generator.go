@@ -15,8 +15,9 @@ type generator struct {
 	groups map[string]int // atoms joined, to the index in groupList
 	list   [][]ir.Axis
 
-	chains   []chainSpec
-	patterns []ir.Layers // of local layers, as functions use them
+	chains    []chainSpec
+	patterns  []ir.Layers // of local layers, as functions use them
+	attention []attended  // kinds that a library may compute
 }
 
 // arithmetic is the type that kernels compute in, and statistics are of.
@@ -142,6 +143,7 @@ func (g *generator) table() jen.Code {
 		d[jen.Id("ByChance")] = jen.True()
 	}
 	g.ends(d)
+	g.attendsTable(d)
 	g.precision(d)
 	g.experts(d)
 	if g.Weights != nil {

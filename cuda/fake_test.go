@@ -148,7 +148,7 @@ func mutant(t *testing.T, file, right, wrong string) string {
 	t.Helper()
 	dir := t.TempDir()
 	check(t, os.Mkdir(filepath.Join(dir, "testdata"), 0o777))
-	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "nvrtc.h", "nvml.h", "testdata/prototypes.c"} {
+	for _, name := range []string{"driver.h", "nccl.h", "blaslt.h", "cudnn.h", "nvrtc.h", "nvml.h", "testdata/prototypes.c"} {
 		text := string(must(os.ReadFile(name))(t))
 		if name == file {
 			if !strings.Contains(text, right) {

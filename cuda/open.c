@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "blaslt.h"
+#include "cudnn.h"
 #include "driver.h"
 #include "nccl.h"
 #include "nvml.h"
@@ -61,6 +62,16 @@ const char *planc_bind_lt(void *library) {
 	const char *missing = NULL;
 	PLANC_LT(BIND_TYPED)
 	if (!missing) planc_lt = t;
+	return missing;
+}
+
+struct planc_dnn planc_dnn;
+
+const char *planc_bind_dnn(void *library) {
+	struct planc_dnn t;
+	const char *missing = NULL;
+	PLANC_DNN(BIND_TYPED)
+	if (!missing) planc_dnn = t;
 	return missing;
 }
 

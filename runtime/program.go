@@ -48,6 +48,16 @@ type Program struct {
 	Experts  Experts
 	Weights  Weights
 	Devices  Devices // what it is compiled for; nil: this CPU
+	Attends  []Attends
+}
+
+// Attends is a kind of attention that a program for GPUs has functions for, which a library may compute: a device makes ready for it before the first step.
+// Sizes are a rank's.
+type Attends struct {
+	Elem                                        Elem
+	Batch, Seq, KSeq, Heads, Group, Dim, Window int
+	Scale                                       float64
+	Causal                                      bool
 }
 
 // Axis is an atom of the mesh: Size consecutive steps of a rank's coordinate.

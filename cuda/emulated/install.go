@@ -38,7 +38,7 @@ func (m Machine) Env(more ...string) []string {
 }
 
 // units are the libraries' sources. All are one library, under several names, since they share the streams.
-var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "far.cpp", "blaslt.cpp", "nvrtc.cpp", "nvml.cpp"}
+var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "far.cpp", "blaslt.cpp", "cudnn.cpp", "nvrtc.cpp", "nvml.cpp"}
 
 var libraryFlags = []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-warning-option"}
 
@@ -62,7 +62,7 @@ func Install(ctx context.Context, dir string) (Machine, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return m, fmt.Errorf("compiling the emulated libraries: %w\n%s", err, out)
 	}
-	for _, name := range []string{"libcublasLt.so.13", "libnccl.so.2", "libnvrtc.so.13", "libnvidia-ml.so.1"} {
+	for _, name := range []string{"libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2", "libnvrtc.so.13", "libnvidia-ml.so.1"} {
 		if err := os.Symlink(filepath.Base(lib), filepath.Join(m.Lib(), name)); err != nil {
 			return m, err
 		}

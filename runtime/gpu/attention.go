@@ -10,12 +10,15 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 )
 
-// Attention is the loop of that name of package cpu. Where a ring's turn keeps sums in a wider type than its operands have, it is computed in
+// Attention is the loop of that name of package cpu, by cuDNN where it knows it (attentiondnn.go). Where a ring's turn keeps sums in a wider type than its operands have, it is computed in
 // that type whole.
 func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf[T], s cpu.AttentionShape) {
 	d := of(r)
 	shape := kernels.AttentionShape(&s)
 	if types := suffix[T](); suffix[O]() == types {
+		if suffix[A]() == "f32" && d.attendFused(&s, types, false, cuda.AttentionOperands{cuda.AttentionO: at(d, o), cuda.AttentionL: at(d, lse), cuda.AttentionQ: at(d, q), cuda.AttentionK: at(d, k), cuda.AttentionV: at(d, v)}) {
+			return
+		}
 		d.attend(kernels.Attention(&s, types), types, at(d, o), at(d, lse), at(d, q), at(d, k), at(d, v), shape)
 		return
 	}
@@ -32,6 +35,9 @@ func AttentionGrad[A, Q, K, T num.Stored](r *rt.Rank, dq Buf[Q], dk, dv Buf[K], 
 	d := of(r)
 	types := suffix[T]()
 	if suffix[Q]() == types && suffix[K]() == types {
+		if suffix[A]() == "f32" && d.attendFused(&s, types, true, cuda.AttentionOperands{at(d, o), at(d, lse), at(d, q), at(d, k), at(d, v), at(d, do), at(d, dq), at(d, dk), at(d, dv)}) {
+			return
+		}
 		bytes, _ := computed[T]()
 		g := attentionGrad{d, types, at(d, do), at(d, q), at(d, k), at(d, v), at(d, o), at(d, lse), d.scratch(lse.N * bytes), lse.N}
 		g.run(&s, at(d, dq), at(d, dk), at(d, dv))

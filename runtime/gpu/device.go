@@ -21,6 +21,7 @@ type device struct {
 	context *cuda.Context
 	unbind  func()
 	blas    *cuda.Products
+	fused   fused
 
 	arena   cuda.Memory // laid out as the host's
 	taken   []cuda.Memory
@@ -151,6 +152,9 @@ func (d *device) open(m *machine) (err error) {
 		return err
 	}
 	if err = d.openMemory(); err != nil {
+		return err
+	}
+	if err = d.openFused(m.dnn); err != nil {
 		return err
 	}
 	if err = d.step.open(d, m); err != nil {

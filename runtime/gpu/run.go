@@ -36,6 +36,7 @@ type machine struct {
 	first  int           // of them
 	apart  bool          // there are ranks of other processes
 	blas   *cuda.BLAS
+	dnn    *cuda.DNN     // nil where cuDNN is not there
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
 	ranks  int
@@ -78,6 +79,9 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	m.gauges = openGauges(m.gpus)
 	if m.blas, err = cuda.OpenBLAS(); err != nil {
 		return "", err
+	}
+	if m.dnn, err = cuda.OpenDNN(); err != nil {
+		m.dnn = nil // kernels of our own attend
 	}
 	if name, err = m.introduce(t); err != nil {
 		return "", err

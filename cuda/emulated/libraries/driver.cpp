@@ -14,7 +14,7 @@ PLANC_DRIVER(PROTOTYPE)
 thread_local Context *current;
 thread_local Graph *capturing;
 
-const char *const kinds[KINDS] = {"context", "module", "function", "stream", "event", "graph", "launchable graph", "memory", "pinned memory", "handle of cuBLASLt", "communicator"};
+const char *const kinds[KINDS] = {"context", "module", "function", "stream", "event", "graph", "launchable graph", "memory", "pinned memory", "handle of cuBLASLt", "communicator", "handle of cuDNN"};
 static std::map<const void *, Object *> objects;
 static int made[KINDS];
 static std::map<uint64_t, Allocation *> memory; // by where it begins
