@@ -74,7 +74,10 @@ func (d *device) openStreams() (err error) {
 		return err
 	}
 	d.on = d.compute
-	d.side, err = d.newLine()
+	if d.side, err = d.newLine(); err != nil {
+		return err
+	}
+	d.copies, err = d.newLine()
 	return err
 }
 
