@@ -84,6 +84,9 @@ func Check(err error) { check(err) }
 // Done is closed when a rank has failed: then what waits for it on a device will not come to its end.
 func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
 
+// Failure is with what a rank has failed, nil if none has.
+func (r *Rank) Failure() error { return r.world.Err() }
+
 // Fail ends the run with an error that was met beside the rank's goroutine, unless it has failed already.
 func (r *Rank) Fail(err error) { r.world.Fail(err) }
 
