@@ -187,7 +187,7 @@ func (e *emitter) drop(n *ir.Node) jen.Code {
 }
 
 func (e *emitter) dropKey(n *ir.Node) jen.Code {
-	return rt("DropKey").Call(jen.Id("r"), jen.Lit(e.segID), jen.Id("b").Dot("Layer"), jen.Lit(n.Attr.Key))
+	return e.runtime("DropKey").Call(jen.Id("r"), jen.Lit(e.segID), jen.Id("b").Dot("Layer"), jen.Lit(n.Attr.Key))
 }
 
 // offset is the global index of the rank's first index of a dim. Rows are numbered in the global batch.

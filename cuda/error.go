@@ -65,6 +65,12 @@ func (e *Error) Lost() bool {
 	return strings.HasPrefix(e.Call, "cu") && slices.Contains(lost, e.Code)
 }
 
+// Late reports whether the error is of work that was put on a stream some time before, rather than of the call that tells of it.
+func (e *Error) Late() bool { return e.Lost() || e.Call == collective }
+
+// collective is the call of what NCCL says went wrong in one that was begun.
+const collective = "a collective"
+
 // hints are what to do about codes of the driver that concern the machine, not the program.
 var hints = map[int]string{
 	3:   "the driver is being unloaded",

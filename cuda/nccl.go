@@ -217,7 +217,7 @@ func (c *Comm) Failed() error {
 	if err := c.state(&r); err != nil {
 		return err
 	}
-	return refused(c, r, "a collective", "%s", c.under())
+	return refused(c, r, collective, "%s", c.under())
 }
 
 // under says what the communicator joins, and what was begun in it last. NCCL does not say which of its calls has failed; of a graph

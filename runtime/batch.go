@@ -2,8 +2,6 @@ package runtime
 
 import (
 	"errors"
-	"fmt"
-	"runtime/debug"
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/data"
@@ -169,67 +167,6 @@ func (r *Rank) along(axes []string) (n, radix int) {
 		radix *= r.Program.axis(a)
 	}
 	return n, radix
-}
-
-// prefetcher reads the training batch that comes next while the ranks work on this one.
-type prefetcher struct {
-	from  reader
-	end   int64 // first sample that training does not read
-	size  int64
-	next  int64 // sample of the batch that is read next
-	spare *batch
-	free  chan *batch // to be filled
-	ready chan *batch
-}
-
-// newPrefetcher begins to read the batch at sample first.
-func newPrefetcher(from reader, first, end int64, l *BatchLayout) *prefetcher {
-	samples := l.GlobalBatch
-	f := &prefetcher{from: from, end: end, size: int64(samples), next: first, free: make(chan *batch, 1), ready: make(chan *batch, 1)}
-	f.spare = newBatch(samples, l)
-	go f.serve()
-	f.free <- newBatch(samples, l)
-	return f
-}
-
-// serve fills batches until no more come.
-func (f *prefetcher) serve() {
-	for b := range f.free {
-		f.fill(b)
-		f.next += f.size
-		f.ready <- b
-	}
-}
-
-// fill reads a batch, or leaves in it why it could not.
-func (f *prefetcher) fill(b *batch) {
-	defer func() {
-		if x := recover(); x != nil { // a Source is the caller's code
-			b.err = fmt.Errorf("reading samples from %d on: %v\n%s", f.next, x, debug.Stack())
-		}
-	}()
-	if b.read(f.from, f.next, f.end); b.err == nil && b.counted() == 0 {
-		b.err = exitf(ExitInput, "samples %d to %d, which are one step: not a single position counts, so there is nothing to learn from; "+
-			"each is past its sample's unmasked, or has a negative label", f.next, min(f.next+f.size, f.end)-1)
-	}
-}
-
-// take is the next batch, good until the next take.
-func (f *prefetcher) take() (*batch, error) {
-	b := <-f.ready
-	if b.err != nil {
-		f.ready <- b // for stop, and for whoever takes again
-		return nil, b.err
-	}
-	f.free <- f.spare
-	f.spare = b
-	return b, nil
-}
-
-// stop waits for the read under way.
-func (f *prefetcher) stop() {
-	<-f.ready
-	close(f.free)
 }
 
 // openData opens the job's files.

@@ -23,9 +23,17 @@ type Devices interface {
 // which a CPU would do the work; what is called within Step and Infer begins the work and does not wait for it. Offsets and sizes are in bytes of
 // the arena. What fails does so by [Check].
 type Device interface {
-	// Step does an optimizer step. work begins all of it, in order, and may be left out where what it began in a step before can be
-	// begun again as a whole. Afterwards the rank's LossSum, Norm, Clip and Skip are the step's.
+	// Step begins an optimizer step on the batch that was loaded last. work begins all of it, in order, and may be left out where what it
+	// began in a step before can be begun again as a whole. If the step before was skipped, and nobody has heard of that, the rank's
+	// Otherwise holds.
 	Step(work func())
+	// Hear waits for the end of the first step that was begun and not heard of. Afterwards the rank's LossSum, Norm, Clip and Skip are
+	// that step's.
+	Hear() Heard
+	// Ahead tells whether a step may be begun before the one begun last has been heard of; on all ranks it is the same.
+	Ahead() bool
+	// Ended is the number of the last step whose results have come, 0 for none. It is for whoever asks why the run has failed.
+	Ended() int
 	// Infer does forward passes, which work begins. Afterwards the rank's LossSum is theirs.
 	Infer(work func())
 
@@ -75,6 +83,9 @@ func Check(err error) { check(err) }
 
 // Done is closed when a rank has failed: then what waits for it on a device will not come to its end.
 func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
+
+// Failure is with what a rank has failed, nil if none has.
+func (r *Rank) Failure() error { return r.world.Err() }
 
 // Fail ends the run with an error that was met beside the rank's goroutine, unless it has failed already.
 func (r *Rank) Fail(err error) { r.world.Fail(err) }

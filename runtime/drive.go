@@ -34,8 +34,10 @@ type run struct {
 	report  *report
 	unlock  func() // of the checkpoints' folder; nil until it is locked
 
-	task   task        // of the step under way
-	onRank func(*Rank) // does it
+	tasks  []task      // steps under way, in order
+	again  []*batch    // of steps that are to be begun again
+	task   task        // what onRank begins
+	onRank func(*Rank) // on each rank
 	last   Step
 
 	total   int   // last step
@@ -150,7 +152,7 @@ func (r *run) prepare() error {
 	}
 	r.res.FirstStep, r.res.Steps = r.done.step+1, r.done.step
 	train, _ := readers(r.source, r.p)
-	r.rows = newPrefetcher(train, r.done.samples, r.end, &r.p.Batch)
+	r.rows = newPrefetcher(train, r.done.samples, r.end, &r.p.Batch, r.ahead())
 	return nil
 }
 
@@ -278,6 +280,9 @@ func shortHash(h string) string { return h[:min(12, len(h))] }
 func (r *run) train() error {
 	for r.done.step < r.total {
 		if r.halted() {
+			if err := r.drain(); err != nil {
+				return err
+			}
 			return r.stop()
 		}
 		err := r.oneStep()
@@ -291,12 +296,8 @@ func (r *run) train() error {
 	return r.finish()
 }
 
-// oneStep runs a step and all that its number calls for.
-func (r *run) oneStep() error {
-	s, err := r.advance()
-	if err != nil {
-		return err
-	}
+// after does all that a step's number calls for.
+func (r *run) after(s *Step) error {
 	if r.o.onTensors != nil {
 		if err := r.crew.pull(func(a *Arena) Region { return a.Grads }); err != nil {
 			return err
@@ -305,13 +306,12 @@ func (r *run) oneStep() error {
 			return err
 		}
 	}
-	every := func(n int) bool { return n > 0 && s.Step%n == 0 }
-	if every(r.s.Train.Eval.Every) {
+	if r.due(r.s.Train.Eval.Every, s.Step) {
 		if err := r.evaluate(); err != nil {
 			return err
 		}
 	}
-	if every(r.s.Train.Checkpoint.Every) {
+	if r.due(r.s.Train.Checkpoint.Every, s.Step) {
 		if err := r.save(); err != nil {
 			return err
 		}

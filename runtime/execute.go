@@ -176,7 +176,6 @@ func step[F Float](r *Rank) {
 	}
 	r.exec.sends, r.exec.sent = 0, [2]*comm.Pipe{} // a step ends when all that it sent has left
 	r.Device.Step(func() { work[F](r) })
-	r.reduced = true
 }
 
 // work does a step but for counting tokens.

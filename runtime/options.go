@@ -170,7 +170,7 @@ func Set(path string, value any) Option {
 // Data replaces the job's files by the caller's own samples. The source may be a [TypedSource] and a [ImageSource] too.
 func Data(s Source) Option { return func(o *options) { o.source = s } }
 
-// OnStep calls f after every step; an error ends the run with it.
+// OnStep calls f after every step, before the next is begun; an error ends the run with it.
 func OnStep(f func(Step) error) Option { return func(o *options) { o.onStep = f } }
 
 // Logger takes the run's messages; the default is slog.Default().

@@ -6,49 +6,29 @@ import (
 	"time"
 )
 
-// advance runs one optimizer step on all ranks and records it. The Step is good until the next.
-func (r *run) advance() (*Step, error) {
-	begin := time.Now()
-	b, err := r.rows.take()
-	if err != nil {
-		return nil, err
-	}
-	id := r.done.step + 1
-	hyper, scale := r.hyper(id), r.scaler.scale
-	r.task = task{b, id, hyper, scale}
-	if r.onRank == nil {
-		r.onRank = r.stepOn
-	}
-	if err = r.crew.do(r.onRank); err == nil {
-		err = r.share()
-	}
-	if err != nil {
-		return nil, err
-	}
+// recordStep records a step that has ended. The Step is good until the next.
+func (r *run) recordStep(t *task) (*Step, error) {
 	first, s := r.crew.ranks[0], &r.last
-	*s = Step{Step: id, Loss: r.lossSum() / first.Tokens, LR: hyper.LR, GradNorm: first.Norm, Skipped: first.Skip}
+	scale, tokens := r.scaler.scale, first.Tokens
+	seconds := time.Since(t.begun).Seconds()
+	if k := r.crew.mine[0]; k.Device != nil {
+		seconds, tokens = k.heard.Seconds, float64(t.batch.counted())
+	}
+	*s = Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip, Seconds: seconds}
 	if r.scaler.on() {
 		s.LossScale = scale
 	}
 	s.AuxLoss, s.Experts = r.auxLoss(), r.expertLoads()
 	r.adapts = r.scaler.adapts()
 	r.scaler.update(s.Skipped)
-	r.done.step = id
+	r.done.step = t.id
 	r.done.samples += int64(r.p.Batch.GlobalBatch)
-	r.done.tokens += int64(first.Tokens)
+	r.done.tokens += int64(tokens)
 	if !s.Skipped {
 		r.done.updates++
 	}
-	s.Tokens, s.Seconds = r.done.tokens, time.Since(begin).Seconds()
-	return s, r.record(s, first.Tokens)
-}
-
-// task is what the ranks need to know of a step.
-type task struct {
-	batch *batch
-	id    int
-	hyper Hyper
-	scale float64 // of the loss
+	s.Tokens = r.done.tokens
+	return s, r.record(s, tokens)
 }
 
 // stepOn runs the task on a rank.
@@ -56,9 +36,9 @@ func (r *run) stepOn(k *Rank) {
 	t := &r.task
 	k.load(t.batch, r.p.Batch.MicroBatches)
 	k.Training, k.StepID, k.Seed, k.Hyper = true, t.id, r.s.Train.Seed, t.hyper
-	k.Norm, k.Clip, k.Skip, k.Scale = math.NaN(), 1, false, t.scale
+	k.Norm, k.Clip, k.Skip, k.Scale, k.Otherwise = math.NaN(), 1, false, t.scale, t.otherwise
 	k.counted = 0
-	if r.team.Peers != nil { // ranks do not meet on the host
+	if k.Device != nil { // ranks do not meet on the host
 		k.counted = t.batch.counted()
 	}
 	k.clearLoss()

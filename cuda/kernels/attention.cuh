@@ -9,7 +9,7 @@ struct Attend {
 	int batch, seq, kseq, heads, group, dim, vdim;
 	int causal, window, more, alibi, drops;
 	int pos, half, then, kpos, khalf, kthen;
-	int batch0, head0, group0, headsAll, groupAll, seqAll, kseqAll, unused;
+	int batch0, head0, group0, headsAll, groupAll, seqAll, kseqAll, keyAddressed; // key is where it lies
 };
 
 // where is the place in the whole of local index i of a part that begins at at and, from half on where that is not 0, at then.
@@ -40,16 +40,16 @@ __device__ inline int endQuery(const Attend& s, int last) {
 	return s.window > 0 ? under(s.pos, s.half, s.then, keyAt(s, last) + s.window, s.seq) : s.seq;
 }
 
-// A head of a sample: its number of b, h and g, where the weights of its row 0 begin, and ALiBi's slope.
+// A head of a sample: its number of b, h and g, where the weights of its row 0 begin, the key of dropout, and ALiBi's slope.
 struct Head {
 	int b, h, g;
-	u64 weights;
+	u64 weights, key;
 	double slope;
 };
 
 // headOf is query head h*group+g = hg of sample b.
 __device__ inline Head headOf(const Attend& s, int b, int hg) {
-	Head d = {b, hg / s.group, hg % s.group, 0, 0};
+	Head d = {b, hg / s.group, hg % s.group, 0, s.drops && s.keyAddressed ? *(const u64*)s.key : s.key, 0};
 	d.weights = (((u64)(s.batch0 + b) * s.headsAll + s.head0 + d.h) * s.groupAll + s.group0 + d.g) * s.seqAll;
 	if (s.alibi) {
 		const int all = s.headsAll * s.groupAll, i = (s.head0 + d.h) * s.groupAll + s.group0 + d.g;
@@ -70,7 +70,7 @@ template <class A> __device__ inline A score(const Attend& s, const Head& d, A x
 // kept is what dropout multiplies the weight of the query at i and the key at j with.
 template <class A> __device__ inline A kept(const Attend& s, const Head& d, int i, int j) {
 	if (!s.drops) return 1;
-	return randomBits(s.key, (d.weights + i) * s.kseqAll + j) >> 11 >= s.least ? (A)s.keep : 0;
+	return randomBits(d.key, (d.weights + i) * s.kseqAll + j) >> 11 >= s.least ? (A)s.keep : 0;
 }
 
 // weigh turns a product x of the query at i and the key at j, of weight p, and dp = do·v of them, into the weight times what dropout makes of it, and the

@@ -11,16 +11,21 @@ import (
 
 // attend is attention.cuh's Attend.
 type attend struct {
-	Key, Least                                                                     uint64
-	Scale, Softcap, Keep                                                           float64
-	Batch, Seq, KSeq, Heads, Group, Dim, VDim                                      int32
-	Causal, Window, More, Alibi, Drops                                             int32
-	Pos, Half, Then, KPos, KHalf, KThen                                            int32
-	Batch0, Head0, Group0, HeadsAll, GroupAll, SeqAll, KSeqAll, ToAMultipleOfEight int32
+	Key, Least                                                               uint64
+	Scale, Softcap, Keep                                                     float64
+	Batch, Seq, KSeq, Heads, Group, Dim, VDim                                int32
+	Causal, Window, More, Alibi, Drops                                       int32
+	Pos, Half, Then, KPos, KHalf, KThen                                      int32
+	Batch0, Head0, Group0, HeadsAll, GroupAll, SeqAll, KSeqAll, KeyAddressed int32
 }
 
 // AttentionShape is a shape as kernels take it by value: 144 bytes, on 8.
-func AttentionShape(s *cpu.AttentionShape) []byte {
+func AttentionShape(s *cpu.AttentionShape) []byte { return attentionShape(s, false) }
+
+// AttentionShapeKeyed is a shape whose Key is the address of the key in the device's memory, where it changes from step to step.
+func AttentionShapeKeyed(s *cpu.AttentionShape) []byte { return attentionShape(s, true) }
+
+func attentionShape(s *cpu.AttentionShape, keyed bool) []byte {
 	n := func(v int) int32 { return int32(v) }
 	is := func(v bool) int32 {
 		if v {
@@ -32,7 +37,7 @@ func AttentionShape(s *cpu.AttentionShape) []byte {
 		Batch: n(s.Batch), Seq: n(s.Seq), KSeq: n(s.KSeq), Heads: n(s.Heads), Group: n(s.Group), Dim: n(s.Dim), VDim: n(s.VDim),
 		Causal: is(s.Causal), Window: n(s.Window), More: is(s.More), Alibi: is(s.Alibi), Drops: is(s.Dropout > 0),
 		Pos: n(s.Pos0), Half: n(s.Half), Then: n(s.Pos1), KPos: n(s.KPos0), KHalf: n(s.KHalf), KThen: n(s.KPos1),
-		Batch0: n(s.Batch0), Head0: n(s.Head0), Group0: n(s.Group0), HeadsAll: n(s.HeadsAll), GroupAll: n(s.GroupAll), SeqAll: n(s.SeqAll), KSeqAll: n(s.KSeqAll)}
+		Batch0: n(s.Batch0), Head0: n(s.Head0), Group0: n(s.Group0), HeadsAll: n(s.HeadsAll), GroupAll: n(s.GroupAll), SeqAll: n(s.SeqAll), KSeqAll: n(s.KSeqAll), KeyAddressed: is(keyed)}
 	if s.Dropout > 0 {
 		a.Key, a.Least, a.Keep = s.Key, rng.Least(s.Dropout), 1/(1-s.Dropout)
 	}

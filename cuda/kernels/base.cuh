@@ -170,6 +170,10 @@ __device__ inline u64 mixed(u64 z) {
 	return z ^ z >> 31;
 }
 
+// keyBegun begins a key with a seed, and keyed goes on with a number that names what is drawn.
+__device__ inline u64 keyBegun(u64 seed) { return mixed(seed + 0x9E3779B97F4A7C15ull); }
+__device__ inline u64 keyed(u64 key, u64 part) { return mixed((key << 23 | key >> 41) * 5 + mixed(part + 0x9E3779B97F4A7C15ull)); }
+
 // randomBits are number i of the key's stream.
 __device__ inline u64 randomBits(u64 key, u64 i) {
 	return mixed(mixed(key + 0x9E3779B97F4A7C15ull * (i + 1)) ^ (key << 32 | key >> 32));

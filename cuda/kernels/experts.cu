@@ -40,6 +40,23 @@ KERNEL places_i32(int* place, int* from, int* count, const int* index, int choic
 	}
 }
 
+// for e := range experts { kept[e] = how many of index are e; all[e] = how many are e or, of a choice that is dropped, -1-e }
+KERNEL census_i32(int* kept, int* all, const int* index, int choices, int experts) {
+	for (int e = blockIdx.x; e < experts; e += gridDim.x) {
+		int in = 0, out = 0;
+		for (int i = threadIdx.x; i < choices; i += 256) {
+			in += index[i] == e;
+			out += index[i] == -1 - e;
+		}
+		in = overRow(in, Plus());
+		out = overRow(out, Plus());
+		if (threadIdx.x == 0) {
+			kept[e] = in;
+			all[e] = in + out;
+		}
+	}
+}
+
 // out = max(1, the most of count, in rounds of places)
 KERNEL rounds_i32(int* out, const int* count, int experts, int places) {
 	int most = 1;
@@ -130,7 +147,7 @@ template <class T> __device__ void collect(T* w, const T* y, const int* place, i
 	}
 }
 
-// Geometry: places and limit a block of 256 for each expert (of each sequence), tally for each expert of each group; dispatch rows are places, combine's
+// Geometry: places, census and limit a block of 256 for each expert (of each sequence), tally for each expert of each group; dispatch rows are places, combine's
 // tokens (launch.go).
 #define EXPERTS(T, t)                                                                                                              \
 	KERNEL dispatch_##t(T* y, const T* x, const int* from, int places, int width, int choices) { dispatch<T>(y, x, from, places, width, choices); } \

@@ -173,14 +173,14 @@ template <int N, class T> __device__ void dropoutRow(T* y, const T* x, u64 at, u
 	}
 }
 
-// for i, j := range [rows, cols] { y[i,j] = x[i,j]*scale if the upper 53 bits of number (global index of i,j) of key's stream are at least least, else 0 }
-template <class T> __device__ void dropout(T* y, const T* x, const int* view, u64 key, u64 least, double scale, int rows, int cols) {
+// for i, j := range [rows, cols] { y[i,j] = x[i,j]*scale if the upper 53 bits of number (global index of i,j) of key[0]'s stream are at least least, else 0 }
+template <class T> __device__ void dropout(T* y, const T* x, const int* view, const u64* key, u64 least, double scale, int rows, int cols) {
 	FOR_ROWS(i, rows) {
 		const u64 at = globalRow(view, i);
 		if (aligned<T>(cols, x, y))
-			dropoutRow<packed<T>>(y + i * cols, x + i * cols, at, key, least, scale, cols);
+			dropoutRow<packed<T>>(y + i * cols, x + i * cols, at, *key, least, scale, cols);
 		else
-			dropoutRow<1>(y + i * cols, x + i * cols, at, key, least, scale, cols);
+			dropoutRow<1>(y + i * cols, x + i * cols, at, *key, least, scale, cols);
 	}
 }
 
@@ -193,7 +193,7 @@ template <class T> __device__ void dropout(T* y, const T* x, const int* view, u6
 	KERNEL reduce_scatter_sum_##t(T* y, const T* const* members, int count, int rows, int cols, int total, int at) {                       \
 		reduceScatter<T>(y, members, count, rows, cols, total, at);                                                                        \
 	}                                                                                                                                  \
-	KERNEL dropout_##t(T* y, const T* x, const int* view, u64 key, u64 least, double scale, int rows, int cols) {                          \
+	KERNEL dropout_##t(T* y, const T* x, const int* view, const u64* key, u64 least, double scale, int rows, int cols) {                   \
 		dropout<T>(y, x, view, key, least, scale, rows, cols);                                                                             \
 	}
 EACH_TYPE(MOVE)

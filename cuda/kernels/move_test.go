@@ -154,7 +154,7 @@ func TestDropout(t *testing.T) {
 			want := make([]float64, len(x))
 			cpu.Table[float64]().Dropout(want, x, p, key, v)
 			y := b.buffer(x)
-			b.run("dropout", rows, cols, y, y, ints(viewOf(v)), uint64(key), rng.Least(p), 1/(1-p), rows, cols)
+			b.run("dropout", rows, cols, y, y, ints(viewOf(v)), words(key), rng.Least(p), 1/(1-p), rows, cols)
 			b.near(b.T, fmt.Sprint("dropout ", v), b.values(y), want, 2, 3)
 		}
 	})

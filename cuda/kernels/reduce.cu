@@ -96,14 +96,14 @@ KERNEL sum_parts_f64(double* out, const double* part, int n) {
 }
 
 // out[0] = norm = sqrt(pair[0])/scale; out[1] = min(1, limit/(norm+1e-6))/scale, or 1/scale if limit is 0;
-// out[2] = 1 if norm is not finite or pair[1] is not 0, else 0
-// of the sum of squares of all gradients, and of how many ranks have a loss that is not finite.
+// out[2] = 1 if norm is not finite or pair[1] or pair[2] is not 0, else 0
+// of the sum of squares of all gradients, of how many ranks have a loss that is not finite, and of how many want the step done again.
 KERNEL clip_f64(double* out, const double* pair, const double* scale, double limit) {
 	if (threadIdx.x > 0) return;
 	const double norm = sqrt(pair[0]) / *scale, factor = limit > 0 ? limit / (norm + 1e-6) : 1;
 	out[0] = norm;
 	out[1] = (factor < 1 ? factor : 1) / *scale;
-	out[2] = norm - norm != 0 || pair[1] != 0;
+	out[2] = norm - norm != 0 || pair[1] != 0 || pair[2] != 0;
 }
 
 // state is the loss scale, how many steps in a row were good, how many bad ones are left without consequence:

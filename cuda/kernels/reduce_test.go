@@ -96,17 +96,18 @@ func TestNotFinite(t *testing.T) {
 // As runtime.ClipGradients decides.
 func TestClip(t *testing.T) {
 	inEachType(t, "clip", func(b bench) {
-		for _, c := range []struct{ squares, bad, scale, limit, norm, factor, skip float64 }{
-			{4, 0, 1, 1, 2, 1 / (2 + 1e-6), 0},
-			{4, 0, 1, 0, 2, 1, 0},
-			{0.25, 0, 2, 1, 0.25, 0.5, 0},
-			{1024, 0, 8, 1, 4, 1 / (4 + 1e-6) / 8, 0},
-			{1, 3, 1, 1, 1, 1 / (1 + 1e-6), 1},
-			{math.Inf(1), 0, 1, 1, math.Inf(1), 0, 1},
-			{math.NaN(), 0, 1, 1, math.NaN(), 1, 1},
+		for _, c := range []struct{ squares, bad, scale, limit, norm, factor, skip, again float64 }{
+			{4, 0, 1, 1, 2, 1 / (2 + 1e-6), 0, 0},
+			{4, 0, 1, 0, 2, 1, 0, 0},
+			{4, 0, 1, 0, 2, 1, 1, 2},
+			{0.25, 0, 2, 1, 0.25, 0.5, 0, 0},
+			{1024, 0, 8, 1, 4, 1 / (4 + 1e-6) / 8, 0, 0},
+			{1, 3, 1, 1, 1, 1 / (1 + 1e-6), 1, 0},
+			{math.Inf(1), 0, 1, 1, math.Inf(1), 0, 1, 0},
+			{math.NaN(), 0, 1, 1, math.NaN(), 1, 1, 0},
 		} {
 			out := b.buffer(nans(3))
-			b.run("clip", 1, 1, out, b.buffer([]float64{c.squares, c.bad}), b.buffer([]float64{c.scale}), c.limit)
+			b.run("clip", 1, 1, out, b.buffer([]float64{c.squares, c.bad, c.again}), b.buffer([]float64{c.scale}), c.limit)
 			got := b.values(out)
 			b.near(b.T, fmt.Sprint(c), got[:1], []float64{c.norm}, 1, 1)
 			b.near(b.T, fmt.Sprint(c), got[2:], []float64{c.skip}, 0, 0)

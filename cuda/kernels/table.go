@@ -84,13 +84,16 @@ var Table = []Kernel{
 	{Name: "scatter", File: "move.cu", Params: "y:T x:T outer:i first:i count:i inner:i total:i zigzag:i", Types: moved, Loop: "comm.SliceZigzag", Launch: rowwise},
 	{Name: "fill", File: "move.cu", Params: "y:T value:d n:l", Types: all, Loop: "runtime.Zero", Launch: flat},
 	{Name: "round_as", File: "move.cu", Params: "x:T n:l", Types: []string{"f32_bf16", "f32_f16"}, Loop: "num.RoundBF16", Launch: flat},
-	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:u least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
+	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:W least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
 
 	// numbers of a step
 	{Name: "iota", File: "step.cu", Params: "ids:I at:i half:i then:i offset:i most:i n:l", Types: ids, Loop: "runtime.Iota", Launch: flat},
 	{Name: "inv_count", File: "step.cu", Params: "y:T scale:D over:D", Types: all, Loop: "runtime.AuxScale", Launch: single},
 	{Name: "add_scalar", File: "step.cu", Params: "sum:D x:T", Types: all, Loop: "runtime.AddAux", Launch: single},
 	{Name: "norm_pair", File: "step.cu", Params: "pair:D part:D loss:D n:i", Types: one, Loop: "runtime.ClipGradients", Launch: single},
+	{Name: "drop_keys", File: "step.cu", Params: "keys:W sites:I step:W n:i", Types: ids, Loop: "runtime.DropKey", Launch: flat},
+	{Name: "choose", File: "step.cu", Params: "said:W offer:W skipped:D spoiled:W n:i", Types: ids, Loop: "runtime.Hyper", Launch: flat},
+	{Name: "exceeds", File: "step.cu", Params: "flag:D rounds:I most:I spoiled:D n:i", Types: ids, Loop: "runtime.Rounds", Launch: single},
 
 	// loss
 	{Name: "logsumexp", File: "loss.cu", Params: "l:A x:T rows:i cols:i valid:i", Types: all, Loop: "cpu.LogSumExp", Launch: rowwise},
@@ -124,6 +127,7 @@ var Table = []Kernel{
 	// experts
 	{Name: "places", File: "experts.cu", Params: "place:I from:I count:I index:I choices:i experts:i places:i round:i", Types: ids, Loop: "cpu.Dispatch", Launch: scanwise},
 	{Name: "rounds", File: "experts.cu", Params: "out:I count:I experts:i places:i", Types: ids, Loop: "cpu.Rounds", Launch: single},
+	{Name: "census", File: "experts.cu", Params: "kept:I all:I index:I choices:i experts:i", Types: ids, Loop: "runtime.CountRounds", Launch: scanwise},
 	{Name: "limit", File: "experts.cu", Params: "kept:I index:I sequences:i choices:i experts:i most:i", Types: ids, Loop: "cpu.LimitChoices", Launch: scanwise},
 	{Name: "tally", File: "experts.cu", Params: "n:T index:I groups:i choices:i experts:i", Types: all[:2], Loop: "cpu.Tally", Launch: scanwise},
 	{Name: "dispatch", File: "experts.cu", Params: "y:T x:T from:I places:i width:i choices:i", Types: all, Loop: "cpu.Dispatch", Launch: rowwise},

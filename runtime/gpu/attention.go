@@ -14,7 +14,7 @@ import (
 // that type whole.
 func Attention[A, O, T num.Stored](r *rt.Rank, o Buf[O], lse Buf[A], q, k, v Buf[T], s cpu.AttentionShape) {
 	d := of(r)
-	shape := kernels.AttentionShape(&s)
+	shape := kernels.AttentionShapeKeyed(&s)
 	if types := suffix[T](); suffix[O]() == types {
 		if suffix[A]() == "f32" && d.attendFused(&s, types, false, cuda.AttentionOperands{cuda.AttentionO: at(d, o), cuda.AttentionL: at(d, lse), cuda.AttentionQ: at(d, q), cuda.AttentionK: at(d, k), cuda.AttentionV: at(d, v)}) {
 			return
@@ -70,7 +70,7 @@ type attentionGrad struct {
 
 // run puts the launches on the current stream.
 func (g *attentionGrad) run(s *cpu.AttentionShape, dq, dk, dv cuda.Pointer) {
-	shape, steps := kernels.AttentionShape(s), kernels.AttentionGrad(s, g.types)
+	shape, steps := kernels.AttentionShapeKeyed(s), kernels.AttentionGrad(s, g.types)
 	g.d.attend(steps[0], g.types, g.dot, g.do, g.o, int64(g.rows), s.VDim)
 	g.d.attend(steps[1], g.types, dq, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)
 	g.d.attend(steps[2], g.types, dk, dv, g.do, g.q, g.k, g.v, g.lse, g.dot, shape)

@@ -35,6 +35,7 @@ type device struct {
 
 	compute *line // kernels and a block's own collectives
 	side    *line // buckets' jobs
+	copies  *line // what comes from the host while a step runs
 	on      *line // what calls are put on: compute, but while a job is begun
 	lines   []*line
 	pipes   map[string]*pipe
@@ -54,6 +55,8 @@ type device struct {
 	apart  bool // there are ranks of other processes, which it does not meet on the host
 	step   step
 	feeds  []*feed
+	loads  loads
+	drops  drops
 	ending []func() error // what generated code's functions have made
 }
 
@@ -157,7 +160,7 @@ func (d *device) open(m *machine) (err error) {
 	if err = d.openFused(m.dnn); err != nil {
 		return err
 	}
-	if err = d.step.open(d, m); err != nil {
+	if err = errors.Join(d.step.open(d, m), d.loads.open()); err != nil {
 		return err
 	}
 	return d.openLines(m)
@@ -168,12 +171,16 @@ func (d *device) Close() {
 	if d.unbind == nil {
 		return
 	}
+	if !d.failed() && d.compute != nil { // a step may have been begun that nobody wanted to hear of
+		_ = d.compute.stream.Synchronize()
+	}
 	d.step.forget() // before communicators, which end when no graph has work of theirs
 	d.closeLines()
 	for _, f := range d.ending {
 		_ = f()
 	}
 	d.step.close()
+	d.loads.close()
 	for _, p := range d.pinned {
 		_ = p.Free()
 	}

@@ -25,7 +25,7 @@ func (d *device) ClipGradients(world int) {
 	d.squares()
 	if c := d.group(world); c != nil {
 		pair := d.step.result(squaresSum)
-		rt.Check(c.AllReduce(d.compute.stream, pair, pair, 2, cuda.Float64, cuda.Sum))
+		rt.Check(c.AllReduce(d.compute.stream, pair, pair, clipped-squaresSum, cuda.Float64, cuda.Sum))
 	}
 	d.run("clip", "f64", 1, 1, d.args().Pointer(d.step.result(clipped)).Pointer(d.step.result(squaresSum)).
 		Pointer(d.step.value(lossScale)).Float64(d.rank.Hyper.ClipNorm))

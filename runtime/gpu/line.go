@@ -74,7 +74,10 @@ func (d *device) openStreams() (err error) {
 		return err
 	}
 	d.on = d.compute
-	d.side, err = d.newLine()
+	if d.side, err = d.newLine(); err != nil {
+		return err
+	}
+	d.copies, err = d.newLine()
 	return err
 }
 
@@ -194,7 +197,7 @@ const lookEvery = time.Second
 func (d *device) abort() {
 	var all sync.WaitGroup
 	for _, c := range d.comms {
-		all.Go(func() { _ = c.Abort() })
+		all.Go(func() { d.patiently("the abort of NCCL's communicator "+c.Name, func() { _ = c.Abort() }) })
 	}
 	all.Wait()
 }
@@ -224,8 +227,13 @@ func (d *device) closeComms() {
 // closeLines ends communicators, streams and events.
 func (d *device) closeLines() {
 	d.closeComms()
-	for _, l := range d.lines {
-		_ = l.stream.Synchronize()
+	for i, l := range d.lines {
+		end := func() { _ = l.stream.Synchronize() }
+		if d.failed() {
+			d.patiently(fmt.Sprint("what was put on stream ", i), end)
+		} else {
+			end()
+		}
 		_ = l.stream.Close()
 		if l.mark != nil {
 			_ = l.mark.Close()

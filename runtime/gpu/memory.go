@@ -12,7 +12,7 @@ import (
 const (
 	tableBytes = 8 << 20 // for constants and feeds; what does not fit is taken in the first step
 	sumBytes   = 1 << 20 // for sums beside a product's workspace
-	feedBatch  = 4       // for feeds there is room, on the host, of so many batches
+	feedBatch  = 8       // for feeds there is room, on the host, of so many batches
 )
 
 // room is memory that is given out in parts, for good.

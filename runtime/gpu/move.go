@@ -5,6 +5,7 @@ package gpu
 import (
 	"encoding/binary"
 
+	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/num"
@@ -49,7 +50,7 @@ func (d *device) part(types string, y, x, rows, cols, n, from int) {
 	d.call("part", types, rows, cols, d.ptr(y), d.ptr(x), rows, cols, n, from)
 }
 
-// Dropout is the loop of that name of package cpu.
+// Dropout is the loop of that name of package cpu; key is where the key lies ([DropKey]).
 func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view cpu.GlobalView) {
 	d := of(r)
 	if p == 0 {
@@ -58,7 +59,7 @@ func Dropout[T num.Stored](r *rt.Rank, y, x Buf[T], p float64, key uint64, view 
 	}
 	cols := view.Local[view.N-1]
 	table := d.constant(view, func() []byte { return viewTable(&view) })
-	d.call("dropout", suffix[T](), y.N/cols, cols, at(d, y), at(d, x), table, key, rng.Least(p), 1/(1-p), y.N/cols, cols)
+	d.call("dropout", suffix[T](), y.N/cols, cols, at(d, y), at(d, x), table, cuda.Pointer(key), rng.Least(p), 1/(1-p), y.N/cols, cols)
 }
 
 // viewTable is a view as kernels have it: the number of dims, then local and global sizes, offset, half and then.

@@ -4,56 +4,55 @@ package gpu
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// What the host says of a step, in f64 each, by place: kernels read it, so that their arguments stay the same.
-const (
-	lossScale  = iota // what the loss is multiplied by
-	tokens            // unmasked ones of the global batch
-	sequences         // of the global batch
-	decayRates        // of the optimizer, where parameters decay
-	plainRates = decayRates + rates
-	chanceKey  = plainRates + rates // of parameters' rounding, an integer of 64 bits
-	values     = chanceKey + 1
-	rates      = 9 // as cuda/kernels/optimizer.cu has them
-)
-
-// What the device says of a step, likewise.
-const (
-	lossSum    = iota // of unmasked tokens
-	auxSum            // of what routers are trained with
-	squaresSum        // of gradients; and behind it
-	badLoss           // how many ranks' loss is not finite
-	clipped           // the gradients' norm, the factor of gradients, whether the step is skipped
-	results    = clipped + 3
-)
-
-// step is what is said of a step, on both sides, and how it is done.
+// step is what is said of steps, on both sides, and how they are done. The host's side of a step is a slot: while one step is under way
+// the next is begun, and of the one before the host still wants to know when it ended.
 type step struct {
-	said, heard         cuda.Memory
-	hostSaid, hostHeard cuda.Pinned
-	done                int         // steps
-	varies              bool        // launches differ from step to step
-	graph               *cuda.Graph // of a step
+	words   cuda.Memory // what the host says, and the device, of the step under way
+	offered cuda.Memory // what the host says of the next
+	slots   [3]slot
+	begun   int // steps
+	heard   int // of them
+	shared  bool
+	graph   *cuda.Graph // of a step
+	done    int         // calls by call or captured: see product.go
+}
+
+// slot is a step's place on the host.
+type slot struct {
+	offered, words cuda.Pinned
+	from, to       *cuda.Event // its begin and its end
+	follows        bool        // it was begun when the one before had not been heard of
 }
 
 // open makes room.
 func (s *step) open(d *device, m *machine) (err error) {
-	p := d.rank.Program
-	s.varies = p.Dropout || p.Experts.Copies > 0 || m.shared // whose ranks meet on the host
-	if err = updates(p.Kept()); err != nil {
+	s.shared = m.shared // ranks meet on the host
+	if err = updates(d.rank.Program.Kept()); err != nil {
 		return err
 	}
-	s.said, s.heard = d.alloc(values*8), d.alloc(results*8)
-	if s.hostSaid, err = cuda.AllocPinned(values * 8); err != nil {
-		return err
+	s.words, s.offered = d.table((values+results)*8), d.table(2*offered*8)
+	for i := range s.slots {
+		sl := &s.slots[i]
+		if sl.offered, err = d.pin(2 * offered * 8); err != nil {
+			return err
+		}
+		if sl.words, err = d.pin((values + results) * 8); err != nil {
+			return err
+		}
+		clear(sl.words.Slice())
+		if sl.from, err = cuda.NewEvent(true); err != nil {
+			return err
+		}
+		if sl.to, err = cuda.NewEvent(true); err != nil {
+			return err
+		}
 	}
-	s.hostHeard, err = cuda.AllocPinned(results * 8)
-	return err
+	return nil
 }
 
 // forget ends the graph.
@@ -65,68 +64,47 @@ func (s *step) forget() {
 }
 
 func (s *step) close() {
-	_ = s.hostSaid.Free()
-	_ = s.hostHeard.Free()
+	for _, sl := range s.slots {
+		closeEvents([]*cuda.Event{sl.from, sl.to})
+	}
 }
 
-// value is where a number that the host says lies on the device.
-func (s *step) value(i int) cuda.Pointer { return s.said.Pointer + cuda.Pointer(i*8) }
+// value is where a word that the host says lies on the device.
+func (s *step) value(i int) cuda.Pointer { return s.words.Pointer + cuda.Pointer(i*8) }
 
 // result is where a number that the device says lies.
-func (s *step) result(i int) cuda.Pointer { return s.heard.Pointer + cuda.Pointer(i*8) }
+func (s *step) result(i int) cuda.Pointer { return s.value(values + i) }
 
-// say sends what kernels of the step read.
-func (s *step) say(d *device) {
-	var x [values]float64
-	r := d.rank
-	x[lossScale], x[tokens], x[sequences] = r.Scale, r.Tokens, float64(r.Program.Batch.GlobalBatch)
-	ratesOf(x[decayRates:plainRates], r.Program.Optim, &r.Hyper, r.Hyper.WeightDecay)
-	ratesOf(x[plainRates:], r.Program.Optim, &r.Hyper, 0)
-	putFloats(s.hostSaid.Slice(), x[:]...)
-	binary.NativeEndian.PutUint64(s.hostSaid.Slice()[chanceKey*8:], rt.ChanceKey(r))
-	rt.Check(d.compute.stream.Upload(s.said, s.hostSaid))
+// clear begins what the device says anew.
+func (s *step) clear(l *line) {
+	rt.Check(l.stream.Fill(s.words.At(values*8, results*8), 0))
 }
 
-// putFloats and getFloat are numbers in pinned memory.
-func putFloats(to []byte, x ...float64) {
-	for i, v := range x {
-		binary.NativeEndian.PutUint64(to[i*8:], math.Float64bits(v))
-	}
-}
-
-func getFloat(from []byte) float64 { return math.Float64frombits(binary.NativeEndian.Uint64(from)) }
-
-// ratesOf are what an update reads, in the order of cuda/kernels/optimizer.cu.
-func ratesOf(to []float64, kind rt.OptimizerKind, h *rt.Hyper, decay float64) {
-	if kind == rt.SGD {
-		copy(to, []float64{h.LR, h.Momentum, decay})
-		return
-	}
-	shrink := 1.0
-	if kind == rt.AdamW {
-		shrink, decay = 1-h.LR*decay, 0
-	}
-	step := h.LR / (1 - math.Pow(h.Beta1, float64(h.T)))
-	root := 1 / math.Sqrt(1-math.Pow(h.Beta2, float64(h.T)))
-	copy(to, []float64{step, root, shrink, decay, h.Beta1, 1 - h.Beta1, h.Beta2, 1 - h.Beta2, h.Eps})
-}
-
-// hear waits for all that was begun, and takes what the device says of it.
-func (s *step) hear(d *device) (x [results]float64) {
-	rt.Check(d.compute.stream.Download(s.hostHeard, s.heard))
-	rt.Check(d.compute.stream.Synchronize())
-	host := s.hostHeard.Slice()
-	for i := range x {
-		x[i] = getFloat(host[i*8:])
-	}
-	return x
-}
-
-// Step does a step: the first call by call, the second as it is captured, the others again as they were captured.
+// Step begins a step: the first call by call, the second as it is captured, the others again as they were captured.
 func (d *device) Step(work func()) {
 	s := &d.step
-	s.say(d)
-	if s.done > 0 && !s.varies && s.graph == nil {
+	sl := &s.slots[s.begun%len(s.slots)]
+	sl.follows = s.begun > s.heard
+	rt.Check(d.compute.stream.Record(sl.from))
+	offer(sl.offered.Slice(), d.rank)
+	rt.Check(d.copies.stream.Upload(s.offered, sl.offered))
+	if !sl.follows {
+		s.clear(d.compute) // what is left of an evaluation says nothing of a step
+	}
+	d.arrive(func() {
+		d.run("choose", "i32", 1, offered, d.args().Pointer(s.words.Pointer).Pointer(s.offered.Pointer).
+			Pointer(s.result(skipped)).Pointer(s.result(again)).Int32(offered))
+	})
+	d.steps(work)
+	rt.Check(d.compute.stream.Download(sl.words, s.words))
+	rt.Check(d.compute.stream.Record(sl.to))
+	s.begun++
+}
+
+// steps puts the step's work on streams.
+func (d *device) steps(work func()) {
+	s := &d.step
+	if s.done > 0 && !s.shared && s.graph == nil {
 		var err error
 		s.graph, err = d.compute.stream.Capture(func() error {
 			d.begin(work)
@@ -140,21 +118,63 @@ func (d *device) Step(work func()) {
 		d.begin(work)
 	}
 	s.done++
-	x := s.hear(d)
-	r := d.rank
+}
+
+// Ahead tells whether the next step can be begun before the last has ended: it can where it is a graph's.
+func (d *device) Ahead() bool { return d.step.graph != nil }
+
+// Hear waits for the first step that was not heard of.
+func (d *device) Hear() (h rt.Heard) {
+	s := &d.step
+	sl := &s.slots[s.heard%len(s.slots)]
+	rt.Check(sl.to.Synchronize())
+	from := sl.from
+	if sl.follows {
+		from = s.slots[(s.heard+len(s.slots)-1)%len(s.slots)].to
+	}
+	var err error
+	h.Seconds, err = sl.to.Since(from)
+	rt.Check(err)
+	s.heard++
+	x, r := sl.results(), d.rank
 	rt.AddStepAux(r, x[auxSum])
-	r.LossSum, r.Norm, r.Clip, r.Skip = x[lossSum], x[clipped], x[clipped+1], x[clipped+2] != 0
+	r.LossSum, r.Norm, r.Clip, r.Skip = x[lossSum], x[clipped], x[clipped+1], x[skipped] != 0
+	return h
+}
+
+// results are what the device has said of the slot's step.
+func (sl *slot) results() (x [results]float64) {
+	host := sl.words.Slice()
+	for i := range x {
+		x[i] = getFloat(host[(values+i)*8:])
+	}
+	return x
+}
+
+// Ended is the number of the last step whose words have come.
+func (d *device) Ended() (n int) {
+	for _, sl := range d.step.slots {
+		n = max(n, int(binary.NativeEndian.Uint64(sl.words.Slice()[number*8:])))
+	}
+	return n
 }
 
 // Infer does forward passes.
 func (d *device) Infer(work func()) {
+	s := &d.step
+	d.arrive(func() {})
 	d.begin(work)
-	d.rank.LossSum = d.step.hear(d)[lossSum]
+	sl := &s.slots[s.begun%len(s.slots)] // of a step to come
+	host, memory := sl.words.At(values*8, results*8), s.words.At(values*8, results*8)
+	rt.Check(d.compute.stream.Download(host, memory))
+	rt.Check(d.compute.stream.Synchronize())
+	d.rank.LossSum = sl.results()[lossSum]
 }
 
 // begin puts all of a step or an evaluation on streams; what comes behind it on the first comes behind all.
 func (d *device) begin(work func()) {
-	rt.Check(d.compute.stream.Fill(d.step.heard, 0))
+	d.step.clear(d.compute)
+	d.drawKeys()
 	for _, p := range d.pipes {
 		p.forget()
 	}

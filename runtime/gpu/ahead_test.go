@@ -1,0 +1,177 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// alone runs a program that nobody looks at: steps are begun before the host has heard of those before them. It returns what was
+// logged, but for what tells of time and of the machine, and the folder.
+func alone(t *testing.T, p *rt.Program, opts ...rt.Option) (lines []map[string]any, dir string) {
+	t.Helper()
+	if p.Devices != nil && emulate.Skipped() != "" {
+		t.Skip(emulate.Skipped())
+	}
+	dir = t.TempDir()
+	if _, err := rt.Run(t.Context(), p, append([]rt.Option{rt.Dir(dir), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler))}, opts...)...); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		line := map[string]any{}
+		if err := json.Unmarshal(s.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		if e := line["event"]; e == "start" || e == "checkpoint" {
+			line["detail"] = ""
+		}
+		maps.DeleteFunc(line, func(key string, _ any) bool {
+			return slices.Contains([]string{"t", "step_s", "tokens_per_s", "mfu", "memory_bytes"}, key) || strings.HasPrefix(key, "gpu_")
+		})
+		lines = append(lines, line)
+	}
+	return lines, dir
+}
+
+// sameLines wants the same lines in the same order, but for rounding.
+func sameLines(t *testing.T, got, want []map[string]any, most float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d lines, on a CPU %d:\n%v\n%v", len(got), len(want), got, want)
+	}
+	for i, w := range want {
+		for key, x := range w {
+			a, isNumber := got[i][key].(float64)
+			if b, ok := x.(float64); ok && isNumber && near(a, b, most) || fmt.Sprint(got[i][key]) == fmt.Sprint(x) {
+				continue
+			}
+			t.Errorf("line %d: %s is %v, on a CPU %v", i+1, key, got[i][key], x)
+		}
+	}
+}
+
+// due is a program that is evaluated and saved on the way.
+func (k toy) due(gpu bool) *rt.Program {
+	p := k.program(gpu)
+	p.Settings.Train.Steps, p.Settings.Train.Eval.Every, p.Settings.Train.Checkpoint.Every = 11, 4, 5
+	return p
+}
+
+// Steps that are begun before those before them have ended train to the same, and are logged in the same lines.
+func TestAhead(t *testing.T) {
+	for _, k := range []toy{{pp: 1}, {pp: 2, zero: 1}, {pp: 2, zero: 3}, {pp: 1, zero: 2, half: true}} {
+		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
+			want, _ := alone(t, k.due(false))
+			got, _ := alone(t, on(k.due(true), images()))
+			most := 1e-11
+			if k.half {
+				most = 1e-5
+			}
+			sameLines(t, got, want, most)
+		})
+	}
+}
+
+// A step that is skipped while the next has been begun: the next has the rates, and the loss scale, of one behind it.
+func TestSkipsAhead(t *testing.T) {
+	k := toy{pp: 2, zero: 1, half: true}
+	program := func(gpu bool) *rt.Program {
+		p := k.scaled(gpu)
+		p.Settings.Train.Steps = 12
+		return p
+	}
+	want, _ := alone(t, program(false))
+	got, _ := alone(t, on(program(true), images()))
+	skips := 0
+	for _, line := range want {
+		if line["event"] == "skip" {
+			skips++
+		}
+	}
+	if skips < 2 {
+		t.Errorf("%d steps are skipped, which tries little", skips)
+	}
+	sameLines(t, got, want, 1e-5)
+}
+
+// A checkpoint of a run whose steps overlap goes on on a CPU to what that would have come to.
+func TestResumesAhead(t *testing.T) {
+	program := func(gpu bool, steps int) *rt.Program {
+		p := toy{pp: 2, zero: 1}.due(gpu)
+		p.Settings.Train.Steps, p.Settings.Train.Schedule = steps, rt.ScheduleSettings{Kind: "constant", Warmup: 2}
+		return p
+	}
+	want, _ := alone(t, program(false, 11))
+	_, dir := alone(t, on(program(true, 6), images()))
+	var losses []float64
+	rest := rt.OnStep(func(s rt.Step) error {
+		losses = append(losses, s.Loss)
+		return nil
+	})
+	if _, err := rt.Run(t.Context(), program(false, 11), rt.Dir(dir), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)), rest); err != nil {
+		t.Fatal(err)
+	}
+	if len(losses) != 5 {
+		t.Fatalf("%d steps after the 6 of the GPU's", len(losses))
+	}
+	for _, line := range want {
+		step := int(line["step"].(float64))
+		if loss, ok := line["loss"].(float64); ok && step > 6 && !near(losses[step-7], loss, 1e-11) {
+			t.Errorf("step %d: loss %v, on a CPU from the beginning %v", step, losses[step-7], loss)
+		}
+	}
+}
+
+// What fails on the device while the host is ahead is told of the step that has failed, and what fails on the host of the one that
+// it was to begin.
+func TestFailureAhead(t *testing.T) {
+	order := os.Getenv("PLANC_EMULATED_ORDER")
+	for _, c := range []struct {
+		fail error
+		want map[string]string // by the order in which work runs
+	}{
+		{errors.New("a test's failure"), map[string]string{"early": "step 4: a test's", "late": "step 4: a test's"}},
+		// When step 4 is loaded, step 3 has run already if all runs early, and not if it waits for who wants it.
+		{&cuda.Error{Call: "a collective"}, map[string]string{"early": "step 4: a collective", "late": "step 3: a collective"}},
+	} {
+		p := toy{pp: 1}.program(true)
+		forward := p.Segments[0].Forward
+		p.Segments[0].Forward = func(r *rt.Rank, b *rt.Block) {
+			if d := of(r); r.ID == 0 && r.StepID == 1 && b.Micro == 0 {
+				loads := 1
+				d.feed(8, func([]byte) {
+					if loads++; loads == 5 { // it is filled at once, and with each batch
+						rt.Check(c.fail)
+					}
+				})
+			}
+			forward(r, b)
+		}
+		if emulate.Skipped() != "" {
+			t.Skip(emulate.Skipped())
+		}
+		_, err := rt.Run(t.Context(), on(p, images()), rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
+		if err == nil || !strings.Contains(err.Error(), c.want[order]) {
+			t.Errorf("%s: %v, want %q", order, err, c.want[order])
+		}
+	}
+}

@@ -1,0 +1,76 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"encoding/binary"
+
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// drops are the program's dropouts, each with a number, and their keys of the step under way, which the device derives at its begin of the
+// step's seed and number: a captured graph has another mask each time.
+type drops struct {
+	number map[site]int
+	blocks []dropBlock
+}
+
+// site names a dropout, as [rt.DropKey] does.
+type site struct{ segment, layer, key int }
+
+// dropBlock has the keys of so many sites at most.
+type dropBlock struct {
+	sites, keys cuda.Memory
+	n           int
+}
+
+const (
+	dropsEach = 512
+	siteSize  = 3 * 4 // three int32 each
+)
+
+// DropKey is where the device's memory has the key of one dropout of one layer in the present step: [rt.DropKey] for kernels.
+func DropKey(r *rt.Rank, segment, layer, key int) uint64 {
+	d := of(r)
+	at := site{segment, layer, key}
+	n, ok := d.drops.number[at]
+	if !ok {
+		n = d.newSite(at)
+	}
+	return uint64(d.drops.blocks[n/dropsEach].keys.Pointer) + uint64(n%dropsEach*8)
+}
+
+// newSite gives a dropout its number, and has the device derive its key: in a step that is not captured.
+func (d *device) newSite(at site) int {
+	s := &d.drops
+	if s.number == nil {
+		s.number = map[site]int{}
+	}
+	n := len(s.number)
+	s.number[at] = n
+	if n%dropsEach == 0 {
+		s.blocks = append(s.blocks, dropBlock{sites: d.table(dropsEach * siteSize), keys: d.table(dropsEach * 8)})
+	}
+	b := &s.blocks[n/dropsEach]
+	host := d.staging.At(0, siteSize)
+	for i, x := range []int{at.segment, at.layer, at.key} {
+		binary.NativeEndian.PutUint32(host.Slice()[4*i:], uint32(x))
+	}
+	rt.Check(d.on.stream.Upload(b.sites.At(int64(b.n*siteSize), siteSize), host))
+	rt.Check(d.on.stream.Synchronize())
+	b.n++
+	d.deriveKeys(b)
+	return n
+}
+
+// drawKeys has the device derive the keys of all dropouts that are known.
+func (d *device) drawKeys() {
+	for i := range d.drops.blocks {
+		d.deriveKeys(&d.drops.blocks[i])
+	}
+}
+
+func (d *device) deriveKeys(b *dropBlock) {
+	d.call("drop_keys", "i32", 1, b.n, b.keys.Pointer, b.sites.Pointer, d.step.value(seed), b.n)
+}
