@@ -22,15 +22,16 @@ type device struct {
 	unbind  func()
 	blas    *cuda.Products
 
-	arena   cuda.Memory // laid out as the host's
-	taken   []cuda.Memory
-	pinned  []cuda.Pinned
-	staging cuda.Pinned // what travels goes by it
-	tables  room        // constants and feeds
-	feeding desk        // the host's side of feeds
-	modules *modules
-	kernels map[string]*cuda.Kernel
-	packed  cuda.Args
+	arena     cuda.Memory // laid out as the host's
+	ncclArena int64       // its bytes where NCCL took it, else 0
+	taken     []cuda.Memory
+	pinned    []cuda.Pinned
+	staging   cuda.Pinned // what travels goes by it
+	tables    room        // constants and feeds
+	feeding   desk        // the host's side of feeds
+	modules   *modules
+	kernels   map[string]*cuda.Kernel
+	packed    cuda.Args
 
 	compute *line // kernels and a block's own collectives
 	side    *line // buckets' jobs
@@ -150,7 +151,7 @@ func (d *device) open(m *machine) (err error) {
 	if err = d.openStreams(); err != nil {
 		return err
 	}
-	if err = d.openMemory(); err != nil {
+	if err = d.openMemory(m); err != nil {
 		return err
 	}
 	if err = d.step.open(d, m); err != nil {
