@@ -23,7 +23,8 @@ type device struct {
 	blas    *cuda.Products
 
 	arena     cuda.Memory // laid out as the host's
-	ncclArena int64       // its bytes where NCCL took it, else 0
+	fence     fence
+	ncclArena int64 // its bytes where NCCL took it, else 0
 	taken     []cuda.Memory
 	pinned    []cuda.Pinned
 	staging   cuda.Pinned // what travels goes by it
@@ -165,6 +166,7 @@ func (d *device) Close() {
 	if d.unbind == nil {
 		return
 	}
+	d.closeArena()
 	d.step.forget() // before communicators, which end when no graph has work of theirs
 	d.closeLines()
 	for _, f := range d.ending {

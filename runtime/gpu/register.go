@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"github.com/planc-dev/planc/cuda"
 )
 
 // registers is the variable of the environment that, with 0, has NCCL copy what it sends as if it could not use the arena in place.
@@ -38,18 +40,19 @@ func (t *told) because(why string) {
 	}
 }
 
-// takeArena takes the arena's memory: from NCCL, where it can then use it in place. What NCCL has none of, or refuses, the driver has.
-func (d *device) takeArena(m *machine, bytes int) (err error) {
-	if m.registers() {
-		if d.arena, err = m.nccl.Alloc(int64(bytes)); err == nil {
-			d.ncclArena = d.arena.Bytes
-			d.atClose(func() error { return m.nccl.Free(d.arena) })
-			return nil
-		}
-		m.told.because(err.Error())
+// arenaMemory takes memory from NCCL, where it can then use it in place. What NCCL has none of, or refuses, the driver has.
+func (d *device) arenaMemory(m *machine, bytes int) (cuda.Memory, error) {
+	if !m.registers() {
+		return d.take(bytes)
 	}
-	d.arena, err = d.take(bytes)
-	return err
+	a, err := m.nccl.Alloc(int64(bytes))
+	if err != nil {
+		m.told.because(err.Error())
+		return d.take(bytes)
+	}
+	d.ncclArena = a.Bytes
+	d.atClose(func() error { return m.nccl.Free(a) })
+	return a, nil
 }
 
 // registers tells whether NCCL is there, knows how to, and may.
