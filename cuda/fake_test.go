@@ -17,6 +17,7 @@ var fakes = []struct{ folder, file, source, flag string }{
 	{"old", "libcuda.so.1", "fake.c", "-DFAKE_OLD"},
 	{"ancient", "libcuda.so.1", "fake.c", "-DFAKE_ANCIENT"},
 	{"new", "libnccl.so.2", "fakenccl.c", "-DFAKE"},
+	{"old", "libnccl.so.2", "fakenccl.c", "-DFAKE_OLD"},
 	{"new", "libcublasLt.so.13", "fakelt.c", "-DFAKE"},
 	{"new", "libnvrtc.so.13", "fakenvrtc.c", "-DFAKE"},
 	{"new", "libnvidia-ml.so.1", "fakenvml.c", "-DFAKE"},

@@ -8,15 +8,15 @@ package cuda
 #include "nccl.h"
 #include "open.h"
 
-static ncclResult_t planc_join(ncclComm_t *comm, int ranks, const char *id, int rank) {
-	struct planc_nccl_config config = planc_nccl_configure();
+static ncclResult_t planc_join(ncclComm_t *comm, int ranks, const char *id, int rank, int ctas) {
+	struct planc_nccl_config config = planc_nccl_configure(ctas);
 	ncclUniqueId by_value;
 	memcpy(by_value.internal, id, sizeof by_value.internal);
 	return planc_ncclCommInitRankConfig(comm, ranks, by_value, rank, (ncclConfig_t *)&config);
 }
 
-static ncclResult_t planc_split(ncclComm_t comm, int color, int key, ncclComm_t *part) {
-	struct planc_nccl_config config = planc_nccl_configure();
+static ncclResult_t planc_split(ncclComm_t comm, int color, int key, ncclComm_t *part, int ctas) {
+	struct planc_nccl_config config = planc_nccl_configure(ctas);
 	return planc_ncclCommSplit(comm, color, key, part, (ncclConfig_t *)&config);
 }
 */
@@ -35,6 +35,7 @@ import (
 type NCCL struct {
 	Path    string
 	Version string // 2.27.3
+	CTAs    int    // blocks that each communicator has on a GPU, no more and no fewer; 0: NCCL decides
 }
 
 var openNCCL = sync.OnceValues(func() (*NCCL, error) { return loadNCCL(nil) })
@@ -88,12 +89,15 @@ type Comm struct {
 	Name        string        // for people: what it joins
 	Patience    time.Duration // that a collective has to connect its ranks, the first time; what it does then is the stream's
 	c           C.ncclComm_t
+	ctas        int // as [NCCL] has it, for parts
 
 	mutex   sync.Mutex // held while NCCL is called with c, but to end it
 	ended   bool       // c is no more, or soon
 	grouped bool       // calls are kept
 	kept    []kept     // for the end of a group
 	last    kept       // what was begun last, guarded by mutex
+
+	registered []unsafe.Pointer // NCCL's handles of memory that it knows
 }
 
 // ErrEnded is what a communicator says that was aborted or closed.
@@ -128,8 +132,8 @@ const pause = time.Millisecond
 // others until ctx is done, and then gives up.
 func (n *NCCL) Join(ctx context.Context, id UniqueID, rank, ranks int) (*Comm, error) {
 	s := newSlot()
-	r := C.planc_join(s, C.int(ranks), (*C.char)(unsafe.Pointer(&id)), C.int(rank))
-	c := &Comm{Rank: rank, Ranks: ranks, Patience: time.Minute, c: *s}
+	r := C.planc_join(s, C.int(ranks), (*C.char)(unsafe.Pointer(&id)), C.int(rank), C.int(n.CTAs))
+	c := &Comm{Rank: rank, Ranks: ranks, Patience: time.Minute, c: *s, ctas: n.CTAs}
 	if err := c.wait(ctx, r, "ncclCommInitRankConfig", "rank %d of %d", rank, ranks); err != nil {
 		if c.c != nil {
 			_ = c.Abort()
@@ -151,14 +155,14 @@ const NoColor = -1 // NCCL_SPLIT_NOCOLOR
 // call it; those that name [NoColor] get none.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	s := newSlot()
-	r := c.call(func() C.ncclResult_t { return C.planc_split(c.c, C.int(color), C.int(key), s) })
+	r := c.call(func() C.ncclResult_t { return C.planc_split(c.c, C.int(color), C.int(key), s, C.int(c.ctas)) })
 	if r == C.planc_nccl_ok { // which NCCL says at once, and writes s only when the whole communicator is ready again
 		r = C.planc_nccl_in_progress
 	}
 	if err := c.wait(ctx, r, "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
 		return nil, err
 	}
-	part := &Comm{Patience: c.Patience, c: *s}
+	part := &Comm{Patience: c.Patience, c: *s, ctas: c.ctas}
 	C.free(unsafe.Pointer(s))
 	if color == NoColor {
 		return nil, nil
@@ -244,6 +248,9 @@ func (c *Comm) Abort() error {
 
 // Close ends the communicator after what is under way. All ranks call it, when no graph has work of it any more.
 func (c *Comm) Close(ctx context.Context) error {
+	if err := c.Deregister(); err != nil {
+		return err
+	}
 	r := c.call(func() C.ncclResult_t { return C.planc_ncclCommFinalize(c.c) })
 	if err := c.wait(ctx, r, "ncclCommFinalize", "rank %d of %d", c.Rank, c.Ranks); err != nil {
 		return err

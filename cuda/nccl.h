@@ -28,7 +28,7 @@ enum {
 	planc_nccl_magic = (int)0xcafebeef, planc_nccl_version = 21701
 };
 
-// F(needed, result, name, parameters, arguments); the calls came with NCCL 2.18 or before.
+// F(needed, result, name, parameters, arguments); the needed calls came with NCCL 2.18 or before, the others with 2.19.
 #define PLANC_NCCL(F) \
 	F(1, ncclResult_t, ncclGetVersion, (int *version), (version)) \
 	F(1, ncclResult_t, ncclGetUniqueId, (ncclUniqueId *id), (id)) \
@@ -49,11 +49,15 @@ enum {
 	F(1, ncclResult_t, ncclAllGather, (const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream), (from, to, count, type, comm, stream)) \
 	F(1, ncclResult_t, ncclBroadcast, (const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream), (from, to, count, type, root, comm, stream)) \
 	F(1, ncclResult_t, ncclSend, (const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream), (from, count, type, peer, comm, stream)) \
-	F(1, ncclResult_t, ncclRecv, (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream), (to, count, type, peer, comm, stream))
+	F(1, ncclResult_t, ncclRecv, (void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream), (to, count, type, peer, comm, stream)) \
+	F(0, ncclResult_t, ncclMemAlloc, (void **memory, size_t bytes), (memory, bytes)) \
+	F(0, ncclResult_t, ncclMemFree, (void *memory), (memory)) \
+	F(0, ncclResult_t, ncclCommRegister, (const ncclComm_t comm, void *memory, size_t bytes, void **handle), (comm, memory, bytes, handle)) \
+	F(0, ncclResult_t, ncclCommDeregister, (const ncclComm_t comm, void *handle), (comm, handle))
 
 #define PLANC_NCCL_FIELD(needed, result, name, params, args) result (*name) params;
 struct planc_nccl { PLANC_NCCL(PLANC_NCCL_FIELD) };
-extern struct planc_nccl planc_nccl; // filled by planc_bind_nccl; all its calls are there
+extern struct planc_nccl planc_nccl; // filled by planc_bind_nccl; its needed calls are there
 
 #define PLANC_NCCL_CALL(needed, result, name, params, args) \
 	static inline result planc_##name params { return planc_nccl.name args; }
@@ -61,10 +65,10 @@ PLANC_NCCL(PLANC_NCCL_CALL)
 
 const char *planc_bind_nccl(void *library);
 
-// planc_nccl_config is the configuration of a communicator that can be aborted: its calls do not block.
-static inline struct planc_nccl_config planc_nccl_configure(void) {
-	int u = planc_nccl_unset;
-	struct planc_nccl_config c = {sizeof c, (unsigned)planc_nccl_magic, planc_nccl_version, 0, u, u, u, NULL, u};
+// planc_nccl_config is the configuration of a communicator that can be aborted: its calls do not block. It has so many blocks on the GPU; 0: NCCL decides.
+static inline struct planc_nccl_config planc_nccl_configure(int ctas) {
+	int u = planc_nccl_unset, n = ctas > 0 ? ctas : u;
+	struct planc_nccl_config c = {sizeof c, (unsigned)planc_nccl_magic, planc_nccl_version, 0, u, n, n, NULL, u};
 	return c;
 }
 

@@ -12,6 +12,7 @@ type Line struct {
 	Name  string
 	Ranks []int // in the order of the members; none where the rank has no part in it
 	Pipe  bool  // messages go from the first to the last; else what is joined is of all
+	Alike bool  // all are of one stage, so that what they join lies at one place of their arenas
 }
 
 // Lines are the program's, for the rank: by name the same on every rank, and in the same order. Those of groups come first, then
@@ -58,7 +59,7 @@ func (p *Program) rest(b *Bucket) []string { return without(p.atoms(b.Sum), p.at
 func (r *Rank) line(name string, atoms []string) Line {
 	ranks, _, err := r.Program.mesh().Members(r.ID, atoms)
 	check(err)
-	return Line{Name: name, Ranks: ranks}
+	return Line{Name: name, Ranks: ranks, Alike: !slices.Contains(atoms, stageAxis)}
 }
 
 // between is the line between this rank's peers of two stages.

@@ -38,7 +38,7 @@ func (m Machine) Env(more ...string) []string {
 }
 
 // units are the libraries' sources. All are one library, under several names, since they share the streams.
-var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "far.cpp", "blaslt.cpp", "cudnn.cpp", "nvrtc.cpp", "nvml.cpp"}
+var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "register.cpp", "far.cpp", "blaslt.cpp", "cudnn.cpp", "nvrtc.cpp", "nvml.cpp"}
 
 var libraryFlags = []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-warning-option"}
 

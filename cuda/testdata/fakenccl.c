@@ -25,7 +25,7 @@ struct world {
 
 struct ncclComm {
 	struct world *world;
-	int rank, error, color, key;
+	int rank, error, color, key, registered;
 	ncclComm_t *part;
 };
 
@@ -49,6 +49,13 @@ const char *ncclGetLastError(ncclComm_t c) { return c ? "a word of the fake" : "
 CALL(ncclGetVersion, (int *v), *v = 22304;)
 CALL(ncclGetUniqueId, (ncclUniqueId *id), static char n; memset(id, 0, sizeof *id); id->internal[0] = ++n;)
 
+// configured says what of a configuration is not left to NCCL, and what the environment says of algorithms.
+static void configured(const struct planc_nccl_config *k, int rank) {
+	if (k->minCTAs != planc_nccl_unset || k->maxCTAs != planc_nccl_unset) say("rank %d: %d to %d CTAs", rank, k->minCTAs, k->maxCTAs);
+	const char *algo = getenv("NCCL_ALGO");
+	if (algo) say("rank %d: algorithm %s", rank, algo);
+}
+
 static ncclComm_t join(struct world *w, int rank) {
 	ncclComm_t c = calloc(1, sizeof *c);
 	c->world = w;
@@ -60,6 +67,7 @@ static ncclComm_t join(struct world *w, int rank) {
 CALL(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config),
 	struct world *w = worlds;
 	struct planc_nccl_config *k = (void *)config;
+	configured(k, rank);
 	if (k->magic != 0xcafebeef || k->size != sizeof *k || k->blocking) r = INVALID_ARGUMENT;
 	while (w && memcmp(w->id, id.internal, 128)) w = w->next;
 	if (!w) {
@@ -90,7 +98,8 @@ static void part(struct world *w) {
 	w->splits = 0;
 	for (int i = 0; i < w->ranks; i++) w->comm[i]->part = NULL;
 }
-CALL(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *to, ncclConfig_t *config), (void)config;
+CALL(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *to, ncclConfig_t *config),
+	configured((void *)config, c->rank);
 	c->color = color;
 	c->key = key;
 	c->part = to; // written later; the real one says ok at once, too
@@ -98,7 +107,16 @@ CALL(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *to, ncclConfi
 CALL(ncclCommGetAsyncError, (ncclComm_t c, ncclResult_t *e), *e = c->error ? c->error : c->world->joined < c->world->ranks || c->part ? IN_PROGRESS : 0;)
 CALL(ncclCommCount, (const ncclComm_t c, int *n), *n = c->world->ranks;)
 CALL(ncclCommUserRank, (const ncclComm_t c, int *n), *n = c->rank;)
-CALL(ncclCommFinalize, (ncclComm_t c), (void)c;)
+CALL(ncclCommFinalize, (ncclComm_t c), if (c->registered) say("rank %d ends with %d buffers registered", c->rank, c->registered);)
+#ifndef FAKE_OLD // which is of before 2.19
+CALL(ncclMemAlloc, (void **p, size_t n), *p = malloc(n); say("nccl memory of %zu bytes", n);)
+CALL(ncclMemFree, (void *p), free(p); say("nccl memory is freed");)
+CALL(ncclCommRegister, (const ncclComm_t c, void *p, size_t n, void **handle),
+	if (!getenv("NCCL_LOCAL_REGISTER")) *handle = p;
+	if (*handle) c->registered++;
+	say("register %zu bytes as rank %d of %d", n, c->rank, c->world->ranks);)
+CALL(ncclCommDeregister, (const ncclComm_t c, void *handle), (void)handle; c->registered--; say("deregister as rank %d of %d", c->rank, c->world->ranks);)
+#endif
 CALL(ncclCommDestroy, (ncclComm_t c), say("destroy rank %d of %d", c->rank, c->world->ranks);)
 CALL(ncclCommAbort, (ncclComm_t c),
 	say("abort rank %d of %d", c->rank, c->world->ranks);

@@ -23,15 +23,17 @@ type device struct {
 	blas    *cuda.Products
 	fused   fused
 
-	arena   cuda.Memory // laid out as the host's
-	taken   []cuda.Memory
-	pinned  []cuda.Pinned
-	staging cuda.Pinned // what travels goes by it
-	tables  room        // constants and feeds
-	feeding desk        // the host's side of feeds
-	modules *modules
-	kernels map[string]*cuda.Kernel
-	packed  cuda.Args
+	arena     cuda.Memory // laid out as the host's
+	fence     fence
+	ncclArena int64 // its bytes where NCCL took it, else 0
+	taken     []cuda.Memory
+	pinned    []cuda.Pinned
+	staging   cuda.Pinned // what travels goes by it
+	tables    room        // constants and feeds
+	feeding   desk        // the host's side of feeds
+	modules   *modules
+	kernels   map[string]*cuda.Kernel
+	packed    cuda.Args
 
 	compute *line // kernels and a block's own collectives
 	side    *line // buckets' jobs
@@ -154,7 +156,7 @@ func (d *device) open(m *machine) (err error) {
 	if err = d.openStreams(); err != nil {
 		return err
 	}
-	if err = d.openMemory(); err != nil {
+	if err = d.openMemory(m); err != nil {
 		return err
 	}
 	if err = d.openFused(m.dnn); err != nil {
@@ -174,6 +176,7 @@ func (d *device) Close() {
 	if !d.failed() && d.compute != nil { // a step may have been begun that nobody wanted to hear of
 		_ = d.compute.stream.Synchronize()
 	}
+	d.closeArena()
 	d.step.forget() // before communicators, which end when no graph has work of theirs
 	d.closeLines()
 	for _, f := range d.ending {

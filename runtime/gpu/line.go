@@ -102,41 +102,11 @@ func (d *device) openLines(m *machine) error {
 	}
 	d.watched, d.unwatched = make(chan struct{}), make(chan struct{})
 	go d.watch()
-	return d.connect()
+	return d.connect(m)
 }
 
 // meeting is how long ranks may wait for each other when they first meet: some compile kernels for minutes before.
 const meeting = 10 * time.Minute
-
-// connect has each line send something: NCCL connects ranks, and takes memory for it, when they first do.
-func (d *device) connect() error {
-	if len(d.comms) == 0 {
-		return nil
-	}
-	s, room := d.compute.stream, d.tables.memory.At(0, 2*roomAlign)
-	from, to := room.Pointer, room.Pointer+roomAlign
-	if err := s.Fill(room, 0); err != nil {
-		return err
-	}
-	for _, l := range d.rank.Lines() { // in one order on all ranks
-		c, p := d.byLine[l.Name], d.pipes[l.Name]
-		if c == nil {
-			continue
-		}
-		meet := func() error { return c.AllReduce(s, to, from, 1, cuda.Float32, cuda.Sum) }
-		if p != nil {
-			meet = func() error {
-				return c.Group(s, func() error {
-					return errors.Join(c.Send(s, from, 1, messageType, p.peer), c.Receive(s, to, 1, messageType, p.peer))
-				})
-			}
-		}
-		if err := meet(); err != nil {
-			return err
-		}
-	}
-	return s.Synchronize()
-}
 
 // openLine makes the communicator of a line, which all ranks do, and the stream of one between stages.
 func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error) {

@@ -29,8 +29,8 @@ type desk struct {
 }
 
 // openMemory takes what a step needs.
-func (d *device) openMemory() (err error) {
-	if d.arena, err = d.take(d.rank.Stage.Arena.Size); err != nil {
+func (d *device) openMemory(m *machine) (err error) {
+	if err = d.takeArena(m, d.rank.Stage.Arena.Size); err != nil {
 		return err
 	}
 	if d.tables.memory, err = d.take(tableBytes); err != nil {
@@ -110,5 +110,5 @@ func (d *device) Memory() (n int64) {
 	for _, m := range d.taken {
 		n += m.Bytes
 	}
-	return n
+	return n + d.ncclArena
 }

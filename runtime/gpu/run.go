@@ -40,6 +40,7 @@ type machine struct {
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
 	ranks  int
+	told   told    // what is said of NCCL
 	gauges *gauges // nil where NVML is not there
 
 	one    bool // all ranks use the first GPU

@@ -111,7 +111,13 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	if t.Ranks == 1 || m.shared {
 		return nil
 	}
-	if m.nccl, err = cuda.OpenNCCL(); err != nil {
+	opened, err := cuda.OpenNCCL()
+	if err != nil {
+		return err
+	}
+	own := *opened
+	m.nccl = &own
+	if m.told.fixed, m.nccl.CTAs, err = fixCollectives(); err != nil {
 		return err
 	}
 	if t.Process == 0 {
@@ -122,15 +128,19 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	if t.Peers == nil {
 		return nil
 	}
-	b, err := t.Peers.Spread(slices.Concat(m.id[:], []byte(m.nccl.Version)))
+	b, err := t.Peers.Spread(slices.Concat(m.id[:], []byte(m.nccl.Version+"\n"+m.told.fixed)))
 	if err != nil {
 		return err
 	}
 	if len(b) < len(m.id) {
 		return fmt.Errorf("process 0 sent %d bytes of NCCL's identity, which has %d", len(b), len(m.id))
 	}
-	if version := string(b[copy(m.id[:], b):]); version != m.nccl.Version {
+	version, fixed, _ := strings.Cut(string(b[copy(m.id[:], b):]), "\n")
+	switch {
+	case version != m.nccl.Version:
 		return fmt.Errorf("NCCL is %s here (%s) and %s where process 0 runs; all need the same", m.nccl.Version, m.nccl.Path, version)
+	case fixed != m.told.fixed:
+		return fmt.Errorf("%s and what is set of NCCL make its collectives %q here and %q where process 0 runs; set the same on all machines", deterministic, m.told.fixed, fixed)
 	}
 	return nil
 }

@@ -108,6 +108,7 @@ NCCL(ncclCommUserRank, (const ncclComm_t h, int *n), { NEEDS(h) *n = c->rank; })
 static std::string graphed(const ncclComm *c) { return launchable(c) ? "a communicator is ended that a graph holds, as rank " + std::to_string(c->rank) : ""; }
 NCCL(ncclCommFinalize, (ncclComm_t h), {
 	NEEDS(h)
+	if (registeredOf(c)) die("rank %d of a communicator of %d ends with registered memory", c->rank, c->world->ranks);
 	drive({c->last});
 	await([=] { return graphed(c); });
 })
@@ -260,6 +261,7 @@ static void beginMeeting(const Part &p) {
 	if (++m.begun < p.comm->world->ranks) return;
 	bool good = true;
 	for (size_t i = 0; i < m.part.size(); i++) good &= inMemory(m.issued[i], *m.part[i]);
+	registeredAlike(m.part);
 	if (good) compute(m.part);
 	std::vector<Work> all = m.issued;
 	p.comm->world->meetings.erase(p.turn);

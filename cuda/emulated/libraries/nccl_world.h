@@ -50,3 +50,7 @@ void farParts(World *w);  // makes the parts once all ranks have named theirs
 void farAbort(World *w);
 bool farAborted(World *w);
 void farBegin(const Work &w, const Part &p);
+
+// Of memory that was registered (register.cpp).
+int registeredOf(const ncclComm *c);
+void registeredAlike(const std::vector<const Part *> &parts);

@@ -1,0 +1,78 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// alone is the communicator of one rank of a fake NCCL.
+func alone(t *testing.T, folder string) (n *NCCL, calls func() string) {
+	t.Helper()
+	d, calls := fake(t, "new")
+	bound(t, d)
+	return must(loadNCCL([]string{filepath.Join(fakeRoot, folder)}))(t), calls
+}
+
+// NCCL is told of memory and told to forget it before the communicator ends, once each; if it refuses, or does not listen, nothing is to
+// be forgotten.
+func TestRegister(t *testing.T) {
+	n, calls := alone(t, "new")
+	if !n.Registers() {
+		t.Fatal("the fake does")
+	}
+	m := must(n.Alloc(4096))(t)
+	c := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1))(t)
+	if known, err := c.Register(m); !known || err != nil {
+		t.Errorf("%v, %v", known, err)
+	}
+	if known, err := c.Register(m.At(0, 1024)); !known || err != nil {
+		t.Errorf("%v, %v", known, err)
+	}
+	t.Setenv("PLANC_FAKE_FAIL", "ncclCommRegister:1")
+	known, err := c.Register(m)
+	if failed := (*Error)(nil); known || !errors.As(err, &failed) || failed.Call != "ncclCommRegister" {
+		t.Errorf("%v, %v", known, err)
+	}
+	t.Setenv("PLANC_FAKE_FAIL", "")
+	t.Setenv("NCCL_LOCAL_REGISTER", "0")
+	if known, err := c.Register(m); known || err != nil {
+		t.Errorf("not to be listened to: %v, %v", known, err)
+	}
+	check(t, c.Close(t.Context()), n.Free(m))
+	told := calls()
+	if strings.Count(told, "deregister as rank 0 of 1") != 2 || strings.Contains(told, "buffers registered") || !strings.HasSuffix(told, "destroy rank 0 of 1\nnccl memory is freed\n") ||
+		!strings.Contains(told, "register 1024 bytes as rank 0 of 1") {
+		t.Error(told)
+	}
+}
+
+// An NCCL of before 2.19 has nothing to register with, and says so where it is asked.
+func TestNoRegister(t *testing.T) {
+	n, _ := alone(t, "old")
+	_, err := n.Alloc(4096)
+	if n.Registers() || err == nil || !strings.Contains(err.Error(), "NCCL 2.23.4 has none") {
+		t.Errorf("%v, %v", n.Registers(), err)
+	}
+}
+
+// How many blocks a communicator has reaches NCCL, for parts too; unasked, NCCL decides.
+func TestCTAs(t *testing.T) {
+	n, calls := alone(t, "new")
+	calls() // the driver's
+	for _, c := range []struct {
+		ctas int
+		want string
+	}{{0, ""}, {16, "rank 0: 16 to 16 CTAs\nrank 0: 16 to 16 CTAs\n"}} {
+		n.CTAs = c.ctas
+		whole := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1))(t)
+		part := must(whole.Split(t.Context(), 0, 0))(t)
+		check(t, part.Close(t.Context()), whole.Close(t.Context()))
+		if told := strings.ReplaceAll(calls(), "destroy rank 0 of 1\n", ""); told != c.want {
+			t.Errorf("%q, want %q", told, c.want)
+		}
+	}
+}

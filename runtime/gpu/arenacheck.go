@@ -1,0 +1,104 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/planc-dev/planc/cuda"
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// checkArena is the variable of the environment that names a file to which each rank adds a line at the end of its run: an [ArenaUse]. The arena
+// lies between fences then, and all is filled beforehand, so that it is seen how far it was written.
+const checkArena = "PLANC_CHECK_ARENA"
+
+// ArenaUse is what a rank has written of its arena.
+type ArenaUse struct {
+	Rank    int
+	Planned int64 // bytes that the compiler laid out
+	Written int64 // up to the last byte that is not as it was filled
+	Whole   bool  // nothing before or behind it was written
+}
+
+// The fences, and what they are filled with: as a number of each type one that no run has.
+const (
+	fenceBytes = 1 << 20
+	fenceByte  = 0x5c
+)
+
+// fence surrounds an arena that is watched.
+type fence struct {
+	path  string // "" where nobody watches
+	whole cuda.Memory
+}
+
+// takeArena takes the arena's memory, between fences where it is watched.
+func (d *device) takeArena(m *machine, bytes int) (err error) {
+	if d.fence.path = os.Getenv(checkArena); d.fence.path == "" {
+		d.arena, err = d.arenaMemory(m, bytes)
+		return err
+	}
+	if d.fence.whole, err = d.arenaMemory(m, bytes+2*fenceBytes); err != nil {
+		return err
+	}
+	d.arena = d.fence.whole.At(fenceBytes, int64(bytes))
+	return errors.Join(d.compute.stream.Fill(d.fence.whole, fenceByte), d.compute.stream.Synchronize())
+}
+
+// tellArena adds the rank's line to the file.
+func (d *device) tellArena() error {
+	use := ArenaUse{Rank: d.rank.ID, Planned: d.arena.Bytes, Whole: true}
+	for _, at := range []int64{0, fenceBytes + d.arena.Bytes} {
+		n, err := d.written(d.fence.whole.At(at, fenceBytes))
+		if err != nil {
+			return err
+		}
+		use.Whole = use.Whole && n == 0
+	}
+	var err error
+	if use.Written, err = d.written(d.arena); err != nil {
+		return err
+	}
+	line, err := json.Marshal(use)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(d.fence.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// written is how far memory is not as it was filled, from its beginning.
+func (d *device) written(m cuda.Memory) (int64, error) {
+	for end := m.Bytes; end > 0; {
+		n := min(end, most)
+		room := d.staging.At(0, n)
+		s := d.compute.stream
+		if err := errors.Join(s.Download(room, m.At(end-n, n)), s.Synchronize()); err != nil {
+			return 0, err
+		}
+		if left := len(bytes.TrimRight(room.Slice(), string(rune(fenceByte)))); left > 0 {
+			return end - n + int64(left), nil
+		}
+		end -= n
+	}
+	return 0, nil
+}
+
+// closeArena tells of a watched arena whose run has ended well.
+func (d *device) closeArena() {
+	if d.fence.path == "" || d.compute == nil || d.failed() {
+		return
+	}
+	if err := d.tellArena(); err != nil {
+		rt.Check(fmt.Errorf("%s: %w", checkArena, err))
+	}
+}

@@ -1,0 +1,121 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rt "github.com/planc-dev/planc/runtime"
+)
+
+// joinedBy trains on four emulated GPUs and is what the run says of NCCL.
+func joinedBy(t *testing.T) string {
+	t.Helper()
+	k := toy{pp: 2, zero: 2}
+	want, err := train(t, k.program(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	got, err := train(t, on(k.program(true), images()), rt.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.compare(t, &want, 1e-12)
+	_, said, _ := strings.Cut(log.String(), "msg=joined by=")
+	said, _, _ = strings.Cut(said, "\n")
+	return strings.Trim(said, `"`)
+}
+
+// NCCL is told of the arenas, and a run says so. Who may not, or whose GPU refuses, trains to the same numbers; then no member of a group has
+// its own registered, which the emulated NCCL checks, as it checks that none is when its communicator ends.
+func TestRegisters(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"", "NCCL 2.27.5: arenas are registered with all "},
+		{registers + "=0", "NCCL 2.27.5: no memory is registered (PLANC_REGISTER=0)"},
+		{"PLANC_EMULATED_UNREGISTERED=1", " (ncclCommRegister of "},
+	} {
+		t.Run(c.env, func(t *testing.T) {
+			if name, value, set := strings.Cut(c.env, "="); set {
+				t.Setenv(name, value)
+			}
+			if said := joinedBy(t); !strings.Contains(said, c.want) {
+				t.Errorf("%q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+// unset has variables of the environment not be there until the test's end.
+func unset(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		t.Setenv(name, "") // which puts back what was there
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// On request NCCL is told by which algorithm to add; what a user has set stays, and is said; what cannot be is refused.
+func TestDeterministic(t *testing.T) {
+	names := append(slices.Clone(theirCTAs), timeWays)
+	for _, f := range fixes {
+		names = append(names, f.name)
+	}
+	for _, c := range []struct {
+		env       []string
+		said, why string
+		ctas      int
+		algo      string
+	}{
+		{env: []string{}},
+		{env: []string{"PLANC_DETERMINISTIC=0"}},
+		{env: []string{"PLANC_DETERMINISTIC=yes"}, why: `PLANC_DETERMINISTIC is "yes"; it is 1 or 0`},
+		{env: []string{"PLANC_DETERMINISTIC=1", "PLANC_TIME_PRODUCTS=1"}, why: "exclude each other"},
+		{env: []string{"PLANC_DETERMINISTIC=1"}, ctas: fixedCTAs, algo: "Ring",
+			said: "deterministic by NCCL_ALGO=Ring, NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0, 16 CTAs"},
+		{env: []string{"PLANC_DETERMINISTIC=1", "NCCL_ALGO=Tree", "NCCL_MAX_CTAS=4"}, algo: "Tree",
+			said: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; as the environment has it NCCL_ALGO=Tree, NCCL_MAX_CTAS=4"},
+	} {
+		t.Run(strings.Join(c.env, " "), func(t *testing.T) {
+			unset(t, append(names, deterministic)...)
+			for _, v := range c.env {
+				name, value, _ := strings.Cut(v, "=")
+				t.Setenv(name, value)
+			}
+			for range 2 { // again as in one more run of the process
+				said, ctas, err := fixCollectives()
+				if c.why != "" {
+					if err == nil || !strings.Contains(err.Error(), c.why) {
+						t.Errorf("%v, want %s", err, c.why)
+					}
+					return
+				}
+				if err != nil || said != c.said || ctas != c.ctas || os.Getenv("NCCL_ALGO") != c.algo {
+					t.Errorf("%q with %d CTAs and algorithm %q: %v; want %q", said, ctas, os.Getenv("NCCL_ALGO"), err, c.said)
+				}
+			}
+		})
+	}
+}
+
+// A run says what is fixed.
+func TestDeterministicRun(t *testing.T) {
+	unset(t, "NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE", "NCCL_COLLNET_ENABLE")
+	t.Setenv(deterministic, "1")
+	if said := joinedBy(t); !strings.Contains(said, "; deterministic by NCCL_ALGO=Ring") {
+		t.Errorf("%q", said)
+	}
+	t.Setenv(timeWays, "1")
+	_, err := rt.Run(context.Background(), on(toy{pp: 2}.program(true), images()), rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
+	if err == nil || !strings.Contains(err.Error(), "exclude each other") {
+		t.Error(err)
+	}
+}
