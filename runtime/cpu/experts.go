@@ -84,52 +84,6 @@ func (t *Kernels[F]) SumRowsEach(out, x []F, groups, rows, cols int, acc bool) {
 	}
 }
 
-// MatMulEach is
-//
-//	for g := range groups { MatMul(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
-//
-// Rows of a that are 0, as places are that no token has, cost next to nothing: they add nothing to a sum, and what is made of them is
-// 0, also where b is not finite.
-func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bool) {
-	for g := range groups {
-		cg, ag, bg := c[g*m*n:][:m*n], a[g*m*k:][:m*k], b[g*k*n:][:k*n]
-		switch {
-		case !ta:
-			t.matMulRows(cg, ag, bg, m, n, k, tb, acc)
-		case !tb:
-			t.matMulSums(cg, ag, bg, m, n, k, acc)
-		default:
-			t.MatMul(cg, ag, bg, m, n, k, ta, tb, acc)
-		}
-	}
-}
-
-// matMulRows multiplies the runs of rows of a that are not 0.
-func (t *Kernels[F]) matMulRows(c, a, b []F, m, n, k int, tb, acc bool) {
-	end := 0
-	for from, to := nextRun(a, 0, m, k); from < to; from, to = nextRun(a, to, m, k) {
-		if !acc {
-			clear(c[end*n : from*n])
-		}
-		t.MatMul(c[from*n:to*n], a[from*k:to*k], b, to-from, n, k, false, tb, acc)
-		end = to
-	}
-	if !acc {
-		clear(c[end*n:])
-	}
-}
-
-// matMulSums sums over the runs of rows of a, which lies k by m, that are not 0.
-func (t *Kernels[F]) matMulSums(c, a, b []F, m, n, k int, acc bool) {
-	for from, to := nextRun(a, 0, k, m); from < to; from, to = nextRun(a, to, k, m) {
-		t.MatMul(c, a[from*m:to*m], b[from*n:to*n], m, n, to-from, true, false, acc)
-		acc = true
-	}
-	if !acc {
-		clear(c)
-	}
-}
-
 // runGap is how many rows of 0 do not end a run: a product of few rows costs more than they do.
 const runGap = 8
 

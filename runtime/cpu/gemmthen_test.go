@@ -60,3 +60,33 @@ func testThen[F Float](t *testing.T, what string, from, x, a, b []F, do Do, size
 	tab.MatMulThen(again, nil, from, operand, a, b, do, m, n, k, ta, tb)
 	near(t, what+" without its sums", again, wide(want2), 0)
 }
+
+// A product that ends in GELU or its derivative, and the product with that behind it, at nano's, mid's and GPT-2's sizes.
+func BenchmarkMatMulThen(b *testing.B) {
+	tab := Table[float32]()
+	for _, z := range [][3]int{{768, 512, 128}, {2048, 1536, 384}, {256, 3072, 768}} {
+		m, n, k := z[0], z[1], z[2]
+		x, w, bias := draw[float32](1, m*k), draw[float32](2, n*k), draw[float32](3, n)
+		up, act := draw[float32](4, m*n), make([]float32, m*n)
+		whole := []Operand{{At: Whole}, {At: Whole}, {At: Whole}}
+		gelu, grad := &Chain{whole[:2], []Link{{Do: DoGelu, To: 1}}}, &Chain{whole, []Link{{Do: DoGeluGrad, To: 2, B: 1}}}
+		for what, do := range map[string]func(){
+			"gelu ends": func() { tab.MatMulThen(act, up, bias, nil, x, w, DoGelu, m, n, k, false, false) },
+			"gelu apart": func() {
+				tab.MatMulOn(up, bias, x, w, m, n, k, false, false)
+				tab.Chain(gelu, 1, m*n, up, act)
+			},
+			"grad ends": func() { tab.MatMulThen(act, nil, nil, up, x, w, DoGeluGrad, m, n, k, false, true) },
+			"grad apart": func() {
+				tab.MatMul(act, x, w, m, n, k, false, true, false)
+				tab.Chain(grad, 1, m*n, act, up, act)
+			},
+		} {
+			b.Run(name(what, z), func(b *testing.B) {
+				for b.Loop() {
+					do()
+				}
+			})
+		}
+	}
+}

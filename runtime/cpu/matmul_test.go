@@ -129,6 +129,12 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() { k.MatMul(c, a, b, 64, 64, 64, true, true, true) }); n != 0 {
 		t.Errorf("MatMul allocates %v times", n)
 	}
+	if n := testing.AllocsPerRun(20, func() { k.MatMulThen(c, nil, b, a, a, b, DoGeluGrad, 64, 64, 64, false, true) }); n != 0 {
+		t.Errorf("MatMulThen allocates %v times", n)
+	}
+	if n := testing.AllocsPerRun(20, func() { k.MatMulEach(c, a, b, 4, 32, 32, 32, false, true, false) }); n != 0 {
+		t.Errorf("MatMulEach allocates %v times", n)
+	}
 	s := AttentionShape{Batch: 1, Seq: 64, KSeq: 64, Heads: 2, Group: 1, Dim: 32, VDim: 32, Scale: 0.1, Causal: true}
 	lse, dq, dk, dv := make([]float32, 128), make([]float32, 64*64), make([]float32, 64*64), make([]float32, 64*64)
 	if n := testing.AllocsPerRun(20, func() { k.Attention(c, lse, a, b, a, s) }); n != 0 {

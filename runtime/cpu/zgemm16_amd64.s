@@ -402,11 +402,56 @@ fours_12:
 	ADDQ         BP, R13
 	PREFETCHT0   (R13)
 	PREFETCHT0   64(R13)
-	MOVQ         168(AX), R13
-	ADDQ         176(AX), R12
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R12, R12
-	JGE          fours_12
+	CMPQ         80(AX), $0x00
+	JE           asked_12
+	MOVQ         200(AX), BP
+	TESTQ        BP, BP
+	JE           asked_12
+	MOVQ         192(AX), R13
+	CMPQ         R13, DX
+	JE           asked_12
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+
+asked_12:
+	MOVQ  168(AX), R13
+	ADDQ  176(AX), R12
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R12, R12
+	JGE   fours_12
 
 few_12:
 	ADDQ $0x04, R12

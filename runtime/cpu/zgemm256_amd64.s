@@ -170,11 +170,32 @@ fours_6:
 	PREFETCHT0   (R11)
 	ADDQ         R14, R11
 	PREFETCHT0   (R11)
-	MOVQ         168(AX), R11
-	ADDQ         176(AX), R10
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R10, R10
-	JGE          fours_6
+	CMPQ         80(AX), $0x00
+	JE           asked_6
+	MOVQ         200(AX), R14
+	TESTQ        R14, R14
+	JE           asked_6
+	MOVQ         192(AX), R11
+	CMPQ         R11, DX
+	JE           asked_6
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+
+asked_6:
+	MOVQ  168(AX), R11
+	ADDQ  176(AX), R10
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R10, R10
+	JGE   fours_6
 
 few_6:
 	ADDQ $0x04, R10
@@ -891,11 +912,32 @@ fours_keep:
 	PREFETCHT0   (R12)
 	ADDQ         R13, R12
 	PREFETCHT0   (R12)
-	MOVQ         168(AX), R12
-	ADDQ         176(AX), R11
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R11, R11
-	JGE          fours_keep
+	CMPQ         80(AX), $0x00
+	JE           asked_keep
+	MOVQ         200(AX), R13
+	TESTQ        R13, R13
+	JE           asked_keep
+	MOVQ         192(AX), R12
+	CMPQ         R12, DX
+	JE           asked_keep
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+
+asked_keep:
+	MOVQ  168(AX), R12
+	ADDQ  176(AX), R11
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R11, R11
+	JGE   fours_keep
 
 few_keep:
 	ADDQ $0x04, R11
@@ -1190,11 +1232,32 @@ fours_6:
 	PREFETCHT0   (R11)
 	ADDQ         R14, R11
 	PREFETCHT0   (R11)
-	MOVQ         168(AX), R11
-	ADDQ         176(AX), R10
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R10, R10
-	JGE          fours_6
+	CMPQ         80(AX), $0x00
+	JE           asked_6
+	MOVQ         200(AX), R14
+	TESTQ        R14, R14
+	JE           asked_6
+	MOVQ         192(AX), R11
+	CMPQ         R11, DX
+	JE           asked_6
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+
+asked_6:
+	MOVQ  168(AX), R11
+	ADDQ  176(AX), R10
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R10, R10
+	JGE   fours_6
 
 few_6:
 	ADDQ $0x04, R10
@@ -1911,11 +1974,32 @@ fours_keep:
 	PREFETCHT0   (R12)
 	ADDQ         R13, R12
 	PREFETCHT0   (R12)
-	MOVQ         168(AX), R12
-	ADDQ         176(AX), R11
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R11, R11
-	JGE          fours_keep
+	CMPQ         80(AX), $0x00
+	JE           asked_keep
+	MOVQ         200(AX), R13
+	TESTQ        R13, R13
+	JE           asked_keep
+	MOVQ         192(AX), R12
+	CMPQ         R12, DX
+	JE           asked_keep
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+	ADDQ         R13, R12
+	PREFETCHT0   (R12)
+
+asked_keep:
+	MOVQ  168(AX), R12
+	ADDQ  176(AX), R11
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R11, R11
+	JGE   fours_keep
 
 few_keep:
 	ADDQ $0x04, R11

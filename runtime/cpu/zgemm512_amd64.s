@@ -308,11 +308,56 @@ fours_12:
 	ADDQ         BP, R13
 	PREFETCHT0   (R13)
 	PREFETCHT0   64(R13)
-	MOVQ         168(AX), R13
-	ADDQ         176(AX), R12
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R12, R12
-	JGE          fours_12
+	CMPQ         80(AX), $0x00
+	JE           asked_12
+	MOVQ         200(AX), BP
+	TESTQ        BP, BP
+	JE           asked_12
+	MOVQ         192(AX), R13
+	CMPQ         R13, DX
+	JE           asked_12
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+
+asked_12:
+	MOVQ  168(AX), R13
+	ADDQ  176(AX), R12
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R12, R12
+	JGE   fours_12
 
 few_12:
 	ADDQ $0x04, R12
@@ -2268,11 +2313,56 @@ fours_keep:
 	ADDQ         R15, R14
 	PREFETCHT0   (R14)
 	PREFETCHT0   64(R14)
-	MOVQ         168(AX), R14
-	ADDQ         176(AX), R13
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R13, R13
-	JGE          fours_keep
+	CMPQ         80(AX), $0x00
+	JE           asked_keep
+	MOVQ         200(AX), R15
+	TESTQ        R15, R15
+	JE           asked_keep
+	MOVQ         192(AX), R14
+	CMPQ         R14, DX
+	JE           asked_keep
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+
+asked_keep:
+	MOVQ  168(AX), R14
+	ADDQ  176(AX), R13
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R13, R13
+	JGE   fours_keep
 
 few_keep:
 	ADDQ $0x04, R13
@@ -2788,11 +2878,56 @@ fours_12:
 	ADDQ         BP, R13
 	PREFETCHT0   (R13)
 	PREFETCHT0   64(R13)
-	MOVQ         168(AX), R13
-	ADDQ         176(AX), R12
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R12, R12
-	JGE          fours_12
+	CMPQ         80(AX), $0x00
+	JE           asked_12
+	MOVQ         200(AX), BP
+	TESTQ        BP, BP
+	JE           asked_12
+	MOVQ         192(AX), R13
+	CMPQ         R13, DX
+	JE           asked_12
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+	ADDQ         BP, R13
+	PREFETCHT0   (R13)
+	PREFETCHT0   64(R13)
+
+asked_12:
+	MOVQ  168(AX), R13
+	ADDQ  176(AX), R12
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R12, R12
+	JGE   fours_12
 
 few_12:
 	ADDQ $0x04, R12
@@ -4748,11 +4883,56 @@ fours_keep:
 	ADDQ         R15, R14
 	PREFETCHT0   (R14)
 	PREFETCHT0   64(R14)
-	MOVQ         168(AX), R14
-	ADDQ         176(AX), R13
-	MOVQ         $0x00000000, 176(AX)
-	TESTQ        R13, R13
-	JGE          fours_keep
+	CMPQ         80(AX), $0x00
+	JE           asked_keep
+	MOVQ         200(AX), R15
+	TESTQ        R15, R15
+	JE           asked_keep
+	MOVQ         192(AX), R14
+	CMPQ         R14, DX
+	JE           asked_keep
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R15, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+
+asked_keep:
+	MOVQ  168(AX), R14
+	ADDQ  176(AX), R13
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R13, R13
+	JGE   fours_keep
 
 few_keep:
 	ADDQ $0x04, R13

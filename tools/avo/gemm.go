@@ -205,7 +205,7 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.SUBQ(operand.U8(4), k)
 	c.JGE(operand.LabelRef(label("fours")))
 	c.MOVQ(want, g.t.Offset(stripNext))
-	g.prefetch()
+	g.prefetch(label)
 	c.MOVQ(g.t.Offset(stripNext), want)
 	c.ADDQ(late, k)
 	c.MOVQ(operand.U32(0), late)
@@ -272,17 +272,32 @@ func (g *gemm) pack() {
 	g.c.ADDQ(operand.U8(2*width), g.keep)
 }
 
-// prefetch asks for the panel's part of c.
-func (g *gemm) prefetch() {
-	row, cs := g.c.GP64(), g.cs()
-	g.c.MOVQ(g.crow, row)
+// prefetch asks for the panel's part of c, and of what is added where that is other rows.
+func (g *gemm) prefetch(label func(string) string) {
+	c, row, step := g.c, g.c.GP64(), g.cs()
+	c.MOVQ(g.crow, row)
+	g.ask(row, step)
+	c.CMPQ(g.t.Offset(stripAcc), operand.U8(0))
+	c.JE(operand.LabelRef(label("asked")))
+	c.MOVQ(g.t.Offset(stripFS), step)
+	c.TESTQ(step, step) // one row
+	c.JE(operand.LabelRef(label("asked")))
+	c.MOVQ(g.t.Offset(stripFrom), row)
+	c.CMPQ(row, g.crow) // c itself
+	c.JE(operand.LabelRef(label("asked")))
+	g.ask(row, step)
+	c.Label(label("asked"))
+}
+
+// ask asks for a panel's rows, from one on, so far apart.
+func (g *gemm) ask(row, step reg.GPVirtual) {
 	for r := range g.rows {
 		g.c.PREFETCHT0(operand.Mem{Base: row})
 		if g.lanes*g.bytes == 64 {
 			g.c.PREFETCHT0(operand.Mem{Base: row, Disp: 64})
 		}
 		if r < g.rows-1 {
-			g.c.ADDQ(cs, row)
+			g.c.ADDQ(step, row)
 		}
 	}
 }

@@ -1,0 +1,141 @@
+package cpu
+
+// MatMulEach is
+//
+//	for g := range groups { MatMul(c[g], a[g], b[g], m, n, k, ta, tb, acc) }
+//
+// Rows of a that are 0, as places are that no token has, cost next to nothing: they add nothing to a sum, and what is made of them is
+// 0, also where b is not finite.
+func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bool) {
+	g := groupedOf[F]().get()
+	*g = grouped[F]{c: c, a: a, b: b, m: m, n: n, k: k, ta: ta, tb: tb, acc: acc, multiply: t.MatMul}
+	if teamThreads() > 1 && g.even(groups, teamThreads()) {
+		g.multiply = matMulAlone[F]
+		run(g, groups)
+	} else {
+		for i := range groups {
+			g.part(i)
+		}
+	}
+	*g = grouped[F]{}
+	groupedOf[F]().put(g)
+}
+
+// grouped is products of one size as one job, whose parts are a product each: threads then meet once, not once a product, and
+// none packs what another has packed. An element's bits depend on its row and its column alone, so that this changes none.
+type grouped[F Float] struct {
+	c, a, b     []F
+	m, n, k     int
+	ta, tb, acc bool
+	multiply    func(c, a, b []F, m, n, k int, ta, tb, acc bool)
+}
+
+var (
+	grouped32 pool[grouped[float32]]
+	grouped64 pool[grouped[float64]]
+)
+
+func groupedOf[F Float]() *pool[grouped[F]] {
+	if p, ok := any(&grouped32).(*pool[grouped[F]]); ok {
+		return p
+	}
+	return any(&grouped64).(*pool[grouped[F]])
+}
+
+// mostEven is how many threads' work even tells apart at most.
+const mostEven = 64
+
+// even tells whether so many threads do best each whole products: these are too small to be split, or threads that take one
+// after another come out even. A product's work is its rows of a that are not 0, by their beginnings.
+func (g *grouped[F]) even(groups, threads int) bool {
+	if g.m*g.n*g.k < smallWork {
+		return true
+	}
+	if threads > mostEven || groups < threads {
+		return false
+	}
+	var work [mostEven]int
+	all, most := 0, 0
+	for i := range groups {
+		free := 0
+		for t := range threads {
+			if work[t] < work[free] {
+				free = t
+			}
+		}
+		n := g.work(i)
+		work[free] += n
+		all, most = all+n, max(most, work[free])
+	}
+	return most*threads*1000 <= all*(1000+mostLost)
+}
+
+// work is how many rows of product i's a are not 0 where they begin.
+func (g *grouped[F]) work(i int) (n int) {
+	rows, cols := g.m, g.k
+	if g.ta {
+		rows, cols = g.k, g.m
+	}
+	const beginning = 16
+	a := g.a[i*rows*cols:][:rows*cols]
+	for r := range rows {
+		if !zeroes(a[r*cols:][:min(beginning, cols)]) {
+			n++
+		}
+	}
+	return n
+}
+
+// part does product i.
+func (g *grouped[F]) part(i int) {
+	m, n, k := g.m, g.n, g.k
+	c, a, b := g.c[i*m*n:][:m*n], g.a[i*m*k:][:m*k], g.b[i*k*n:][:k*n]
+	switch {
+	case !g.ta:
+		g.rows(c, a, b)
+	case !g.tb:
+		g.sums(c, a, b)
+	default:
+		g.multiply(c, a, b, m, n, k, g.ta, g.tb, g.acc)
+	}
+}
+
+// rows multiplies the runs of rows of a that are not 0.
+func (g *grouped[F]) rows(c, a, b []F) {
+	m, n, k, end := g.m, g.n, g.k, 0
+	for from, to := nextRun(a, 0, m, k); from < to; from, to = nextRun(a, to, m, k) {
+		if !g.acc {
+			clear(c[end*n : from*n])
+		}
+		g.multiply(c[from*n:to*n], a[from*k:to*k], b, to-from, n, k, false, g.tb, g.acc)
+		end = to
+	}
+	if !g.acc {
+		clear(c[end*n:])
+	}
+}
+
+// sums sums over the runs of rows of a, which lies k by m, that are not 0.
+func (g *grouped[F]) sums(c, a, b []F) {
+	m, n, k, acc := g.m, g.n, g.k, g.acc
+	for from, to := nextRun(a, 0, k, m); from < to; from, to = nextRun(a, to, k, m) {
+		g.multiply(c, a[from*m:to*m], b[from*n:to*n], m, n, to-from, true, false, acc)
+		acc = true
+	}
+	if !acc {
+		clear(c)
+	}
+}
+
+// matMulAlone is MatMul on the caller's thread.
+func matMulAlone[F Float](c, a, b []F, m, n, k int, ta, tb, acc bool) {
+	switch {
+	case engineOf[F]() == nil:
+		matMul(c, a, b, m, n, k, ta, tb, acc)
+	case m > 0 && n > 0:
+		g := product(c, a, b, m, n, k, ta, tb)
+		g.acc = acc
+		g.multiply(false)
+		g.giveBack()
+	}
+}
