@@ -112,15 +112,18 @@ func sameDegrees(a, b *ir.Plan) bool {
 	return a.DP == b.DP && a.TP == b.TP && a.PP == b.PP && a.CP == b.CP && a.EP == b.EP && a.ETP == b.ETP
 }
 
-// values are a choice's values in a space, in order of first occurrence; of orders of the axes, those of a plan's degrees.
-func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
+// others are a choice's values in a space but a plan's own, in order of first occurrence; of orders of the axes, those of the
+// plan's degrees.
+func (s *searcher) others(sp *space, c *choice, than *ir.Plan) []string {
 	var out []string
-	seen := map[string]bool{}
+	latest := c.value(than) // neighbours in a space mostly agree
+	seen := map[string]bool{latest: true}
 	add := func(v string) {
-		if !seen[v] {
+		if v != latest && !seen[v] {
 			seen[v] = true
 			out = append(out, v)
 		}
+		latest = v
 	}
 	var last []sharding // of families one after the other that have the same
 	for _, f := range sp.families {
@@ -142,10 +145,11 @@ func (s *searcher) values(sp *space, c *choice, than *ir.Plan) []string {
 				add(a.kind)
 			}
 		case "axis_order":
+			if !sameDegrees(&f.plan, than) {
+				continue
+			}
 			for _, o := range s.orders(sp.problem, &f.plan) {
-				if sameDegrees(&f.plan, than) {
-					add(o)
-				}
+				add(o)
 			}
 		default:
 			add(c.value(&f.plan))

@@ -74,7 +74,8 @@ func (s *searcher) explain(sp *space, r *Result) {
 		out := Choice{Name: c.name, Taken: c.value(&r.Best.Plan)}
 		free := s.freed(sp, c.name)
 		var others []Alternative
-		for _, want := range s.questions(free, c, &r.Best.Plan) {
+		values := s.others(free, c, &r.Best.Plan)
+		for _, want := range c.questions(values, out.Taken) {
 			a := s.alternative(free, only(c, &r.Best.Plan, want), r.Best)
 			others = append(others, a)
 			if !seen[a.Plan] && s.problem.Pins.allows(c.name, c.value(&a.Plan)) {
@@ -85,7 +86,7 @@ func (s *searcher) explain(sp *space, r *Result) {
 		if len(others) == 0 && c.applies != nil {
 			continue
 		}
-		s.runnerUp(&out, c, free, others, r.Best)
+		s.runnerUp(&out, c, values, others, r.Best)
 		r.Choices = append(r.Choices, out)
 	}
 	slices.SortStableFunc(r.Alternatives, compareAlternatives)
@@ -105,12 +106,11 @@ func (s *searcher) freed(sp *space, name string) *space {
 	return free
 }
 
-// questions are the restrictions under which a choice's alternatives are looked for.
-func (s *searcher) questions(sp *space, c *choice, than *ir.Plan) []func(string) bool {
+// questions are the restrictions under which a choice's alternatives are looked for, of which there are other values than the
+// one taken.
+func (c *choice) questions(others []string, taken string) []func(string) bool {
 	var out []func(string) bool
-	taken := c.value(than)
 	is := func(v string) func(string) bool { return func(x string) bool { return x == v } }
-	others := slices.DeleteFunc(s.values(sp, c, than), func(v string) bool { return v == taken })
 	if len(others) == 0 {
 		return nil
 	}

@@ -8,14 +8,14 @@ import (
 )
 
 // runnerUp completes a choice: the best plan that differs only in it, and that of its other values with all else free.
-func (s *searcher) runnerUp(c *Choice, of *choice, sp *space, others []Alternative, best Priced) {
+func (s *searcher) runnerUp(c *Choice, of *choice, values []string, others []Alternative, best Priced) {
 	if len(others) == 0 {
 		c.Verdict, c.Broken = Illegal, s.whyNone(c.Name, best.Plan)
 		return
 	}
 	free := slices.MinFunc(others, compareAlternatives)
 	c.Free = &free
-	c.Kept, c.Broken = s.onlyIn(of, sp, best)
+	c.Kept, c.Broken = s.onlyIn(of.name, values, best)
 	a := c.Free
 	if c.Kept != nil {
 		a = c.Kept
@@ -33,12 +33,10 @@ func (s *searcher) runnerUp(c *Choice, of *choice, sp *space, others []Alternati
 // solved are the keys that every plan has in their best values: a plan that differs only in one other key still solves them.
 var solved = []string{"recompute_layers", "recompute_every", "stage_layers"}
 
-// onlyIn is the best plan with another value of a choice and all else kept, or the rules that forbid every one.
-func (s *searcher) onlyIn(of *choice, sp *space, best Priced) (*Alternative, []Reason) {
-	taken := of.value(&best.Plan)
-	others := slices.DeleteFunc(s.values(sp, of, &best.Plan), func(v string) bool { return v == taken })
+// onlyIn is the best plan with another value of a key and all else kept, or the rules that forbid every one.
+func (s *searcher) onlyIn(key string, others []string, best Priced) (*Alternative, []Reason) {
 	q := *s.problem
-	q.Pins = keptSolved(best.Plan, Pins{of.name: others}, s.problem.Pins)
+	q.Pins = keptSolved(best.Plan, Pins{key: others}, s.problem.Pins)
 	only, err := s.space(&q)
 	var illegal *IllegalError
 	switch {
