@@ -18,6 +18,7 @@ var fakes = []struct{ folder, file, source, flag string }{
 	{"ancient", "libcuda.so.1", "fake.c", "-DFAKE_ANCIENT"},
 	{"new", "libnccl.so.2", "fakenccl.c", "-DFAKE"},
 	{"new", "libcublasLt.so.13", "fakelt.c", "-DFAKE"},
+	{"new", "libcudnn.so.9", "fakednn.c", "-DFAKE"},
 	{"new", "libnvrtc.so.13", "fakenvrtc.c", "-DFAKE"},
 	{"new", "libnvidia-ml.so.1", "fakenvml.c", "-DFAKE"},
 }
