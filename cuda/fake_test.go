@@ -19,6 +19,7 @@ var fakes = []struct{ folder, file, source, flag string }{
 	{"new", "libnccl.so.2", "fakenccl.c", "-DFAKE"},
 	{"old", "libnccl.so.2", "fakenccl.c", "-DFAKE_OLD"},
 	{"new", "libcublasLt.so.13", "fakelt.c", "-DFAKE"},
+	{"new", "libcudnn.so.9", "fakednn.c", "-DFAKE"},
 	{"new", "libnvrtc.so.13", "fakenvrtc.c", "-DFAKE"},
 	{"new", "libnvidia-ml.so.1", "fakenvml.c", "-DFAKE"},
 }

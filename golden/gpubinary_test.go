@@ -15,7 +15,7 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
 
-const gpuJob = `model: {model_type: gpt2, n_layer: 2, n_embd: 32, n_head: 2, vocab_size: 256, n_positions: 16}
+const gpuJob = `model: {model_type: gpt2, n_layer: 2, n_embd: 32, n_head: 2, vocab_size: 256, n_positions: 16, attn_pdrop: 0}
 data: {train: [text.txt]}
 train: {seq_len: 16, global_batch: 8, steps: 4}
 plan: {dp: 2, tp: 2, pp: 2}
@@ -52,7 +52,7 @@ func TestBinaryForGPUs(t *testing.T) {
 			t.Errorf("tells how busy its GPUs are: %v, want %v\n%s", told, want, text)
 		}
 	}
-	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu,bias": false, "PLANC_TIME_PRODUCTS=1": true} { // the former rounds before GELU too
+	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu,bias": false, "PLANC_OWN_KERNELS=attention": false, "PLANC_TIME_PRODUCTS=1": true} { // the first rounds before GELU too, the second sums in another order
 		b.env = append(machine.Env(), env)
 		other, _ := b.losses("./there")
 		for i, x := range other {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/planc-dev/planc/cuda"
@@ -26,29 +27,42 @@ func attentions(l *lab, r *Result) error {
 			small.Heads, small.Seq, small.KSeq = 1, 24, 24
 			shape = small
 		}
-		ms, err := l.attention(&shape, &small)
-		if err != nil {
-			ms[0].Why = err.Error()
+		for _, by := range []string{"", dnnName} {
+			if by != "" && l.fused == nil {
+				continue
+			}
+			ms, err := l.attention(&shape, &small, by)
+			l.release()
+			if refused := (refusedError{}); errors.As(err, &refused) {
+				r.note("cuDNN does not take %s: %v", ms[0].Size, refused)
+				continue
+			}
+			if err != nil {
+				ms[0].Why = err.Error()
+			}
+			all = append(all, ms[:]...)
 		}
-		all = append(all, ms[:]...)
-		l.release()
 	}
+	r.note("%s", l.attends())
 	tellKernels(r, all)
 	return nil
 }
 
-// attention compares on the small shape and times the other.
-func (l *lab) attention(shape, small *cpu.AttentionShape) (ms [2]Measured, err error) {
+// attention compares on the small shape and times the other: our own kernels, or those by cuDNN.
+func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Measured, err error) {
 	rows := shape.Heads * shape.Group
 	flops := 4 * float64(shape.Batch*rows) * float64(shape.Seq) * float64(shape.Seq) * float64(shape.Dim) / 2
 	q, kv := float64(shape.Batch*shape.Seq*rows*shape.Dim*2), float64(shape.Batch*shape.Seq*shape.Heads*shape.Dim*2)
 	size := fmt.Sprintf("%d × %d heads (%d of keys) of %d × %d tokens", shape.Batch, rows, shape.Heads, shape.Dim, shape.Seq)
-	ms[0] = Measured{Name: "attention", Types: "bf16", Size: size, Error: -1, Bound: 8e-3, Flops: flops, Bytes: 2*q + 2*kv}
-	ms[1] = Measured{Name: "its gradient", Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2, Flops: 2.5 * flops, Bytes: 4*q + 4*kv}
+	ms[0] = Measured{Name: "attention" + by, Types: "bf16", Size: size, Error: -1, Bound: 8e-3, Flops: flops, Bytes: 2*q + 2*kv}
+	ms[1] = Measured{Name: "its gradient" + by, Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2, Flops: 2.5 * flops, Bytes: 4*q + 4*kv}
 	var results [2][4][]float64 // in bf16, f64: o; dq, dk, dv
 	for i, types := range []string{"bf16", "f64"} {
 		a, err := l.attend(small, types)
 		if err != nil {
+			return ms, err
+		}
+		if err := a.by(l, small, by); err != nil {
 			return ms, err
 		}
 		for _, run := range a.runs {
@@ -69,6 +83,9 @@ func (l *lab) attention(shape, small *cpu.AttentionShape) (ms [2]Measured, err e
 	if err != nil {
 		return ms, err
 	}
+	if err := a.by(l, shape, by); err != nil {
+		return ms, err
+	}
 	for i := range ms {
 		if ms[i].Seconds, err = l.time(a.runs[i]); err != nil {
 			return ms, err
@@ -83,6 +100,7 @@ type attended struct {
 	runs        [2]func() error
 	results     [4]cuda.Memory
 	q, kv, rows int // elements
+	operands    cuda.AttentionOperands
 }
 
 func (a *attended) read(l *lab) (v [4][]float64, err error) {
@@ -122,6 +140,9 @@ func (l *lab) attend(s *cpu.AttentionShape, types string) (*attended, error) {
 		return nil, err
 	}
 	a.results = [4]cuda.Memory{o, dq, dk, dv}
+	for i, m := range [...]cuda.Memory{o, lse, q, k, v, do, dq, dk, dv} { // in the order of cuda.AttentionO and what follows
+		a.operands[i] = m.Pointer
+	}
 	shape := kernels.AttentionShape(s)
 	launch := func(step kernels.Step, args *cuda.Args) error {
 		f, _, err := l.kernel(step.Kernel, types)

@@ -13,6 +13,7 @@ import (
 // describeGPU says what planc's own libraries see.
 func describeGPU(l *lab, r *Result) error {
 	r.note("planc sees %s of compute capability %d.%d, cuBLASLt %s", l.gpu.Name, l.gpu.Major, l.gpu.Minor, l.version)
+	r.note("%s", l.attends())
 	if n, err := cuda.OpenNCCL(); err == nil {
 		r.note("NCCL %s at %s", n.Version, n.Path)
 	} else {

@@ -42,16 +42,19 @@ func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
 
 // lab is the first GPU, with a stream and the kernels of cuda/kernels. The process ends with it.
 type lab struct {
-	tiny     bool
-	gpu      cuda.Device
-	stream   *cuda.Stream
-	blas     *cuda.Products
-	version  string // of cuBLASLt
-	dir      string
-	modules  map[string]*cuda.Module
-	from, to *cuda.Event
-	taken    []cuda.Memory
-	scratch  cuda.Memory
+	tiny      bool
+	gpu       cuda.Device
+	stream    *cuda.Stream
+	blas      *cuda.Products
+	version   string // of cuBLASLt
+	dnn       *cuda.DNN
+	fused     *cuda.Attentions // nil: attending says why
+	attending error
+	dir       string
+	modules   map[string]*cuda.Module
+	from, to  *cuda.Event
+	taken     []cuda.Memory
+	scratch   cuda.Memory
 }
 
 const workspace = 32 << 20
@@ -79,6 +82,7 @@ func newLab(dir string, tiny bool) (l *lab, err error) {
 		return nil, err
 	}
 	l.version = blas.Version
+	l.openFused()
 	if l.blas, err = blas.NewProducts(); err == nil {
 		l.stream, err = cuda.NewStream(0)
 	}
