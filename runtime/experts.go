@@ -15,6 +15,26 @@ func Rounds(r *Rank, group int, index []int32, experts, places int) int {
 // CountRounds notes a block's choices and how many rounds there are, where a device has found that.
 func CountRounds(r *Rank, index []int32, experts, rounds int) { r.experts.add(index, experts, rounds) }
 
+// ForgetCounts forgets what was counted of experts, where a device that counts tells of a step: the one before may have been told since
+// this one was begun.
+func ForgetCounts(r *Rank) { r.experts.clear() }
+
+// CountCensus notes the choices of a layer's router and how many rounds they need, where a device has counted: of each expert how many
+// choose it, and how many of them are not dropped.
+func CountCensus(r *Rank, segment, layer, rounds, experts int, of func(expert int) (all, kept int)) {
+	x := r.experts.of(layerID{segment, layer}, experts)
+	x.passes++
+	x.rounds += rounds
+	for e := range experts {
+		all, kept := of(e)
+		x.choices[e] += int64(all)
+		x.dropped += int64(all - kept)
+	}
+}
+
+// Layer is the layer whose function is being run.
+func Layer(r *Rank) (segment, layer int) { return r.experts.at.segment, r.experts.at.layer }
+
 // AddAux adds to what routers are trained with beside the loss. What is run again for a backward pass counts once.
 func AddAux(r *Rank, x float64) {
 	if Counting(r) {

@@ -55,13 +55,7 @@ func (c *expertCounts) add(index []int32, experts, rounds int) {
 	if !c.counts {
 		return
 	}
-	x := c.layers[c.at]
-	if x == nil {
-		if x = (&layerLoad{choices: make([]int64, experts)}); c.layers == nil {
-			c.layers = map[layerID]*layerLoad{}
-		}
-		c.layers[c.at] = x
-	}
+	x := c.of(c.at, experts)
 	x.passes++
 	x.rounds += rounds
 	for _, e := range index {
@@ -71,6 +65,18 @@ func (c *expertCounts) add(index []int32, experts, rounds int) {
 		}
 		x.choices[e]++
 	}
+}
+
+// of is what was counted of a layer.
+func (c *expertCounts) of(at layerID, experts int) *layerLoad {
+	x := c.layers[at]
+	if x == nil {
+		if x = (&layerLoad{choices: make([]int64, experts)}); c.layers == nil {
+			c.layers = map[layerID]*layerLoad{}
+		}
+		c.layers[at] = x
+	}
+	return x
 }
 
 // auxLoss is the mean over the sequences of the global batch.

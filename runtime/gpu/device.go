@@ -54,12 +54,13 @@ type device struct {
 	timed     map[cuda.Product]bool // wherever Bias and Aux lie: the fastest way is known
 	refused   map[cuda.Product]bool // likewise: cuBLASLt does not take it
 
-	apart  bool // there are ranks of other processes, which it does not meet on the host
-	step   step
-	feeds  []*feed
-	loads  loads
-	drops  drops
-	ending []func() error // what generated code's functions have made
+	apart   bool // there are ranks of other processes, which it does not meet on the host
+	step    step
+	feeds   []*feed
+	loads   loads
+	drops   drops
+	routers routers
+	ending  []func() error // what generated code's functions have made
 }
 
 // of is the rank's device.

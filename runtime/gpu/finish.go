@@ -23,6 +23,7 @@ func (d *device) SumLoss(group int) {
 // device, as [rt.ClipGradients] has them.
 func (d *device) ClipGradients(world int) {
 	d.squares()
+	d.routers.judge(d)
 	if c := d.group(world); c != nil {
 		pair := d.step.result(squaresSum)
 		rt.Check(c.AllReduce(d.compute.stream, pair, pair, clipped-squaresSum, cuda.Float64, cuda.Sum))

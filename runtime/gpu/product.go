@@ -79,7 +79,7 @@ func (d *device) tryMultiply(p cuda.Product, c, from, a, b cuda.Pointer) error {
 		beta, from = 0, c
 	}
 	p.Bias, p.Aux = min(p.Bias, 1), min(p.Aux, 1)
-	if d.step.done == 0 && !inPlace && !d.timed[p] && os.Getenv(timeWays) == "1" {
+	if d.step.begun == 0 && !inPlace && !d.timed[p] && os.Getenv(timeWays) == "1" {
 		d.timed[p] = true
 		return d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room)
 	}

@@ -17,9 +17,11 @@ type step struct {
 	slots   [3]slot
 	begun   int // steps
 	heard   int // of them
-	shared  bool
-	graph   *cuda.Graph // of a step
-	done    int         // calls by call or captured: see product.go
+
+	shared    bool        // ranks meet on the host: nothing is captured
+	graph     *cuda.Graph // of a step
+	capturing bool
+	stale     bool // the graph has too few rounds for a router
 }
 
 // slot is a step's place on the host.
@@ -97,6 +99,7 @@ func (d *device) Step(work func()) {
 	})
 	d.steps(work)
 	rt.Check(d.compute.stream.Download(sl.words, s.words))
+	d.routers.download(d, s.begun%len(s.slots))
 	rt.Check(d.compute.stream.Record(sl.to))
 	s.begun++
 }
@@ -104,24 +107,34 @@ func (d *device) Step(work func()) {
 // steps puts the step's work on streams.
 func (d *device) steps(work func()) {
 	s := &d.step
-	if s.done > 0 && !s.shared && s.graph == nil {
-		var err error
-		s.graph, err = d.compute.stream.Capture(func() error {
-			d.begin(work)
-			return nil
-		})
-		rt.Check(err)
-	}
-	if s.graph != nil {
-		rt.Check(d.compute.stream.Replay(s.graph))
-	} else {
+	if s.begun == 0 || s.shared || s.stale {
+		s.forget()
+		s.stale, d.routers.calls = false, d.routers.calls[:0]
 		d.begin(work)
+		return
 	}
-	s.done++
+	if s.graph == nil {
+		d.capture(work)
+	}
+	rt.Check(d.compute.stream.Replay(s.graph))
+}
+
+// capture makes the graph of a step.
+func (d *device) capture(work func()) {
+	s := &d.step
+	rt.Check(d.routers.prepare(d))
+	s.capturing = true
+	defer func() { s.capturing = false }()
+	var err error
+	s.graph, err = d.compute.stream.Capture(func() error {
+		d.begin(work)
+		return nil
+	})
+	rt.Check(err)
 }
 
 // Ahead tells whether the next step can be begun before the last has ended: it can where it is a graph's.
-func (d *device) Ahead() bool { return d.step.graph != nil }
+func (d *device) Ahead() bool { return d.step.graph != nil && !d.step.stale }
 
 // Hear waits for the first step that was not heard of.
 func (d *device) Hear() (h rt.Heard) {
@@ -135,8 +148,17 @@ func (d *device) Hear() (h rt.Heard) {
 	var err error
 	h.Seconds, err = sl.to.Since(from)
 	rt.Check(err)
+	at := s.heard % len(s.slots)
 	s.heard++
 	x, r := sl.results(), d.rank
+	if h.Again = x[again] != 0; h.Again {
+		s.stale = true
+		return h
+	}
+	if s.graph != nil { // else the host has counted
+		rt.ForgetCounts(r)
+		d.routers.tell(d, at)
+	}
 	rt.AddStepAux(r, x[auxSum])
 	r.LossSum, r.Norm, r.Clip, r.Skip = x[lossSum], x[clipped], x[clipped+1], x[skipped] != 0
 	return h

@@ -13,7 +13,6 @@ import (
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
-	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/launch"
 	"github.com/planc-dev/planc/runtime/meet"
 )
@@ -143,19 +142,6 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 		return fmt.Errorf("%s and what is set of NCCL make its collectives %q here and %q where process 0 runs; set the same on all machines", deterministic, m.told.fixed, fixed)
 	}
 	return nil
-}
-
-// Rounds is the runtime's. The host has to know how many rounds there are: it waits for the choices, and counts.
-func Rounds(r *rt.Rank, group int, index Buf[int32], experts, places int) int {
-	d := of(r)
-	d.Pull(index.At, index.N*size[int32]())
-	ids := rt.View[int32](r, index.At, index.N)
-	if !d.apart {
-		return rt.Rounds(r, group, ids, experts, places)
-	}
-	n := d.most(group, cpu.Rounds(ids, experts, places))
-	rt.CountRounds(r, ids, experts, n)
-	return n
 }
 
 // most is the largest of the group's numbers, for ranks that do not meet on the host.
