@@ -19,6 +19,9 @@ func (d *document) whySentence() string {
 	if d.Cluster.Devices > 1 {
 		s = fmt.Sprintf("states are %s: %s a %s, which has %s.", size(states), size(m.Params+m.Grads+m.Optimizer), d.head.device, size(m.Capacity))
 	}
+	if len(d.head.rounding) > 0 {
+		s += " There is no master copy: " + d.head.rounding[0] + "."
+	}
 	s += d.shardingSentence()
 	for _, a := range d.others() {
 		if a.SlowerBy != nil {
