@@ -16,6 +16,8 @@ type Cluster struct {
 	Network  []Tier            `yaml:"network" doc:"tiers between nodes, the nearest first"`
 	Measured Measured          `yaml:"measured" doc:"efficiencies of this cluster; absent: the catalogue's"`
 	Source   map[string]string `yaml:"source" doc:"where each figure comes from, by its dotted name"`
+
+	table map[tabled]Route `yaml:"-"` // of Measured.Collectives
 }
 
 // GPU is one device: a GPU, or a share of a CPU.

@@ -99,6 +99,10 @@ func (k *Comm) route(r *Route, c *Cluster, op ir.Op, p Placement) {
 		c.threads(r, op, p)
 		return
 	}
+	if t, ok := c.table[tabled{op, p.Local}]; ok && p.Nodes == 1 {
+		*r = t
+		return
+	}
 	r.fill = k.Fill
 	g := k.group(c, op, p)
 	switch op {

@@ -243,7 +243,7 @@ func TestGPUCheckOnEmulatedGPUs(t *testing.T) {
 	if python == "" {
 		python, peer = "python3", false
 	}
-	for _, part := range []string{"smoke", "laws", "kernels", "train", "curves"} {
+	for _, part := range []string{"smoke", "laws", "kernels", "sanitize", "train", "curves"} {
 		if part == "train" && !peer {
 			break
 		}

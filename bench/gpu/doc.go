@@ -2,7 +2,7 @@
 // libraries and PyTorch, and no Go. docs/measured/METHOD.md says what each figure means.
 //
 //	gpu-check build DIR         compiles the programs that the parts run into DIR, where planc's source is
-//	gpu-check PART -dir DIR     runs a part: smoke, laws, kernels, train, train2, train3, curves
+//	gpu-check PART -dir DIR     runs a part: smoke, laws, kernels, sanitize, train, train2, train3, curves
 //	gpu-check report -out DIR FILE...   makes pages of parts' results
 //
 // A part is a list of checks, each with a time of its own (parts.go). A check is a process or several, never this one, so

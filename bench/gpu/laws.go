@@ -89,7 +89,7 @@ func (g *LawGroup) judge(verdicts []verdict) (why string, scalars, grads float64
 // atOnce is how many groups run beside each other: their work is the host's.
 const atOnce = 4
 
-// laws runs every group with ranks that share the GPU.
+// laws runs every group with ranks that share the GPU, whose arenas are watched for law 3.
 func laws(ctx context.Context, b *bench, r *Result) error {
 	return b.laws(ctx, r, atOnce, []string{"PLANC_SHARE_GPU=1"}, func(*LawGroup) bool { return true })
 }
@@ -108,6 +108,7 @@ type lawRun struct {
 	Why, Broken    string
 	Scalars, Grads float64
 	Verdicts       []verdict
+	Arenas         []arenaUse
 	ran            bool
 }
 
@@ -134,6 +135,7 @@ func (b *bench) laws(ctx context.Context, r *Result, n int, env []string, take f
 		})
 	}
 	all.Wait()
+	b.runs = runs
 	return tell(r, runs)
 }
 
@@ -141,8 +143,14 @@ func (b *bench) laws(ctx context.Context, r *Result, n int, env []string, take f
 func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
 	own, stop := context.WithTimeout(ctx, groupLimit)
 	defer stop()
-	out, err := b.output(own, env, b.program("laws"), l.Group.Name)
-	l.ran = ctx.Err() == nil
+	arenas, remove, err := arenaFile()
+	if err != nil {
+		l.Broken = err.Error()
+		return
+	}
+	defer remove()
+	out, err := b.output(own, append([]string{checkArena + "=" + arenas}, env...), b.program("laws"), l.Group.Name)
+	l.ran, l.Arenas = ctx.Err() == nil, readArenas(arenas)
 	for line := range bytes.Lines(out) {
 		var v verdict
 		if json.Unmarshal(line, &v) == nil {

@@ -20,6 +20,7 @@ type bench struct {
 	only   string    // of a part's checks; "" is all
 	until  time.Time // when the part's time is up
 	env    []string  // of the checks' processes
+	runs   []lawRun  // of law 1, for law 3
 }
 
 func main() {

@@ -36,6 +36,7 @@ var parts = []part{
 	}},
 	{"laws", "Every plan kind against one rank on the CPU, ranks sharing the GPU", []check{
 		{"law 1", 5 * time.Minute, laws},
+		{"law 3", time.Minute, arenas},
 		{"law 1 by NCCL", 2 * time.Minute, lawsByNCCL},
 	}},
 	{"train", "Training beside PyTorch: the smallest and the largest GPT-2", training("gpt2-124m", "gpt2-1558m")},
@@ -44,6 +45,11 @@ var parts = []part{
 		{"products", 2 * time.Minute, kernelChecks("product")},
 		{"attention", 2 * time.Minute, kernelChecks("attention")},
 		{"kernels", 3 * time.Minute, kernelChecks("kernel")},
+	}},
+	{"sanitize", "NVIDIA's compute-sanitizer over kernels and plans of all kinds", []check{
+		{"memcheck", 3 * time.Minute, sanitize("memcheck")},
+		{"racecheck", 3 * time.Minute, sanitize("racecheck")},
+		{"synccheck", 2 * time.Minute, sanitize("synccheck")},
 	}},
 	{"curves", "200 steps beside PyTorch, from the same weights on the same data", []check{
 		{"loss curve", 8 * time.Minute, curves},

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -118,13 +115,7 @@ var sanitizers = []string{"memcheck", "racecheck", "synccheck", "initcheck"}
 
 // sanitizer runs the smallest program under NVIDIA's tool, where there is one.
 func sanitizer(ctx context.Context, b *bench, r *Result) error {
-	tool := ""
-	for _, at := range []string{"compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer", "/opt/nvidia/nsight-compute/compute-sanitizer"} {
-		if path, err := exec.LookPath(at); err == nil {
-			tool = path
-			break
-		}
-	}
+	tool := b.sanitizerTool()
 	if tool == "" {
 		r.note("there is no compute-sanitizer here")
 		return nil
@@ -132,19 +123,11 @@ func sanitizer(ctx context.Context, b *bench, r *Result) error {
 	r.Columns = []string{"tool", "says"}
 	bad, broken := 0, 0
 	for _, kind := range sanitizers {
-		wrap := []string{tool, "--tool", kind, "--error-exitcode", strconv.Itoa(findings), "--print-limit", "5"}
-		if kind == "memcheck" { // libraries ask the driver for what it need not have; what a program's own calls return it says itself
-			wrap = append(wrap, "--report-api-errors", "no")
-		}
-		_, out, err := b.smoke(ctx, "smoke-cuda", wrap...)
-		exit := (*exec.ExitError)(nil)
-		says := "nothing"
-		switch {
-		case errors.As(err, &exit) && exit.ExitCode() == findings:
-			says = "found: " + tail(string(out), 600)
+		_, out, err := b.smoke(ctx, "smoke-cuda", sanitizing(tool, kind)...)
+		says, found := judged(out, err)
+		if found {
 			bad++
-		case err != nil:
-			says = "did not end: " + tail(string(out)+err.Error(), 600)
+		} else if err != nil {
 			broken++
 		}
 		r.row(kind, says)
@@ -157,9 +140,6 @@ func sanitizer(ctx context.Context, b *bench, r *Result) error {
 	}
 	return nil
 }
-
-// findings is the exit code of compute-sanitizer that has found something; what else goes wrong has others.
-const findings = 99
 
 // step is a line of metrics.jsonl.
 type step struct {

@@ -148,12 +148,25 @@ func measuredOf(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 		}
 		*kind.to = bounded(*kind.to)
 	}
+	f.Collectives = collectiveTable(m)
 	up, down := hostRate(m, gpu.OfUpload), hostRate(m, gpu.OfDownload)
 	if slower := min(up, down); slower > 0 {
 		c.Node.Host.Bandwidth = max(round(slower), 1e8)
 		c.Source["node.host.bandwidth"] = fmt.Sprintf("planc calibrate: pinned memory, all GPUs at once, to them %s and from them %s GB/s", figure(float64(up)/1e9), figure(float64(down)/1e9))
 	}
 	return f
+}
+
+// collectiveTable are the collectives that were measured, of each size and group, as a cluster file has them.
+func collectiveTable(m *gpu.Measurement) costmodel.CollectiveTable {
+	var rows []string
+	for i := range m.Points {
+		p := &m.Points[i]
+		if _, priced := opsOfPoints[p.Of]; priced && p.Seconds > 0 {
+			rows = append(rows, fmt.Sprintf("%s %d %d %s", p.Of, p.Ranks, p.Bytes, digits(1e6*p.Seconds, 4)))
+		}
+	}
+	return costmodel.CollectiveTable(strings.Join(rows, "; "))
 }
 
 // bounded keeps a factor within what cluster files take.

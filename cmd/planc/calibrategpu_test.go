@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/runtime/gpu"
 )
 
@@ -66,6 +67,15 @@ func TestMeasuredOf(t *testing.T) {
 	read, err := costmodel.ParseCluster("here.yaml", []byte(text))
 	if err != nil || read.Measured.Attention != 0.4 || read.Measured.Link != 0.9 {
 		t.Errorf("%v\n%s", err, text)
+	}
+	for _, p := range measuredDGX(clusterOfRow("dgx-h100")).Points { // collectives cost what they took, whatever their size
+		if p.Of != gpu.OfAllReduce {
+			continue
+		}
+		took := float64(read.CollectiveTime(ir.OpAllReduce, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1}, costmodel.Bytes(p.Bytes)))
+		if math.Abs(took/p.Seconds-1) > 1e-3 {
+			t.Errorf("an all-reduce of %d bytes that took %v s is priced at %v", p.Bytes, p.Seconds, took)
+		}
 	}
 	if again := read.Scaled(costmodel.Measured{Matrix: 0.5}).Measured; again.Attention != 0.2 || again.Matrix != 0.4 {
 		t.Errorf("with a fit of matrix on top: %+v", again)

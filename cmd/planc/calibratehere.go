@@ -84,6 +84,9 @@ func measuredBlock(by string, m costmodel.Measured) string {
 	if m.Attention != 0 {
 		fmt.Fprintf(&b, "  attention: %s\n", digits(m.Attention, 3))
 	}
+	if m.Collectives != "" {
+		fmt.Fprintf(&b, "  collectives: %q\n", m.Collectives)
+	}
 	return b.String()
 }
 

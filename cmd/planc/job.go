@@ -164,7 +164,7 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 // calibrated refuses measurements of a cluster file, which nothing reads yet: a plan would be as if they were not there.
 func calibrated(file string, c *costmodel.Cluster, read func(string) ([]byte, error)) error {
 	var diags ir.Diags
-	for _, m := range []struct{ key, path string }{{"measured.collectives", c.Measured.Collectives}, {"measured.gemm", c.Measured.GEMM}} {
+	for _, m := range []struct{ key, path string }{{"measured.gemm", c.Measured.GEMM}} {
 		if m.path == "" {
 			continue
 		}
