@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -160,15 +159,6 @@ func TestSkippedStep(t *testing.T) {
 			u.m.same(u.T, kernel, u.m.values(m), x)
 		}
 	})
-}
-
-// words are 64-bit integers.
-func words(v ...uint64) *emulate.Buffer {
-	b := &emulate.Buffer{}
-	for _, x := range v {
-		b.Bytes = binary.LittleEndian.AppendUint64(b.Bytes, x)
-	}
-	return b
 }
 
 // numberOf is the number of element i by a kernel's table.
