@@ -19,6 +19,7 @@ import (
 //	ids:r             r indices below v
 //	buckets:N         what kernels.Buckets makes of ids:r: 0 how many, 1 rows, 2 starts, 3 order
 //	d:1,2,3           doubles
+//	w:1,2,3           integers of 64 bits
 //	-                 nothing
 //	LETTER or number  a value
 //
@@ -53,6 +54,8 @@ var trials = []trial{
 	{"accumulate", "f32_bf16", "f64_f64", 1, 100_000_000, 1e-6, "inout:n in:n n"},
 	{"cast", "f32_bf16", "", 1, 100_000_000, 0, "out:n in:n n"},
 	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - - n"},
+	// weights are rounded by chance, half of each row being another rank's: off by what lies between two numbers
+	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 96_000_000, 8e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 w:7 w:0,0,2,1000,1,1000000,2000 n"},
 }
 
 // eachKernel tries them all.
@@ -223,6 +226,9 @@ func (t trial) operand(role, size, kind string, types *[]string, seed int, ids [
 		}
 		return &operand{types: "f64", n: len(v)}, stored("f64", v), nil
 	}
+	if role == "w" {
+		return words(size)
+	}
 	o := &operand{n: t.size(size), written: role != "in"}
 	switch kind {
 	case "T":
@@ -243,6 +249,19 @@ func (t trial) operand(role, size, kind string, types *[]string, seed int, ids [
 		return o, []byte(strings.Repeat(string(nan), o.n)), nil
 	}
 	return o, t.positive(o, random(o.types, o.n, seed), seed), nil
+}
+
+// words are integers of 64 bits in memory.
+func words(list string) (*operand, []byte, error) {
+	var b []byte
+	for _, word := range strings.Split(list, ",") {
+		x, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, nil, err
+		}
+		b = binary.NativeEndian.AppendUint64(b, uint64(x))
+	}
+	return &operand{types: "f64", n: len(b) / 8}, b, nil
 }
 
 // positive makes what is no first moment positive: second moments of Adam, of which a root is taken.
