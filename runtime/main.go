@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	goruntime "runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/planc-dev/planc/runtime/launch"
@@ -78,6 +79,9 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 	}
 	const wrong = "%s: several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here"
 	if p.Devices == nil && what != "" {
+		if name, _, set := strings.Cut(what, "="); set {
+			return nil, fmt.Errorf(wrong+" (unset %s, if no launcher set it)", what, name)
+		}
 		return nil, fmt.Errorf(wrong, what)
 	}
 	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)

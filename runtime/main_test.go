@@ -132,7 +132,7 @@ func TestFlagMessages(t *testing.T) {
 func TestLaunchersAreRefused(t *testing.T) {
 	t.Setenv("WORLD_SIZE", "8")
 	code, _, stderr := runCommand(t)
-	want := "bigram: WORLD_SIZE=8 (torchrun): several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here\n"
+	want := "bigram: WORLD_SIZE=8 (torchrun): several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here (unset WORLD_SIZE, if no launcher set it)\n"
 	if code != ExitCannot || stderr != want {
 		t.Errorf("exit %d, %q", code, stderr)
 	}

@@ -29,6 +29,7 @@ func (r *run) save() error {
 		m.Extra["loss_scale"] = s
 	}
 	m.Extra["precision"] = r.p.types().String()
+	r.s.shaped(m.Extra)
 	if err := r.crew.pull(); err != nil {
 		return err
 	}
@@ -116,6 +117,9 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 	}
 	if was, is := m.Extra["precision"], r.p.types().String(); was != "" && was != is {
 		r.report.warn(fmt.Sprintf("the checkpoint is of precision %s, and the program of %s: it does not continue bit by bit", was, is))
+	}
+	if text := r.s.changed(m.Extra); text != "" {
+		r.report.warn("settings differ from the checkpoint's: " + text)
 	}
 	if id := r.dataID(); m.Data != id {
 		r.report.warn("the data or its seed differ from the checkpoint's: its samples are read from the first on")

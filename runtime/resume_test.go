@@ -91,6 +91,22 @@ func TestSettingAsideTwice(t *testing.T) {
 	}
 }
 
+// What a continued run sets otherwise than the run before is said, once, by both values; what is as it was is not.
+func TestResumeSaysWhatChanged(t *testing.T) {
+	dir := t.TempDir()
+	_, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 2), Set("train.optimizer.lr", 0.01))
+	must(t, err)
+	var same, other bytes.Buffer
+	_, err = train(t, bigram[float32](1, 0), dir, Set("train.steps", 3), Set("train.optimizer.lr", 0.01), Logger(slog.New(slog.NewTextHandler(&same, nil))))
+	must(t, err)
+	_, err = train(t, bigram[float32](1, 0), dir, Set("train.steps", 4), Set("train.optimizer.lr", 0.02), Logger(slog.New(slog.NewTextHandler(&other, nil))))
+	must(t, err)
+	const want = "settings differ from the checkpoint's: train.optimizer.lr was 0.01, is 0.02\""
+	if strings.Contains(same.String(), "differ") || strings.Count(other.String(), want) != 1 {
+		t.Errorf("without a change:\n%s\nwith one:\n%s", same.String(), other.String())
+	}
+}
+
 // A run that continues a checkpoint of another folder has nothing before it in its own.
 // Where the checkpoint is past the last step, it is said that nothing is left to do, and what would do more.
 func TestResumePastTheLastStep(t *testing.T) {

@@ -108,6 +108,7 @@ func newDocument(j *loaded, found *decision) *document {
 		Training:     training(c, best.Predict, j.TrainTokens(j.Train.GlobalBatch, j.Train.SeqLen)), Goal: found.goal,
 		head: newHeader(j, best.Plan, found.lock.lockNote()),
 	}
+	d.head.borrowed = borrowedBar(j, best)
 	for _, alt := range found.Alternatives {
 		d.Alternatives = append(d.Alternatives, d.alternative(alt))
 	}
@@ -123,6 +124,9 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 	}
 	if plan.MoESlack > 0 && j.Plan.MoESlack.Free() && costmodel.EngineOf(j.Train.Engine).Own {
 		out = append(out, guessDoc{"plan.moe_slack", fmt.Sprint(plan.MoESlack), "taken, not searched"})
+	}
+	if n := j.Config.Ahead; n > 0 {
+		out = append(out, guessDoc{"model", "", fmt.Sprintf("num_nextn_predict_layers %d is left out", n)})
 	}
 	c := j.cluster
 	if c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 && (!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {

@@ -41,6 +41,17 @@ func errorBar(j *loaded, plan ir.Plan) errorBarDoc {
 	return errorBarDoc{Rows: bar.Rows, Like: like}
 }
 
+// borrowedBar says whose published runs the step's error bar is of, where the engine has none: "± 11 % (runs of megatron, none
+// of planc's)".
+func borrowedBar(j *loaded, best search.Priced) string {
+	e := costmodel.EngineOf(j.Train.Engine)
+	bar := costmodel.BarOf(e, j.cluster, best.Plan.PP, best.Plan.MoESlack > 0)
+	if !e.Own || bar.Rows == 0 || bar.Engine == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (runs of %s, none of planc's)", strings.TrimSpace(spread(best.Predict)), bar.Engine)
+}
+
 // beyond asks what would change the plan, and what rules of thumb would have said.
 func (a *app) beyond(j *loaded, d *document, found *decision) error {
 	own := found.Best

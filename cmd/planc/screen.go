@@ -28,6 +28,7 @@ type header struct {
 	rows        int      // of alternatives
 	experts     string   // how they lie on the ranks, of explain; "" if there are none
 	lock        string   // what the lock says, "" if nothing
+	borrowed    string   // whose runs the error bar is of, where it is not the job's engine's; "" else
 	pinned      []string // keys of the plan that the job pins, with their values
 }
 
@@ -56,7 +57,7 @@ func planScreen(d *document) string {
 	if d.Simpler != nil {
 		b.WriteString(prose("simpler", 9, d.Simpler.text))
 	}
-	if len(d.Guessed) > 0 {
+	if len(d.guesses()) > 0 {
 		b.WriteString(flow("guessed", 9, " · ", d.guesses()))
 	}
 	if d.head.lock != "" {
@@ -180,6 +181,9 @@ func (d *document) guesses() (words []string) {
 			w += " (" + g.Why + ")"
 		}
 		words = append(words, w)
+	}
+	if d.head.borrowed != "" {
+		words = append(words, d.head.borrowed)
 	}
 	return words
 }

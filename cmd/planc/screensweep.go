@@ -42,7 +42,7 @@ func sweepScreen(d *sweepDoc) string {
 	var b strings.Builder
 	b.WriteString(d.title + "\n")
 	if room := screenWidth - tableWidth(columns[:last], rows); room >= planRoom {
-		b.WriteString(table(columns, rows))
+		b.WriteString(table(columns, rows) + d.partNote())
 		return b.String()
 	}
 	plans := make([]string, len(rows))
@@ -54,7 +54,17 @@ func sweepScreen(d *sweepDoc) string {
 	for i, p := range plans {
 		b.WriteString(lines[i+1] + prose("", sweepIndent, p))
 	}
-	return b.String()
+	return b.String() + d.partNote()
+}
+
+// partNote says what a row costs that takes a part of a node, "" where none does.
+func (d *sweepDoc) partNote() string {
+	for _, r := range d.Rows {
+		if r.Fits && r.Training != nil && r.Training.Cost != nil && r.Cluster.Devices < r.Cluster.Nodes*d.node {
+			return prose("", 0, fmt.Sprintf("%s is of whole nodes: %d %s of a node of %d cost what all do.", costTitle, r.Cluster.Devices/r.Cluster.Nodes, d.devices(), d.node))
+		}
+	}
+	return ""
 }
 
 // sweepIndent is where plans on lines of their own begin.

@@ -23,11 +23,12 @@ func (d *document) whySentence() string {
 		s += " There is no master copy: " + d.head.rounding[0] + "."
 	}
 	s += d.shardingSentence()
-	for _, a := range d.others() {
-		if a.SlowerBy != nil {
-			s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
-			break
+	if a, ok := d.nextBest(); ok {
+		next := "Next best"
+		if d.simplerNext() {
+			next += ", and simpler,"
 		}
+		s += fmt.Sprintf(" %s is %s: %s, %s.", next, a.label(d), signed(*a.SlowerBy), a.because(d))
 	}
 	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") && p.TP*d.Cluster.Nodes == d.Cluster.Devices {
 		s += " tp fills the node."

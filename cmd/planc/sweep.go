@@ -201,6 +201,7 @@ type sweepDoc struct {
 	Scaling *scalingDoc `json:"scaling,omitempty"` // of numbers of devices
 
 	title    string
+	node     int // devices of a whole one
 	cpu      bool
 	searches int
 }
@@ -211,7 +212,7 @@ func (q *sweeping) all() (*sweepDoc, error) {
 	n := j.Config.Params()
 	d := &sweepDoc{Schema: 1, Planc: version, Engine: j.Train.Engine, Sweep: s.key, Rows: []sweepRow{},
 		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
-		title: j.sweepTitle(s), cpu: j.cluster.IsCPU()}
+		title: j.sweepTitle(s), node: j.wholeNode(), cpu: j.cluster.IsCPU()}
 	values := s.over(j)
 	if len(values) == 0 {
 		return nil, mistake(BadFlag, "", "--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.key, s.lo, s.hi, j.cluster.Name, j.fullNode())

@@ -42,6 +42,7 @@ type Config struct {
 	Vocab         int
 	Hidden        int
 	Layers        int
+	Ahead         int // further blocks that predict tokens after the next one, which are left out
 	Heads         int
 	KVHeads       int // = Heads unless grouped
 	HeadDim       int

@@ -131,6 +131,7 @@ const routeEps = 1e-20
 
 func deepseekV3Config(s *source, hf *hfDeepseekV3) *Config {
 	c := s.deepseek(DeepseekV3, &hf.hfDeepseek)
+	c.Ahead = hf.Ahead
 	c.RotaryNext, c.RouteShare, c.RouteGate, c.RouteBias = hf.Next, hf.Share, "sigmoid", true
 	if hf.Share {
 		c.RouteEps = routeEps

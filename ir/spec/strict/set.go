@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -90,13 +91,21 @@ func value(o Override, pos ir.Pos) (*Node, ir.Diags) {
 	b := builder{file: o.Shown, diags: &diags}
 	n := b.node(y.Content[0], 0)
 	if n.Kind == Map {
-		diags.Addf(pos, BadSet, "the value is a mapping; set its fields one by one")
+		diags.Addf(pos, BadSet, "the value is a mapping; set its fields one by one%s", example(o.Key, n))
 	}
 	n.Move(pos)
 	for i := range diags {
 		diags[i].Pos = pos
 	}
 	return n, diags
+}
+
+// example is how a mapping's first field is set.
+func example(key string, n *Node) string {
+	if len(n.Fields) == 0 || n.Fields[0].Value.Kind > String {
+		return ""
+	}
+	return fmt.Sprintf(", as in --set %s.%s=%s", key, n.Fields[0].Key, n.Fields[0].Value.Text)
 }
 
 // Move gives a node and all in it one place.
