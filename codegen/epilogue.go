@@ -12,9 +12,10 @@ import (
 //
 // A product takes an addition in if nothing else uses it, if what is added is there before it, and if it may write where
 // the sum goes: an addition inside of a group leaves its place to the product; any other sum's place is free once the product's
-// operands were read, so these must lie elsewhere, and nothing may come between the two.
+// operands were read, so these must lie elsewhere, and nothing may come between the two; or, on a CPU, the sum stays where the product
+// would have been, if nothing else wants that place before the sum's last use.
 func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
-	e.from, e.with = map[*ir.Node]*ir.Value{}, map[*ir.Node]*ir.Node{}
+	e.from, e.with, e.stays = map[*ir.Node]*ir.Value{}, map[*ir.Node]*ir.Node{}, map[*ir.Value]*ir.Value{}
 	nodes = slices.Clone(nodes)
 	users := e.f.Users()
 	for i := 0; i < len(nodes); i++ {
@@ -54,6 +55,8 @@ func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool 
 				if nodes[i] = nil; len(body) > 1 {
 					nodes[i] = without(g, add, sum, sum)
 				}
+			} else if len(body) == 1 && e.mayStay(nodes[i+1:], v, sum) {
+				nodes[i], e.stays[sum] = nil, v
 			} else {
 				continue
 			}
@@ -100,7 +103,9 @@ func once(body []*ir.Node, v *ir.Value) bool {
 }
 
 // before tells whether a value is an input or a result of the ops before.
-func before(nodes []*ir.Node, w *ir.Value) bool { return w.Def == nil || slices.Contains(nodes, w.Def) }
+func before(nodes []*ir.Node, w *ir.Value) bool {
+	return w.Def == nil || slices.ContainsFunc(nodes, func(n *ir.Node) bool { return slices.Contains(n.Outs, w) })
+}
 
 // mayWrite tells whether the first of some ops, a product, may write where sum goes, which the op behind them makes. What that op
 // reads need not be looked at: the memory pass lets it live until the op's end, so that no result of the op lies there
@@ -114,10 +119,38 @@ func (e *emitter) mayWrite(nodes []*ir.Node, sum *ir.Value) bool {
 	return !slices.ContainsFunc(nodes[0].Args, func(a *ir.Value) bool { return e.overlap(a, sum) })
 }
 
+// mayStay tells whether a sum may lie where the product v would, which is free behind the addition: none of the following ops writes
+// there as long as the sum is wanted.
+func (e *emitter) mayStay(nodes []*ir.Node, v, sum *ir.Value) bool {
+	if e.gpu() || sum.Place.Region != ir.PlaceWork || !sum.Type.Equal(v.Type) || slices.Contains(e.f.Outputs, sum) {
+		return false
+	}
+	last := -1
+	for i, n := range nodes {
+		if slices.Contains(n.Args, sum) {
+			if last = i; n.Op.View() || n.Op.Attends() { // another name, or one op of several
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(nodes[:last+1], func(n *ir.Node) bool {
+		return slices.ContainsFunc(n.Outs, func(o *ir.Value) bool { return e.overlap(o, v) })
+	})
+}
+
+// lies is where a value of the workspace lies.
+func (e *emitter) lies(v *ir.Value) ir.Place {
+	if at := e.stays[v]; at != nil {
+		return at.Place
+	}
+	return v.Place
+}
+
 // overlap tells whether two values of the workspace share memory.
 func (e *emitter) overlap(a, b *ir.Value) bool {
-	end := func(v *ir.Value) int { return v.Place.Offset + v.Type.LocalBytes(e.p.Mesh) }
-	return a.Place.Region == ir.PlaceWork && b.Place.Region == ir.PlaceWork && a.Place.Offset < end(b) && b.Place.Offset < end(a)
+	x, y := e.lies(a), e.lies(b)
+	return x.Region == ir.PlaceWork && y.Region == ir.PlaceWork &&
+		x.Offset < y.Offset+b.Type.LocalBytes(e.p.Mesh) && y.Offset < x.Offset+a.Type.LocalBytes(e.p.Mesh)
 }
 
 // writing is a product whose result goes where another value lies.

@@ -18,11 +18,12 @@ type emitter struct {
 	now   *ir.Node           // which is being written
 	known map[*ir.Value]bool // declared already
 
-	from map[*ir.Node]*ir.Value // what a product begins from
-	with map[*ir.Node]*ir.Node  // the addition that it takes in
-	then map[*ir.Node]*ir.Node  // the group that it ends in
-	kept map[*ir.Node]bool      // whether others than that want its result
-	sum  map[*ir.Node]*ir.Node  // the sum of its right operand's rows that it does as well
+	from  map[*ir.Node]*ir.Value  // what a product begins from
+	with  map[*ir.Node]*ir.Node   // the addition that it takes in
+	stays map[*ir.Value]*ir.Value // of a sum that lies where the product would: the product
+	then  map[*ir.Node]*ir.Node   // the group that it ends in
+	kept  map[*ir.Node]bool       // whether others than that want its result
+	sum   map[*ir.Node]*ir.Node   // the sum of its right operand's rows that it does as well
 
 	wheres map[string]string // names of the rank's parts of zigzag dims, by dim and split
 }
@@ -172,6 +173,10 @@ func (e *emitter) node(n *ir.Node) {
 		e.results(n)
 	}
 	emit(e, n)
+	if add := e.with[n]; add != nil && e.stays[add.Outs[0]] != nil {
+		e.known[add.Outs[0]] = true
+		e.of[add.Outs[0]] = e.name(n.Outs[0])
+	}
 }
 
 // results declares where an op's results go.

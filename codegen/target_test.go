@@ -32,7 +32,8 @@ func TestFunctionTextOnGPU(t *testing.T) {
 	}
 }
 
-// On a CPU a product ends in GELU or its derivative, and where it begins from its bias in the sum with what else is added.
+// On a CPU a product ends in GELU or its derivative, and where it begins from its bias in the sum with what else is added. A sum
+// may stay where the product it is made by lies.
 func TestProductsEndOnCPU(t *testing.T) {
 	c := small
 	c.Family, c.Activation = spec.GPT2, "gelu_new"
@@ -49,7 +50,11 @@ func TestProductsEndOnCPU(t *testing.T) {
 				"kern.MatMulThen(act, " + sums + ", mlpUpBias, nil, ln2, mlpUp, cpu.DoGelu, 16, 12, 8, false, false)",
 				"kern.MatMulThen(y, nil, mlpDownBias, h, act, mlpDown, cpu.DoAdd, 16, 8, 12, false, false)",
 			},
-			block + "Backward": {"kern.MatMulThen(dAct, nil, nil, up, dY, mlpDown, cpu.DoGeluGrad, 16, 12, 8, false, true)"},
+			block + "Backward": {
+				"kern.MatMulThen(dAct, nil, nil, up, dY, mlpDown, cpu.DoGeluGrad, 16, 12, 8, false, true)",
+				"kern.MatMulOn(dQ0, dK0, dAttn, attnQ, 16, 8, 8, false, true)", // which is what follows reads for the sum
+				"kern.SumRows(dLn1_4, dQ0, 16, 8, true)",
+			},
 		} {
 			text := textOf(t, src, fn)
 			for _, want := range wants {

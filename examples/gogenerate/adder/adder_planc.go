@@ -63,18 +63,12 @@ var (
 	}
 	chain6 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoAdd, To: 2, B: 1},
-		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
-	}
-	chain7 = cpu.Chain{
-		Links: []cpu.Link{
 			{Do: cpu.DoSub, To: 4, B: 1},
 			{Do: cpu.DoMul, To: 3, A: 4, B: 2},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain8 = cpu.Chain{
+	chain7 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoCopy, To: 4},
 			{Do: cpu.DoMul, To: 2, A: 4, B: 1},
@@ -82,7 +76,7 @@ var (
 		},
 		Operands: []cpu.Operand{{At: cpu.One}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain9 = cpu.Chain{
+	chain8 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoExpGrad, To: 4, A: 1, B: 2, More: []int{3, 6}},
 			{Do: cpu.DoAddPick, To: 4, A: 4, More: []int{5}},
@@ -834,23 +828,21 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dQRot := rt.View[float](r, b.Work+131072, 8192)
 	kern.RoPE(dQRot, dAttn, 32, 8, 4, 8, 8, cpu.Where{}, 10000.0, cpu.RopeScale{}, true)
 	// d.q = matmul d.q_rot, attn.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- q
+	//
+	//	d.ln1_2 = add d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
 	dQ := rt.View[float](r, b.Work+65536, 8192)
-	kern.MatMul(dQ, dQRot, attnQ, 256, 32, 32, false, true, false)
+	kern.MatMulOn(dQ, dK, dQRot, attnQ, 256, 32, 32, false, true)
 	// d.q_2 = matmul ln1, d.q_rot : f32[hidden=32,head=4,head_dim=8] sum@dp !attention <- q
 	dQ_2 := rt.View[float](r, b.Grads[0]+36992, 1024)
 	kern.MatMul(dQ_2, ln1, dQRot, 32, 32, 256, true, false, b.Micro > 0)
-	// d.ln1_2 = fused d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
-	dLn1_2 := rt.View[float](r, b.Work+131072, 8192)
-	// d.ln1_2 = add d.k, d.q : f32[batch=64@dp,seq=8,hidden=32] !attention <- ln1
-	kern.Chain(&chain6, 1, 8192, dK, dQ, dLn1_2)
 	// d.ln1_3 = rms_norm_dgain d.ln1_2, x {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln1
 	dLn1_3 := rt.View[float](r, b.Grads[0]+41088, 32)
-	kern.RMSNormDGain(dLn1_3, dLn1_2, x, 256, 32, 1e-06, true)
+	kern.RMSNormDGain(dLn1_3, dQ, x, 256, 32, 1e-06, true)
 	// d.x = fused d.ln1_2, x, ln1.gain, d.h : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
 	dX := rt.View[float](r, b.DX, 8192)
 	// d.ln1_4 = rms_norm_dx d.ln1_2, x, ln1.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln1
 	// d.x = add d.h, d.ln1_4 : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
-	kern.Chain(&chain5, 256, 32, dLn1_2, x, ln1Gain, dH, dX)
+	kern.Chain(&chain5, 256, 32, dQ, x, ln1Gain, dH, dX)
 }
 
 // headForward is head.forward, of which the model has 1.
@@ -876,7 +868,7 @@ func headForward(r *rt.Rank, b *rt.Block) {
 	counted := rt.View[float](r, b.Work+1024, 256)
 	// ce = sub lse, label : f32[batch=64@dp,seq=8] !vocab
 	// counted = mul ce, mask : f32[batch=64@dp,seq=8] !vocab
-	kern.Chain(&chain7, 1, 256, lse, label, mask, counted)
+	kern.Chain(&chain6, 1, 256, lse, label, mask, counted)
 	// loss = reduce_sum counted : f32[] sum@dp !vocab
 	loss := rt.View[float](r, b.Work, 1)
 	kern.SumCols(loss, counted, 1, 256, false)
@@ -903,13 +895,13 @@ func headBackward(r *rt.Rank, b *rt.Block) {
 	// d.loss_2 = broadcast d.loss : f32[batch=64@dp,seq=8] !vocab <- loss
 	// d.counted = mul d.loss_2, mask : f32[batch=64@dp,seq=8] !vocab <- counted
 	// d.ce = scale d.counted {scale=-1} : f32[batch=64@dp,seq=8] !vocab <- ce
-	kern.Chain(&chain8, 1, 256, dLoss, mask, dCounted, dCe)
+	kern.Chain(&chain7, 1, 256, dLoss, mask, dCounted, dCe)
 	// d.logits = fused d.ce, labels, d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
 	dLogits := rt.View[float](r, b.Work+2112, 3072)
 	// d.label = pick_grad d.ce, labels : f32[batch=64@dp,seq=8,vocab=12] !vocab <- label
 	// d.lse = logsumexp_grad d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- lse
 	// d.logits = add d.label, d.lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
-	kern.ChainOf(&chain9, 256, 12, cpu.Wide(dCe), cpu.Wide(dCounted), cpu.Wide(logits), cpu.Wide(lse), cpu.Wide(dLogits), cpu.IDs[float](labels, 0, 12), cpu.Limit[float](12))
+	kern.ChainOf(&chain8, 256, 12, cpu.Wide(dCe), cpu.Wide(dCounted), cpu.Wide(logits), cpu.Wide(lse), cpu.Wide(dLogits), cpu.IDs[float](labels, 0, 12), cpu.Limit[float](12))
 	// d.logits_2 = matmul d.logits, lm_head : f32[batch=64@dp,seq=8,hidden=32] !vocab <- logits
 	dLogits_2 := rt.View[float](r, b.Work+14400, 8192)
 	kern.MatMul(dLogits_2, dLogits, lmHead, 256, 32, 12, false, false, false)
