@@ -24,7 +24,7 @@ var Libraries = []Library{
 		Install: "install the CUDA toolkit's cuBLAS, or its wheel with pip install nvidia-cublas, and put its folder in LD_LIBRARY_PATH", Wheel: "nvidia_cublas*"},
 	{Name: "NCCL", Files: []string{"libnccl.so.2"}, For: "training on several GPUs",
 		Install: "install NCCL 2.18 or newer, or its wheel with pip install nvidia-nccl-cu13, and put its folder in LD_LIBRARY_PATH", Oldest: "2.18", Wheel: "nvidia_nccl*"},
-	{Name: "cuDNN", Files: []string{"libcudnn.so.9"}, For: "NVIDIA's fused attention in bf16 and fp16 (without it, planc's own kernels attend)",
+	{Name: "cuDNN", Files: []string{"libcudnn.so.9"}, For: "attention by NVIDIA's fused kernels in bf16 and fp16, in place of planc's own",
 		Install: "install cuDNN 9.11 or newer, or its wheel with pip install nvidia-cudnn-cu13, and put its folder in LD_LIBRARY_PATH", Oldest: "9.11", Wheel: "nvidia_cudnn*"},
 	{Name: "NVRTC", Files: []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}, For: "compiling of kernels at the start of programs that were built without nvcc",
 		Install: "install the CUDA toolkit's NVRTC, or its wheel with pip install nvidia-cuda-nvrtc, and put its folder in LD_LIBRARY_PATH", Wheel: "nvidia_cuda_nvrtc*"},

@@ -1,5 +1,5 @@
 // Package emulated is an NVIDIA machine without a GPU, for tests of whole programs: shared libraries under the names of
-// the driver, cuBLASLt, NCCL, NVRTC and NVML that really execute, on host memory, and an nvcc that makes modules for them of the same
+// the driver, cuBLASLt, cuDNN, NCCL, NVRTC and NVML that really execute, on host memory, and an nvcc that makes modules for them of the same
 // .cu files, with the machine's C++ compiler and the header of cuda/kernels/emulate. An nvidia-smi says what planc asks it.
 //
 // Begin with [Install]: it puts the libraries and nvcc into a folder, and [Machine.Env] is the environment in which planc
