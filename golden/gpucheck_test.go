@@ -53,7 +53,9 @@ func TestProgramsForGPUCheck(t *testing.T) {
 	if dir == "" {
 		t.Skip("PLANC_GPUCHECK names no folder")
 	}
-	buildCheck(t, dir, checkCases(checkDraws, checkExpertDraws), cmp.Or(os.Getenv("PLANC_GPUCHECK_ARCH"), "90a"))
+	arch := cmp.Or(os.Getenv("PLANC_GPUCHECK_ARCH"), "90a")
+	buildCheck(t, dir, checkCases(checkDraws, checkExpertDraws), arch)
+	buildCheck2(t, dir, check2Fixtures, arch)
 }
 
 // checkCases are the draws in one list; of a group's cases the last is for a GPU.
@@ -236,6 +238,7 @@ func TestGPUCheckOnEmulatedGPUs(t *testing.T) {
 	}
 	dir, out := t.TempDir(), t.TempDir()
 	buildCheck(t, dir, checkCases(2, 0), "90")
+	buildCheck2(t, dir, check2Fixtures, "90")
 	check := filepath.Join(dir, "gpu-check")
 	runHere(t, "go", "build", "-tags", "cuda", "-o", check, "./bench/gpu")
 	runHere(t, check, "build", "-tiny", "-dir", dir)

@@ -160,6 +160,16 @@ func everyFixture(t *testing.T) {
 
 func law2Source(t *testing.T, c law2Case, f *fixture) []byte {
 	t.Helper()
+	src, err := codegen.Go(law2Input(t, c, f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// law2Input is what a program's code is made of.
+func law2Input(t *testing.T, c law2Case, f *fixture) codegen.Input {
+	t.Helper()
 	plan := ir.SerialPlan(f.config.Layers, c.micro, ir.FullPrecision(c.elem))
 	plan.DP, plan.TP, plan.SP, plan.Zero = c.dp, c.tp, c.sp, c.zero
 	plan.MicroBatches = f.rows / c.dp / c.micro
@@ -171,13 +181,9 @@ func law2Source(t *testing.T, c law2Case, f *fixture) []byte {
 	settings := rt.Settings{Train: rt.TrainSettings{Steps: 3, Seed: 1, OnNonfinite: "stop",
 		Optimizer: rt.OptimizerSettings{LR: 1e-2, Betas: [2]float64{0.9, 0.95}, Eps: 1e-4, WeightDecay: 0.1, ClipNorm: 1},
 		Schedule:  rt.ScheduleSettings{Kind: "constant"}, Eval: rt.EvalSettings{Batches: 1}}}
-	src, err := codegen.Go(codegen.Input{Program: prog, Package: c.id, Job: c.id, Hash: c.id, Settings: settings,
+	return codegen.Input{Program: prog, Package: c.id, Job: c.id, Hash: c.id, Settings: settings,
 		Model: rt.Model{Name: c.id, Vocab: f.config.Vocab, SeqLen: f.seq, Layers: f.config.Layers}, Plan: rt.Plan{Text: plan.String()}, Predict: rt.Predict{},
-		Weights: weights.Of(model, f.config)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+		Weights: weights.Of(model, f.config)}
 }
 
 func law2Table(cases []law2Case, fixtures map[string]*fixture, out string) []byte {

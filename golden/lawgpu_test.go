@@ -162,8 +162,14 @@ func gpuModule(t *testing.T, cases []lawCase, m emulated.Machine, order string) 
 // gpuKernels compiles the kernels of a case for an architecture.
 func gpuKernels(t *testing.T, c *lawCase, arch string) map[string][]byte {
 	t.Helper()
+	return kernelsOf(t, c.input(c.program(t)), arch)
+}
+
+// kernelsOf compiles the kernels of a program for an architecture.
+func kernelsOf(t *testing.T, in codegen.Input, arch string) map[string][]byte {
+	t.Helper()
 	var chains bytes.Buffer
-	if err := codegen.CUDA(&chains, c.input(c.program(t))); err != nil {
+	if err := codegen.CUDA(&chains, in); err != nil {
 		t.Fatal(err)
 	}
 	sources := map[string][]byte{"chains.cu": chains.Bytes()}

@@ -273,9 +273,6 @@ func read(t string, b []byte) []float64 {
 	return v
 }
 
-// nothing is how far off results are that are no numbers: more than any bound, and what JSON can say.
-const nothing = 1e300
-
 // off is ‖got - want‖ / ‖want‖, or nothing where a number is none.
 func off(got, want []float64) float64 {
 	if len(got) != len(want) {

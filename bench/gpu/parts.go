@@ -37,6 +37,7 @@ var parts = []part{
 	{"laws", "Every plan kind against one rank on the CPU, ranks sharing the GPU", []check{
 		{"law 1", 5 * time.Minute, laws},
 		{"law 3", time.Minute, arenas},
+		{"law 2", 2 * time.Minute, pytorch},
 		{"law 1 by NCCL", 2 * time.Minute, lawsByNCCL},
 	}},
 	{"train", "Training beside PyTorch: the smallest and the largest GPT-2", training("gpt2-124m", "gpt2-1558m")},

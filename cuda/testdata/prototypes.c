@@ -1,5 +1,6 @@
 // Compiled against the real headers, which declare every call themselves: a prototype of ours that differs in a type
-// does not compile. Nothing of it is run. Held against CUDA 13.5, cuBLAS 13.10, cuDNN 9.26, NCCL 2.32 and NVML 13 (2026-11-22); .ci/run has cuda.h and nvrtc.h.
+// does not compile. Nothing of it is run. Held against CUDA 13.5, cuBLAS 13.10, cuDNN 9.26, NCCL 2.30.7 and 2.32, and NVML 13
+// (2026-11-22); .ci/run has cuda.h and nvrtc.h.
 #include "../driver.h"
 #if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
 #define HAS_NCCL
