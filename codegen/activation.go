@@ -83,7 +83,7 @@ func only(n *ir.Node) *ir.Node {
 // mayEnd tells whether the library may have product m ended by op: it is one of 16 bits throughout.
 func (e *emitter) mayEnd(m, op *ir.Node) bool {
 	elem := op.Outs[0].Type.Elem
-	if !elem.Narrow() || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 || e.acc(m) {
+	if !elem.Narrow() || m.Attr.In != "" || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 || e.acc(m) {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(m.Args, op.Args), func(v *ir.Value) bool { return v.Type.Elem != elem })
