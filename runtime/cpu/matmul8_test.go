@@ -59,3 +59,11 @@ func TestMatMul8NotFinite(t *testing.T) {
 		t.Errorf("zeros make %v", c[0])
 	}
 }
+
+func BenchmarkRoundEight(b *testing.B) {
+	x := draw[float32](1, 1<<16)
+	for b.Loop() {
+		roundEight(x, num.E4M3)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(x)), "ns/number")
+}
