@@ -128,7 +128,7 @@ func only(n *ir.Node) *ir.Node {
 // mayEnd tells whether product m may be ended by op: it is, throughout, of the numbers that a CPU's kernels compute in, or on a GPU one of 16 bits.
 func (e *emitter) mayEnd(m, op *ir.Node) bool {
 	elem := op.Outs[0].Type.Elem
-	if elem.Narrow() != e.gpu() || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 || e.acc(m) {
+	if elem.Narrow() != e.gpu() || m.Attr.In != "" || m.Attr.Round || op.Attr.Round || len(productOf(m).groups) > 0 || e.acc(m) {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(m.Args, op.Args), func(v *ir.Value) bool { return v.Type.Elem != elem })

@@ -26,7 +26,7 @@ func (e *emitter) biasGrads(nodes []*ir.Node) []*ir.Node {
 
 // sumsRows tells whether the library can do sum with product m.
 func (e *emitter) sumsRows(m, sum *ir.Node) bool {
-	if sum.Op != ir.OpReduceSum || m.Op != ir.OpMatMul || e.sum[m] != nil || m.Attr.Round || sum.Attr.Round || !e.acc(m) || !e.acc(sum) {
+	if sum.Op != ir.OpReduceSum || m.Op != ir.OpMatMul || m.Attr.In != "" || e.sum[m] != nil || m.Attr.Round || sum.Attr.Round || !e.acc(m) || !e.acc(sum) {
 		return false
 	}
 	p, from, out := productOf(m), sum.Args[0], sum.Outs[0].Type

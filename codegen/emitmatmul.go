@@ -59,6 +59,10 @@ func emitMatMul(e *emitter, n *ir.Node) {
 // that are rounded as they come or added to what is there.
 func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms int, ta, tb bool) {
 	args := []any{n.Outs[0], a, b, rows, cols, terms, ta, tb}
+	if n.Attr.In != "" {
+		e.eights(n, args, groups)
+		return
+	}
 	if then := e.then[n]; then != nil {
 		delete(e.then, n)
 		e.ended(n, then, args[1:], func() { e.product(n, a, b, groups, rows, cols, terms, ta, tb) })
@@ -85,6 +89,16 @@ func (e *emitter) product(n *ir.Node, a, b *ir.Value, groups, rows, cols, terms 
 	default:
 		e.kernel(name, append(args, e.adding(n))...)
 	}
+}
+
+// eights writes a product of operands that are rounded to 8 bits: on a CPU, of their copies in the scratch.
+func (e *emitter) eights(n *ir.Node, args []any, groups int) {
+	left, right := n.Eights()
+	if args[1] != any(n.Args[0]) {
+		left, right = right, left
+	}
+	format := map[string]jen.Code{ir.E4M3: jen.Qual(numPath, "E4M3"), ir.E5M2: jen.Qual(numPath, "E5M2")}
+	e.kernel("MatMul8", append(slices.Insert(args, 3, any(groups)), e.adding(n), format[left], format[right])...)
 }
 
 // inside is t without the dims of a product for each of which there is one of its own; they come first.

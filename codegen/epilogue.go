@@ -71,7 +71,7 @@ func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool 
 // them or one.
 func (e *emitter) adds(v, w *ir.Value, add *ir.Node) bool {
 	m := v.Def
-	if m.Op != ir.OpMatMul || m.Attr.Round || e.from[m] != nil || v.Place.Region != ir.PlaceWork || len(productOf(m).groups) > 0 {
+	if m.Op != ir.OpMatMul || m.Attr.In != "" || m.Attr.Round || e.from[m] != nil || v.Place.Region != ir.PlaceWork || len(productOf(m).groups) > 0 {
 		return false
 	}
 	if !e.sumsIn(v.Type.Elem, m) || w.Type.Elem != v.Type.Elem || add.Outs[0].Type.Elem != v.Type.Elem {

@@ -83,6 +83,7 @@ func (d *Device) applyRates(m Measured) {
 			d.rate[k] *= FlopsPerSecond(factor(m.Matrix))
 		}
 	}
+	d.wide *= FlopsPerSecond(factor(m.Matrix))
 	d.launch *= Seconds(factor(m.Overhead))
 	d.host *= Seconds(factor(m.Overhead))
 	d.pass *= Seconds(factor(m.Overhead))

@@ -8,6 +8,7 @@ type Op struct {
 	Flops  float64
 	Bytes  float64 // of memory traffic
 	Shape  GEMM    // of a Matrix op
+	Eight  float64 // numbers that passes before a product of planc's own round to 8 bits, both operands'; 0: it is of 16 bits or more
 	Kernel float64 // launches; 1 unless it is several in a row
 	Held   bool    // in a graph, so that launches take no time of the host
 	Looped float64 // of the host's time for a kernel, what one of several in a loop of the library's own takes; 0: all
@@ -18,6 +19,7 @@ func (o *Op) Grown(slope *Op, more float64) Op {
 	g := *o
 	g.Flops += float64(more * slope.Flops)
 	g.Bytes += float64(more * slope.Bytes)
+	g.Eight += float64(more * slope.Eight)
 	g.Shape.M += float64(more * slope.Shape.M)
 	g.Shape.N += float64(more * slope.Shape.N)
 	g.Shape.K += float64(more * slope.Shape.K)
@@ -57,7 +59,7 @@ func (d *Device) Within(o *Op) Seconds {
 	default:
 		work = max(work, Seconds(o.Flops/float64(d.rate[o.Kind])))
 	}
-	return work
+	return work + d.eightTime(o)
 }
 
 // narrowHeads is how much slower fused attention is with narrow heads, whose softmax weighs more beside their products
@@ -82,6 +84,7 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 			o.Kind, o.Shape = k, shapeOf(b, m)
 		}
 	}
+	o.eight(n, m)
 	return o
 }
 

@@ -36,6 +36,7 @@ type Device struct {
 	Peak       FlopsPerSecond // dense peak, nominal
 	Engine     *Engine
 	rate       [numKinds]FlopsPerSecond
+	wide       FlopsPerSecond // of planc's own products that are not in 8 bits, where others are; 0: all are alike
 	bandwidth  BytesPerSecond
 	processors float64
 	cores      float64 // of a CPU that are the device's; 0: a GPU
@@ -104,6 +105,9 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * FlopsPerSecond(matrix*engine.Matrix*cool),
 		Attention: half * FlopsPerSecond(fused[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}
+	if engine.Own && nominal == "fp8" {
+		d.wide = half * FlopsPerSecond(g.matrix*engine.Matrix*cool)
+	}
 	return d, true
 }
 

@@ -49,7 +49,7 @@ type Products struct {
 	chosen map[kind]choice
 }
 
-// kind is what the heuristic is asked: a product, wherever Bias and Aux lie, with so many bytes of workspace.
+// kind is what the heuristic is asked: a product, wherever Bias, Aux and scales lie, with so many bytes of workspace.
 type kind struct {
 	Product
 	workspace int64
@@ -84,7 +84,12 @@ const (
 	ValueFloat64  Value = 1
 	ValueFloat16  Value = 2
 	ValueBFloat16 Value = 14
+	ValueE4M3     Value = 28
+	ValueE5M2     Value = 29
 )
+
+// eight tells whether numbers of the type have 8 bits.
+func (v Value) eight() bool { return v == ValueE4M3 || v == ValueE5M2 }
 
 // Epilogue is what is done to a product before it is written, by cuBLASLt's number.
 type Epilogue int
@@ -113,7 +118,11 @@ type Product struct {
 	In, Out                Value // of A and B; of D, Aux and Bias
 	TF32                   bool  // In is f32, and may be rounded to 10 bits of mantissa
 	Epilogue               Epilogue
-	Bias, Aux              Pointer // where the epilogue reads and writes; Aux has a matrix for each of a batch, Bias is one for all
+	// InB is the type of B where In, of A, has 8 bits, and ScaleA and ScaleB are where the number lies, in f32, that each is multiplied with. Hopper
+	// wants such matrices with K the dim that lies together: A as it is, B transposed, K a multiple of 16 and N of 8.
+	InB            Value
+	ScaleA, ScaleB Pointer
+	Bias, Aux      Pointer // where the epilogue reads and writes; Aux has a matrix for each of a batch, Bias is one for all
 }
 
 // sumsBias tells whether the epilogue sums rows into Bias, which is then of a product alone, not of a batch.
@@ -130,9 +139,10 @@ type Multiplier struct {
 }
 
 // Prepare chooses the way that cuBLASLt's heuristic puts first among those that get by with so many bytes of workspace. It is asked
-// once for all products that differ in Bias and Aux alone.
+// once for all products that differ in Bias, Aux and scales alone.
 func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
-	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 || x.Batch > 1 && x.Epilogue.sumsBias() || (x.Bias|x.Aux)%Alignment != 0 {
+	if x.M < 1 || x.N < 1 || x.K < 1 || x.Batch < 0 || x.Batch > 1 && x.Epilogue.sumsBias() || (x.Bias|x.Aux|x.ScaleA|x.ScaleB)%Alignment != 0 ||
+		x.In.eight() != (x.InB.eight() && x.ScaleA != 0 && x.ScaleB != 0) {
 		panic(fmt.Sprintf("cuda: a product of %+v", x))
 	}
 	m := &Multiplier{product: x, of: p}
@@ -149,7 +159,10 @@ func (p *Products) Prepare(x Product, workspace int64) (*Multiplier, error) {
 // describe fills in types, sizes and epilogue. cuBLASLt counts by columns, and so sees each matrix transposed: it
 // computes D' = op(B)' op(A)', hence A and B trade places.
 func (m *Multiplier) describe() error {
-	x := &m.product
+	x, inB := &m.product, m.product.In
+	if x.In.eight() {
+		inB = x.InB
+	}
 	compute, scale := C.cublasComputeType_t(C.planc_lt_compute_32f), C.cudaDataType_t(C.planc_lt_f32)
 	switch {
 	case x.In == ValueFloat64:
@@ -161,8 +174,8 @@ func (m *Multiplier) describe() error {
 		return err
 	}
 	return errors.Join(
-		m.layout(&m.c.a, x.In, x.K, x.N, x.TransposeB), m.layout(&m.c.b, x.In, x.M, x.K, x.TransposeA), m.layout(&m.c.d, x.Out, x.M, x.N, false),
-		m.say(C.planc_lt_trans_a, flag(x.TransposeB)), m.say(C.planc_lt_trans_b, flag(x.TransposeA)), m.epilogue())
+		m.layout(&m.c.a, inB, x.K, x.N, x.TransposeB), m.layout(&m.c.b, x.In, x.M, x.K, x.TransposeA), m.layout(&m.c.d, x.Out, x.M, x.N, false),
+		m.say(C.planc_lt_trans_a, flag(x.TransposeB)), m.say(C.planc_lt_trans_b, flag(x.TransposeA)), m.scales(), m.epilogue())
 }
 
 func flag(b bool) int32 {
@@ -203,6 +216,14 @@ func (m *Multiplier) say(what C.cublasLtMatmulDescAttributes_t, value any) error
 	return declined(r, "cublasLtMatmulDescSetAttribute", "attribute %d", int(what))
 }
 
+// scales says where the scales of operands of 8 bits lie, of which cuBLASLt's first is B.
+func (m *Multiplier) scales() error {
+	if !m.product.In.eight() {
+		return nil
+	}
+	return errors.Join(m.say(C.planc_lt_scale_a, m.product.ScaleB), m.say(C.planc_lt_scale_b, m.product.ScaleA))
+}
+
 // epilogue says the epilogue and where its operands lie.
 func (m *Multiplier) epilogue() error {
 	x := &m.product
@@ -237,7 +258,7 @@ func (p *Products) choice(m *Multiplier, workspace int64) (C.cublasLtMatmulAlgo_
 
 func (m *Multiplier) kind(workspace int64) kind {
 	k := kind{m.product, workspace}
-	k.Bias, k.Aux = min(k.Bias, 1), min(k.Aux, 1)
+	k.Bias, k.Aux, k.ScaleA, k.ScaleB = min(k.Bias, 1), min(k.Aux, 1), min(k.ScaleA, 1), min(k.ScaleB, 1)
 	return k
 }
 

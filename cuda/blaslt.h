@@ -27,7 +27,7 @@ typedef struct CUstream_st *cudaStream_t;
 _Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96 && offsetof(cublasLtMatmulHeuristicResult_t, state) == 72, "as cuBLASLt lays it out");
 
 enum {
-	planc_lt_trans_a = 3, planc_lt_trans_b = 4, planc_lt_epilogue = 7, planc_lt_bias = 8, planc_lt_aux = 11, planc_lt_aux_ld = 12, planc_lt_aux_stride = 13, planc_lt_bias_type = 26,
+	planc_lt_trans_a = 3, planc_lt_trans_b = 4, planc_lt_epilogue = 7, planc_lt_bias = 8, planc_lt_aux = 11, planc_lt_aux_ld = 12, planc_lt_aux_stride = 13, planc_lt_bias_type = 26, planc_lt_scale_a = 17, planc_lt_scale_b = 18,
 	planc_lt_batch = 5, planc_lt_stride = 6,
 	planc_lt_workspace = 1, planc_lt_align_a = 5, planc_lt_align_b = 6, planc_lt_align_c = 7, planc_lt_align_d = 8,
 	planc_lt_compute_32f = 68, planc_lt_compute_tf32 = 77, planc_lt_compute_64f = 70,

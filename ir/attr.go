@@ -41,6 +41,7 @@ var attrFields = []struct {
 	{"unit", getBool(func(a *Attr) *bool { return &a.Unit }), setBool(func(a *Attr) *bool { return &a.Unit })},
 	{"ends", getBool(func(a *Attr) *bool { return &a.Ends }), setBool(func(a *Attr) *bool { return &a.Ends })},
 	{"share", getBool(func(a *Attr) *bool { return &a.Share }), setBool(func(a *Attr) *bool { return &a.Share })},
+	{"in", func(a *Attr) string { return a.In }, func(a *Attr, s string) error { a.In = s; return nil }},
 	{"round", getBool(func(a *Attr) *bool { return &a.Round }), setBool(func(a *Attr) *bool { return &a.Round })},
 	{"inverse", getBool(func(a *Attr) *bool { return &a.Inverse }), setBool(func(a *Attr) *bool { return &a.Inverse })},
 }

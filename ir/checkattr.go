@@ -26,6 +26,7 @@ var attrRules = []struct {
 		}
 		return ""
 	}},
+	{[]Op{OpMatMul}, wrongEights},
 	{[]Op{OpRope}, wrongTurn},
 	{[]Op{OpJoin}, wrongJoin},
 	{[]Op{OpPart}, wrongPart},

@@ -16,7 +16,13 @@ func TestAttributesMeanSomething(t *testing.T) {
   o = rope q {dim=head_dim theta=10000%s} : f32[batch=2,seq=8,head=2,head_dim=6]`
 	const softcap = `
   o = softcap q%s : f32[batch=2,seq=8,head=2,head_dim=6]`
+	const matmul = `
+  input w : f32[head=2,head_dim=6,hidden=3]
+  o = matmul q, w%s : f32[batch=2,seq=8,hidden=3]`
 	for _, c := range []struct{ op, attrs, want string }{
+		{matmul, " {in=e5m2,e4m3}", ""},
+		{matmul, " {in=e4m3}", "in=e4m3; want two of e4m3 and e5m2 with a comma between"},
+		{matmul, " {in=e5m2,e5m2}", "no machine multiplies e5m2 with e5m2"},
 		{attention, " window=4 causal", ""},
 		{attention, " window=4 layers=5l1f causal", ""},
 		{attention, " window=4", "a window looks back, so it wants causal; attention to both sides has none"},

@@ -70,6 +70,7 @@ type Attr struct {
 	Share  bool   // of a router: weights are shares of the chosen scores' sum (+ eps); all are times Scale
 	Groups int    // of a router: experts in so many groups, of which
 	Best   int    // so many are chosen from
+	In     string // of a product: what its operands are rounded to, "e4m3,e5m2"; "" for nothing (see Eights)
 	Round  bool   // done once for each round that the tokens need, with those that have places in it
 
 	Bucket int // of a flat op

@@ -79,7 +79,7 @@ const betweenStages = "no block has it: the runtime's pipes do it before and aft
 var ops = [NumOps]opInfo{
 	// contraction
 	OpMatMul: {name: "matmul", text: "b* m* k*, b* k* n* -> b* m* n*", linear: []uint16{1, 2}, grad: true, flops: 2,
-		doc: "sums products over the dims that the result lacks"},
+		attrs: []string{"in"}, doc: "sums products over the dims that the result lacks"},
 
 	// element-wise; operands broadcast by name
 	OpAdd: {name: "add", text: "b* m*, b* n* -> b* m* n*", linear: []uint16{3}, grad: true, flops: 1, element: true,

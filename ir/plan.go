@@ -8,10 +8,15 @@ import (
 )
 
 // Precision says in which type each kind of state is kept.
-type Precision struct{ Compute, Params, Grads, Reduce, Master, Moments Elem }
+type Precision struct {
+	Compute, Params, Grads, Reduce, Master, Moments Elem
+	Eight                                           bool // products of blocks with their weights round their operands to 8 bits; Compute is bf16
+}
 
 // FullPrecision keeps everything in one type.
-func FullPrecision(e Elem) Precision { return Precision{e, e, e, e, e, e} }
+func FullPrecision(e Elem) Precision {
+	return Precision{Compute: e, Params: e, Grads: e, Reduce: e, Master: e, Moments: e}
+}
 
 // BytesPerParam is weights + gradients + master copy (if it differs from the weights) + two moments.
 func (p Precision) BytesPerParam() int {

@@ -70,8 +70,8 @@ func printField(ptr any) string {
 	case *float64:
 		return float(*v)
 	case *Precision:
-		s := make([]string, 0, 6)
-		for _, e := range []Elem{v.Compute, v.Params, v.Grads, v.Reduce, v.Master, v.Moments} {
+		s := []string{v.ComputeName()}
+		for _, e := range []Elem{v.Params, v.Grads, v.Reduce, v.Master, v.Moments} {
 			s = append(s, e.String())
 		}
 		return strings.Join(s, ",")
@@ -134,6 +134,9 @@ func (p *Precision) parse(s string) error {
 	if len(parts) != len(fields) {
 		return fmt.Errorf("precision %q: want %d types", s, len(fields))
 	}
+	if p.Eight = parts[0] == eightName; p.Eight {
+		parts[0] = BF16.String()
+	}
 	for i, f := range fields {
 		e, ok := ParseElem(parts[i])
 		if !ok {
@@ -162,7 +165,7 @@ func jsonField(f planField, p *Plan) any {
 	case *float64:
 		return *v
 	case *Precision:
-		return map[string]string{"compute": v.Compute.String(), "params": v.Params.String(), "grads": v.Grads.String(),
+		return map[string]string{"compute": v.ComputeName(), "params": v.Params.String(), "grads": v.Grads.String(),
 			"reduce": v.Reduce.String(), "master": v.Master.String(), "moments": v.Moments.String()}
 	case *string:
 		switch f.name {

@@ -26,8 +26,13 @@ func anyPlan(t *rapid.T) ir.Plan {
 		case reflect.String:
 			f.SetString(rapid.StringMatching(`[a-z0-9,_-]{0,9}`).Draw(t, name))
 		case reflect.Struct: // precision
+			eight := rapid.Bool().Draw(t, name)
 			for j := range f.NumField() {
-				f.Field(j).SetUint(uint64(rapid.SampledFrom([]ir.Elem{ir.F32, ir.F64, ir.I32, ir.BF16, ir.F16}).Draw(t, name)))
+				if g := f.Field(j); g.Kind() == reflect.Bool {
+					g.SetBool(eight)
+				} else if g.SetUint(uint64(rapid.SampledFrom([]ir.Elem{ir.F32, ir.F64, ir.I32, ir.BF16, ir.F16}).Draw(t, name))); eight && j == 0 {
+					g.SetUint(uint64(ir.BF16)) // what products in 8 bits are stored in
+				}
 			}
 		default:
 			t.Fatalf("field %s of a plan is a %v; give it text and this test a draw", name, f.Kind())
@@ -85,7 +90,7 @@ func TestPlanErrors(t *testing.T) {
 		{"sp=false", "sp=0", `plan: sp=0 is not as planc prints it`},
 		{"moe_slack=0", "moe_slack=0.0", `plan: moe_slack=0.0 is not as planc prints it`},
 		{"precision=f32,", "precision=", `precision "f32,f32,f32,f32,f32": want 6 types`},
-		{"precision=f32,", "precision=f8,", `precision "f8,f32,f32,f32,f32,f32": no type "f8"`},
+		{"precision=f32,", "precision=f9,", `precision "f9,f32,f32,f32,f32,f32": no type "f9"`},
 	} {
 		_, err := ir.ParsePlan(strings.Replace(good, c.old, c.now, 1))
 		if err == nil || err.Error() != c.want {

@@ -25,8 +25,9 @@ func (n *Node) Widened() []*Value {
 }
 
 // Products16 tells whether a node multiplies matrices of bf16, which a CPU's kernel reads as they are, with sums in f32.
+// What is rounded to 8 bits first is a widened copy.
 func (n *Node) Products16() bool {
-	return n.Op == OpMatMul && n.Args[0].Type.Elem == BF16 && n.Args[1].Type.Elem == BF16
+	return n.Op == OpMatMul && n.Attr.In == "" && n.Args[0].Type.Elem == BF16 && n.Args[1].Type.Elem == BF16
 }
 
 // RegionScratch is the name of what [Program.Scratch] sizes. A program's arena has no such region, since devices that

@@ -19,7 +19,9 @@ type Pass struct {
 
 // All is the pipeline in run order.
 var All = []Pass{
-	{Name: "grad", Doc: "every segment computes its parameters' and its input's gradients", Run: grad},
+	{Name: "eight", Run: eight,
+		Doc: "where the plan says so, products of blocks with their weights round their operands to 8 bits"},
+	{Name: "grad", After: []string{"eight"}, Doc: "every segment computes its parameters' and its input's gradients", Run: grad},
 	{Name: "precision", After: []string{"grad"}, Run: precision,
 		Doc: "every value has the element type that the plan says"},
 	{Name: "remat", After: []string{"precision"}, Run: remat,

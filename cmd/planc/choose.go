@@ -63,7 +63,7 @@ func (a *app) search(j *loaded) (*decision, error) {
 // wrongCluster points at what keeps the cluster from running such a job at all.
 func wrongCluster(j *loaded, err error) error {
 	field := "cluster"
-	if _, ok := j.cluster.Device(j.Train.Precision.IR().Compute); !ok && j.Has("train.precision") {
+	if _, ok := j.cluster.DeviceOf(costmodel.EngineOf(j.Train.Engine), j.Train.Precision.Compute); !ok && j.Has("train.precision") {
 		field = "train.precision"
 	}
 	return ir.Diags{{Pos: j.Pos(field), Code: costmodel.BadCluster, Msg: err.Error()}}

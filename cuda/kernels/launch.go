@@ -29,6 +29,11 @@ func flat(rows, cols int) Launch {
 // Blocks is how many blocks a flat array of n elements has: what is summed over them needs as many numbers of scratch.
 func Blocks(n int) int { return min(max(ceil(n, 4*256), 1), 1024) }
 
+// tilewise has a block for each tile of 64 rows of 64 elements.
+func tilewise(rows, cols int) Launch {
+	return Launch{Grid: [3]int{blocks(max(ceil(rows, 64), 1)*max(ceil(cols, 64), 1), 1), 1, 1}, Block: [3]int{256, 1, 1}}
+}
+
 // single is one block.
 func single(rows, cols int) Launch {
 	return Launch{Grid: [3]int{1, 1, 1}, Block: [3]int{256, 1, 1}}

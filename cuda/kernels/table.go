@@ -86,6 +86,11 @@ var Table = []Kernel{
 	{Name: "round_as", File: "move.cu", Params: "x:T n:l", Types: []string{"f32_bf16", "f32_f16"}, Loop: "num.RoundBF16", Launch: flat},
 	{Name: "dropout", File: "move.cu", Params: "y:T x:T view:I key:W least:u scale:d rows:i cols:i", Types: all, Loop: "cpu.Dropout", Launch: rowwise},
 
+	// operands in 8 bits
+	{Name: "eight_most", File: "eight.cu", Params: "part:A x:T n:l", Types: narrow[:1], Loop: "cpu.MatMul8", Launch: flat},
+	{Name: "eight", File: "eight.cu", Params: "y:P x:T part:A scale:A parts:i groups:i rows:i cols:i width:i across:i format:i", Types: narrow[:1], Loop: "cpu.MatMul8", Launch: tilewise},
+	{Name: "eight_round", File: "eight.cu", Params: "y:T x:T part:A parts:i n:l format:i", Types: narrow[:1], Loop: "cpu.MatMul8", Launch: flat},
+
 	// numbers of a step
 	{Name: "iota", File: "step.cu", Params: "ids:I at:i half:i then:i offset:i most:i n:l", Types: ids, Loop: "runtime.Iota", Launch: flat},
 	{Name: "inv_count", File: "step.cu", Params: "y:T scale:D over:D", Types: all, Loop: "runtime.AuxScale", Launch: single},

@@ -5,7 +5,7 @@
 
 enum { NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 
-struct planc_lt_desc { int compute, scale, trans[2], epilogue; void *bias, *aux; int64_t aux_ld, aux_stride; };
+struct planc_lt_desc { int compute, scale, trans[2], epilogue; void *bias, *aux; int64_t aux_ld, aux_stride; void *scales[2]; };
 struct planc_lt_layout { int type, batch; uint64_t rows, cols; int64_t ld, stride; };
 struct planc_lt_preference { size_t workspace; uint32_t align[4]; };
 static int open; // descriptors that are not destroyed
@@ -40,7 +40,7 @@ static int take(void *to, size_t want, const void *value, size_t size) {
 }
 CALL(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *v, size_t n), int32_t unused;
 	r = what == planc_lt_trans_a ? take(&d->trans[0], 4, v, n) : what == planc_lt_trans_b ? take(&d->trans[1], 4, v, n) : what == planc_lt_epilogue ? take(&d->epilogue, 4, v, n)
-		: what == planc_lt_bias ? take(&d->bias, 8, v, n) : what == planc_lt_bias_type ? take(&unused, 4, v, n)
+		: what == planc_lt_scale_a || what == planc_lt_scale_b ? take(&d->scales[what - planc_lt_scale_a], 8, v, n) : what == planc_lt_bias ? take(&d->bias, 8, v, n) : what == planc_lt_bias_type ? take(&unused, 4, v, n)
 		: what == planc_lt_aux ? take(&d->aux, 8, v, n) : what == planc_lt_aux_ld ? take(&d->aux_ld, 8, v, n) : what == planc_lt_aux_stride ? take(&d->aux_stride, 8, v, n) : INVALID_VALUE;)
 CALL(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t what, const void *v, size_t n),
 	r = what == planc_lt_batch ? take(&l->batch, 4, v, n) : what == planc_lt_stride ? take(&l->stride, 8, v, n) : INVALID_VALUE;)

@@ -31,15 +31,6 @@ func (j *Job) guess() {
 	add("objective.headroom", "0.1", "default")
 }
 
-// CheckPlan refuses what a job file may say and no plan is made for yet. The job has its device (SetDevice).
-func CheckPlan(j *Job) error {
-	var diags ir.Diags
-	if j.Train.Precision.Compute == "fp8" && j.Train.Engine == "planc" {
-		diags.Addf(j.Pos("train.precision"), strict.NotYet, "train.precision fp8 is not planned yet under train.engine planc; today: f64, f32, bf16, fp16, and fp8 under megatron, fsdp and deepspeed")
-	}
-	return diags.Err()
-}
-
 // CheckCompile wants what a training program needs and a plan does not. The job has its device (SetDevice).
 func CheckCompile(j *Job) error {
 	var diags ir.Diags

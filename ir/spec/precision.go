@@ -131,14 +131,15 @@ func (p Precision) BytesPerParam() int { return p.IR().BytesPerParam() }
 // elems are the job file's names of types. Tensors of fp8 computations are stored as bf16.
 var elems = map[string]ir.Elem{"f64": ir.F64, "f32": ir.F32, "bf16": ir.BF16, "fp16": ir.F16, "fp8": ir.BF16}
 
-// IR is the precision as plans have it. With fp8 it says bf16, in which tensors are stored; matrix products
-// run at the peak of Compute.
+// IR is the precision as plans have it. With fp8 it says bf16, in which tensors are stored, and that products round their
+// operands to 8 bits.
 func (p Precision) IR() ir.Precision {
 	q := ir.Precision{Compute: elems[p.Compute], Params: elems[p.Params], Grads: elems[p.Grads],
 		Reduce: elems[p.Reduce], Master: elems[p.Params], Moments: elems[p.Moments]}
 	if p.Master != "none" {
 		q.Master = elems[p.Master]
 	}
+	q.Eight = p.Compute == "fp8"
 	return q
 }
 

@@ -23,6 +23,12 @@ type Kernels[F Float] struct {
 	// with the sums of MatMulBF16.
 	MatMulRoundBF16 func(c, a, b []num.BF16, m, n, k int, ta, tb bool)
 
+	// MatMul8 is
+	//	for g := range groups { c[g] = MatMul of a[g] and b[g] as formats of 8 bits hold them (+ c[g] if acc) }
+	// where groups of 0 are one, without a MatMulEach. Each tensor, of all groups, is scaled by a power of two for its own largest
+	// magnitude ([num.Eight.Scale]). a and b are the caller's copies: the rounded numbers are left in them. Sums are in F.
+	MatMul8 func(c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.Eight)
+
 	// MatMulOn is
 	//	for i, j := range [m, n] { c[i,j] = from[i,j] + sum_k op(a)[i,k] * op(b)[k,j] }
 	// with op as in MatMul. from has m rows of n elements, or one row for all. It does not overlap c.
@@ -219,7 +225,7 @@ func Table[F Float]() *Kernels[F] {
 // portable is the table of this package's own kernels.
 func portable[F Float]() Kernels[F] {
 	return Kernels[F]{
-		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F], MatMulOn: matMulOn[F], MatMulThen: matMulThen[F],
+		MatMul: matMul[F], MatMulBF16: matMulWidened[F], MatMulRoundBF16: matMulWidenedRounded[F], MatMulOn: matMulOn[F], MatMulThen: matMulThen[F], MatMul8: matMul8[F],
 		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],

@@ -54,7 +54,7 @@ func compile(m emulated.Machine, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "toy.cu"), toy, 0o666); err != nil {
 		return err
 	}
-	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "experts.cu", "toy.cu"}); err != nil {
+	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "experts.cu", "eight.cu", "toy.cu"}); err != nil {
 		return err
 	}
 	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), kernels.Files(MeasuredAttention(), "bf16", FillKernel))

@@ -78,7 +78,7 @@ func (d *device) tryMultiply(p cuda.Product, c, from, a, b cuda.Pointer) error {
 	if from == none {
 		beta, from = 0, c
 	}
-	p.Bias, p.Aux = min(p.Bias, 1), min(p.Aux, 1)
+	p = kindOf(p)
 	if d.step.begun == 0 && !inPlace && !d.timed[p] && os.Getenv(timeWays) == "1" {
 		d.timed[p] = true
 		return d.stream().TimeWays(m, ways, 1, beta, c, from, a, b, room)
@@ -86,11 +86,16 @@ func (d *device) tryMultiply(p cuda.Product, c, from, a, b cuda.Pointer) error {
 	return d.stream().MultiplyOn(m, 1, beta, c, from, a, b, room)
 }
 
+// kindOf is a product wherever Bias, Aux and scales lie.
+func kindOf(p cuda.Product) cuda.Product {
+	p.Bias, p.Aux, p.ScaleA, p.ScaleB = min(p.Bias, 1), min(p.Aux, 1), min(p.ScaleA, 1), min(p.ScaleB, 1)
+	return p
+}
+
 // ended is multiply with an epilogue, for which there is another way: it returns false, now and ever after, where the library refuses it.
 // What else goes wrong is met again on that way.
 func (d *device) ended(p cuda.Product, c, from, a, b cuda.Pointer) bool {
-	kind := p
-	kind.Bias, kind.Aux = min(p.Bias, 1), min(p.Aux, 1)
+	kind := kindOf(p)
 	if d.refused[kind] {
 		return false
 	}

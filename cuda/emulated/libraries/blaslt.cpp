@@ -8,7 +8,7 @@ PLANC_LT(PROTOTYPE)
 
 enum { NOT_INITIALIZED = 1, INVALID = 7, NOT_SUPPORTED = 15 };
 
-struct planc_lt_desc { int compute, scale, trans[2], epilogue; char *bias, *aux; int64_t auxLd, auxStride; int biasType; };
+struct planc_lt_desc { int compute, scale, trans[2], epilogue; char *bias, *aux; int64_t auxLd, auxStride; int biasType; float *scales[2]; };
 struct planc_lt_layout { int type, batch; uint64_t rows, cols; int64_t ld, stride; };
 struct planc_lt_preference { size_t workspace; uint32_t align[4]; };
 struct cublasLtContext : Object {};
@@ -30,7 +30,7 @@ const char *cublasLtGetStatusString(cublasStatus_t s) { return s == NOT_SUPPORTE
 
 LT(cublasLtCreate, (cublasLtHandle_t *h), { if (!current) return NOT_INITIALIZED; *h = make<cublasLtContext>(PRODUCT); })
 LT(cublasLtDestroy, (cublasLtHandle_t h), { if (!is<cublasLtContext>(h, PRODUCT)) return NOT_INITIALIZED; h->live = false; })
-LT(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t *d, cublasComputeType_t c, cudaDataType_t s), { *d = new planc_lt_desc{c, s, {0, 0}, 1, NULL, NULL, 0, 0, -1}; })
+LT(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t *d, cublasComputeType_t c, cudaDataType_t s), { *d = new planc_lt_desc{c, s, {0, 0}, 1, NULL, NULL, 0, 0, -1, {NULL, NULL}}; })
 LT(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t d), { delete d; })
 LT(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t *l, cudaDataType t, uint64_t rows, uint64_t cols, int64_t ld), { *l = new planc_lt_layout{t, 1, rows, cols, ld, 0}; })
 LT(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t l), { delete l; })
@@ -50,6 +50,8 @@ LT(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t d, cublasLtMatmulDescAt
 	case planc_lt_epilogue: r = take(&d->epilogue, v, n); break;
 	case planc_lt_bias: r = take(&d->bias, v, n); break;
 	case planc_lt_bias_type: r = take(&d->biasType, v, n); break;
+	case planc_lt_scale_a: r = take(&d->scales[0], v, n); break;
+	case planc_lt_scale_b: r = take(&d->scales[1], v, n); break;
 	case planc_lt_aux: r = take(&d->aux, v, n); break;
 	case planc_lt_aux_ld: r = take(&d->auxLd, v, n); break;
 	case planc_lt_aux_stride: r = take(&d->auxStride, v, n); break;
@@ -63,7 +65,8 @@ LT(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t p, cublasLt
 	r = what == planc_lt_workspace ? take(&p->workspace, v, n) : what >= planc_lt_align_a && what <= planc_lt_align_d ? take(&p->align[what - planc_lt_align_a], v, n) : (int)INVALID;
 })
 
-static size_t width(int type) { return type == 0 ? 4 : type == 1 ? 8 : type == 2 || type == 14 ? 2 : 0; }
+enum { E4M3 = 28, E5M2 = 29 };
+static size_t width(int type) { return type == 0 ? 4 : type == 1 ? 8 : type == 2 || type == 14 ? 2 : type == E4M3 || type == E5M2 ? 1 : 0; }
 
 // fits reports whether op(A) op(B) is D.
 static bool fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
@@ -76,6 +79,9 @@ static bool known(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatr
 	static const std::set<int> epilogues = {1, 4, 32, 36, 160, 164, 192, 208, 256};
 	bool wide = a->type == 1;
 	if (!epilogues.count(x->epilogue) || (x->aux && x->auxLd % 8)) return false;
+	if (width(a->type) == 1) // as Hopper has it, with K together; both of the wider range there is not
+		return width(b->type) == 1 && (a->type == E4M3 || b->type == E4M3) && x->trans[0] && !x->trans[1] && x->scale == 0 && x->compute == planc_lt_compute_32f && (d->type == 14 || d->type == 2 || d->type == 0) &&
+			x->epilogue == 1 && x->scales[0] && x->scales[1] && a->rows % 16 == 0 && a->ld % 16 == 0 && b->ld % 16 == 0 && d->ld * width(d->type) % 16 == 0;
 	if (a->type != b->type || !width(a->type)) return false;
 	if (wide) return d->type == 1 && x->compute == planc_lt_compute_64f && x->scale == 1 && x->epilogue == 1;
 	if (x->scale != 0 || (x->compute != planc_lt_compute_32f && x->compute != planc_lt_compute_tf32) || (x->compute == planc_lt_compute_tf32 && a->type)) return false;
@@ -97,6 +103,12 @@ static double get(const char *p, int type, uint64_t i) {
 	if (type == 1) return ((const double *)p)[i];
 	if (type == 0) return ((const float *)p)[i];
 	if (type == 2) return (double)((const _Float16 *)p)[i];
+	if (width(type) == 1) {
+		int code = (unsigned char)p[i], mantissa = type == E4M3 ? 3 : 2, bias = type == E4M3 ? 7 : 15, e = (code & 127) >> mantissa, m = code & ((1 << mantissa) - 1);
+		double v = e == 0 ? ldexp(m, 1 - bias - mantissa) : ldexp((1 << mantissa) + m, e - bias - mantissa);
+		if (type == E4M3 ? (code & 127) == 127 : e == 31) v = type == E5M2 && m == 0 ? INFINITY : NAN;
+		return code & 128 ? -v : v;
+	}
 	uint32_t w = (uint32_t)((const uint16_t *)p)[i] << 16;
 	float x;
 	memcpy(&x, &w, 4);
@@ -167,6 +179,8 @@ template <class T> static void whole(const Matmul &m) {
 	int e = m.x.epilogue == 1 ? 0 : m.x.epilogue;
 	uint64_t rows = m.d.rows, cols = m.d.cols, depth = m.x.trans[0] ? m.a.rows : m.a.cols;
 	std::vector<T> sums(rows);
+	double alpha = m.alpha;
+	if (width(m.a.type) == 1) alpha *= (double)*m.x.scales[0] * *m.x.scales[1];
 	for (int batch = 0; batch < m.d.batch; batch++) {
 		std::vector<T> a = pack<T>(m.pa, m.a, batch, !m.x.trans[0], m.tf32), b = pack<T>(m.pb, m.b, batch, m.x.trans[1], m.tf32);
 		if (e & BGRAD_A)
@@ -175,7 +189,7 @@ template <class T> static void whole(const Matmul &m) {
 		for (uint64_t j = 0; j < cols; j++)
 			for (uint64_t i = 0; i < rows; i++) {
 				uint64_t at = batch * m.d.stride + j * m.d.ld + i, aux = batch * m.x.auxStride + j * m.x.auxLd + i;
-				T v = (T)m.alpha * dot(&a[i * depth], &b[j * depth], depth);
+				T v = (T)alpha * dot(&a[i * depth], &b[j * depth], depth);
 				if (m.beta != 0) v += (T)m.beta * (T)get(m.pc, m.c.type, batch * m.c.stride + j * m.c.ld + i);
 				if (e & BIAS) v += (T)get(m.x.bias, m.x.biasType < 0 ? m.d.type : m.x.biasType, i);
 				if (e & GELU) {
@@ -196,6 +210,7 @@ static size_t extent(const planc_lt_layout &l) { return ((l.batch - 1) * l.strid
 
 static std::string execute(Context *c, const Matmul &m) {
 	struct { const char *p; size_t n; const char *what; } all[] = {{m.pa, extent(m.a), "A"}, {m.pb, extent(m.b), "B"}, {m.pd, extent(m.d), "D"}, {m.workspace, m.size, "the workspace"},
+		{(const char *)m.x.scales[0], m.x.scales[0] ? sizeof(float) : 0, "A's scale"}, {(const char *)m.x.scales[1], m.x.scales[1] ? sizeof(float) : 0, "B's scale"},
 		{m.x.bias, m.x.bias ? m.d.rows * width(m.d.type) : 0, "the bias"}, {m.x.aux, m.x.aux ? ((m.d.batch - 1) * m.x.auxStride + (m.d.cols - 1) * m.x.auxLd + m.d.rows) * width(m.d.type) : 0, "what GELU is applied to"}};
 	for (auto &x : all) {
 		std::string why = x.n ? touches(c, (uint64_t)x.p, x.n, x.what) : "";

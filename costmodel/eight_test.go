@@ -1,0 +1,45 @@
+package costmodel
+
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// planc's own products in 8 bits run at the rate of fp8 and others at bf16's on the same device; the passes before come on top.
+func TestEightOfPlanc(t *testing.T) {
+	c, err := Resolve(Ref{Node: "dgx-h100"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eight, ok := c.DeviceOf(PlancEngine, "fp8")
+	wide, also := c.DeviceOf(PlancEngine, "bf16")
+	if !ok || !also {
+		t.Fatal("an H100 computes in fp8 and bf16")
+	}
+	if slower, _ := c.DeviceOf(EngineOf("megatron"), "fp8"); slower.wide != 0 {
+		t.Error("another engine's products are its own affair")
+	}
+	plain := Op{Kind: Matrix, Flops: 2 * 8192 * 8192 * 8192, Bytes: 3 * 2 * 8192 * 8192, Shape: GEMM{8192, 8192, 8192, 1}, Kernel: 1}
+	rounded := plain
+	rounded.Eight = 2 * 8192 * 8192
+	if a, b := eight.Within(&plain), wide.Within(&plain); a != b {
+		t.Errorf("a product that is not in 8 bits takes %v, in bf16 %v", a, b)
+	}
+	passes := Bytes(rounded.Eight * eightBytes).Over(eight.bandwidth)
+	if a, b := eight.Within(&rounded), wide.Within(&plain); !(a > passes && a < 0.75*b) {
+		t.Errorf("in 8 bits it takes %v, %v of it passes before; in bf16 %v", a, passes, b)
+	}
+	n := &ir.Node{Op: ir.OpMatMul, Attr: ir.Attr{In: "e4m3,e4m3"}}
+	for _, dims := range [][2]ir.Dim{{ir.Batch, ir.Hidden}, {ir.Hidden, ir.FFN}, {ir.Batch, ir.FFN}} {
+		v := &ir.Value{Type: ir.Type{Elem: ir.BF16, Dims: []ir.Extent{{Dim: dims[0], Size: 64}, {Dim: dims[1], Size: 64}}}}
+		if len(n.Args) < 2 {
+			n.Args = append(n.Args, v)
+		} else {
+			n.Outs = append(n.Outs, v)
+		}
+	}
+	if o := OpOf(n, ir.Mesh{}); o.Eight != 2*64*64 || o.Kernel != 5 {
+		t.Errorf("%+v: %v numbers are rounded by %v kernels", o, o.Eight, o.Kernel)
+	}
+}

@@ -1,0 +1,136 @@
+// Operands of products in 8 bits: a tensor's largest magnitude, and its numbers as a format of 8 bits holds them, scaled by a power of two for that. A format is
+// 0, E4M3, or 1, E5M2. Nothing of this is read by the host.
+#include "base.cuh"
+
+struct Eight { int mantissa, bias, most; }; // most is the code of the largest number
+__device__ inline Eight eightOf(int format) { return format == 0 ? Eight{3, 7, 0x7e} : Eight{2, 15, 0x7b}; }
+
+__device__ inline float powerOf(int e) { return __uint_as_float((u32)(127 + e) << 23); }
+
+// exponentOf is that of the largest power of two under which most is within the format, as num.Eight.Scale has it.
+__device__ inline int exponentOf(float most, Eight f) {
+	const u32 bits = __float_as_uint(most);
+	if (most == 0 || most - most != 0) return 0;
+	const int top = f.mantissa == 3 ? 8 : 15; // the largest numbers are 1.75 times 2^8 and 2^15
+	const int e = top - ((int)(bits >> 23) - 127) - ((bits & 0x7fffff) > 0x600000);
+	return max(-126, min(126, e));
+}
+
+// codeOf is a number's code, to nearest, ties to even; what is not finite is NaN, as num.Eight.Round has it.
+__device__ inline u32 codeOf(float x, Eight f) {
+	const u32 sign = __float_as_uint(x) >> 24 & 0x80, bits = __float_as_uint(x) & 0x7fffffff;
+	if (bits >= 0x7f800000) return sign | 0x7f;
+	const int shift = 23 - f.mantissa;
+	if (bits < (u32)(128 - f.bias) << 23) { // beside unit, the last bit is worth that of the smallest numbers
+		const float unit = powerOf(1 - f.bias - f.mantissa + 23);
+		return sign | (__float_as_uint(__uint_as_float(bits) + unit) - __float_as_uint(unit));
+	}
+	const u32 near = bits + ((1u << (shift - 1)) - 1) + (bits >> shift & 1);
+	return sign | min((near >> shift) - ((u32)(127 - f.bias) << f.mantissa), (u32)f.most);
+}
+
+// numberOf is what a code stands for.
+__device__ inline float numberOf(u32 code, Eight f) {
+	const u32 sign = (code & 0x80) << 24, rest = code & 0x7f;
+	if (rest == 0x7f) return __uint_as_float(0x7fc00000);
+	if (rest >> f.mantissa == 0) return __uint_as_float(__float_as_uint((float)rest * powerOf(1 - f.bias - f.mantissa)) | sign);
+	return __uint_as_float(sign | ((rest << (23 - f.mantissa)) + ((u32)(127 - f.bias) << 23)));
+}
+
+// for each block b { part[b] = max of |x[i]| over the block's elements, NaN if one is }
+template <class T> __device__ void eightMost(float* part, const T* x, i64 n) {
+	float most = 0;
+	flat<packed<T>>(n, aligned<T>(packed<T>, x), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		float v[N];
+		read<N>(v, x + i);
+		for (int k = 0; k < N; k++) most = Larger()(most, v[k] < 0 ? -v[k] : v[k]);
+	});
+	most = overRow(most, Larger());
+	if (threadIdx.x == 0) part[blockIdx.x] = most;
+}
+
+// mostOf is the largest of the parts, for all threads of a block.
+__device__ inline float mostOf(const float* part, int parts) {
+	float most = 0;
+	for (int i = threadIdx.x; i < parts; i += blockDim.x) most = Larger()(most, part[i]);
+	return overRow(most, Larger());
+}
+
+const int tile = 64;
+
+// for g, i, j := range [groups, rows, width] { y[g,i,j] = code of x[g,i,j] * s, or of x[g,j,i] * s if across, and 0 for j >= cols }
+// with s the scale of the largest of parts; scale[0] = 1/s. width is a multiple of 16, the codes of one pack.
+template <class T> __device__ void eight(u32* y, const T* x, const float* part, float* scale, int parts, int groups, int rows, int cols, int width, int across, int format) {
+	const Eight f = eightOf(format);
+	const int e = exponentOf(mostOf(part, parts), f);
+	const float s = powerOf(e);
+	if (blockIdx.x == 0 && threadIdx.x == 0) *scale = powerOf(-e);
+	if (!across) {
+		const bool packs = aligned<T>(cols, x);
+		const int turns = width / 16;
+		FOR_FLAT(i, (i64)groups * rows * turns, 1) {
+			const int j = i % turns * 16;
+			const T* from = x + i / turns * cols + j;
+			float v[16];
+			if (packs && j + 16 <= cols)
+				read<16>(v, from);
+			else
+				for (int k = 0; k < 16; k++) v[k] = j + k < cols ? wide(from[k]) : 0;
+			Pack<u32> q;
+			for (int k = 0; k < 4; k++) q.at[k] = codeOf(v[4 * k] * s, f) | codeOf(v[4 * k + 1] * s, f) << 8 | codeOf(v[4 * k + 2] * s, f) << 16 | codeOf(v[4 * k + 3] * s, f) << 24;
+			((Pack<u32>*)y)[i] = q;
+		}
+		return;
+	}
+	SHARED(u32, words, tile * (tile + 4) / 4); // rows i of codes, with 4 more so that those of a column lie in different banks
+	unsigned char* const codes = (unsigned char*)words;
+	const int down = (rows + tile - 1) / tile, over = (width + tile - 1) / tile;
+	const bool packs = aligned<T>(rows, x);
+	for (i64 t = blockIdx.x; t < (i64)groups * down * over; t += gridDim.x) {
+		const i64 g = t / ((i64)down * over);
+		const int i0 = t / over % down * tile, j0 = t % over * tile;
+		__syncthreads(); // the last tile has been read
+		for (int u = threadIdx.x; u < tile * tile / 8; u += blockDim.x) {
+			const int j = u / (tile / 8), i = u % (tile / 8) * 8;
+			const T* from = x + (g * cols + j0 + j) * rows + i0 + i;
+			float v[8] = {};
+			if (j0 + j < cols) {
+				if (packs && i0 + i + 8 <= rows)
+					read<8>(v, from);
+				else
+					for (int k = 0; k < 8; k++) v[k] = i0 + i + k < rows ? wide(from[k]) : 0;
+			}
+			for (int k = 0; k < 8; k++) codes[(i + k) * (tile + 4) + j] = (unsigned char)codeOf(v[k] * s, f);
+		}
+		__syncthreads(); // the tile is there
+		for (int u = threadIdx.x; u < tile * tile / 16; u += blockDim.x) {
+			const int i = u / (tile / 16), j = u % (tile / 16) * 16;
+			if (i0 + i >= rows || j0 + j >= width) continue;
+			const u32* from = (const u32*)(codes + i * (tile + 4) + j);
+			Pack<u32> q;
+			for (int k = 0; k < 4; k++) q.at[k] = from[k];
+			*(Pack<u32>*)((unsigned char*)y + (g * rows + i0 + i) * width + j0 + j) = q;
+		}
+	}
+}
+
+// for i := range y { y[i] = number of the code of x[i] * s, / s }, with s as eight has it
+template <class T> __device__ void eightRound(T* y, const T* x, const float* part, int parts, i64 n, int format) {
+	const Eight f = eightOf(format);
+	const int e = exponentOf(mostOf(part, parts), f);
+	const float s = powerOf(e), back = powerOf(-e);
+	flat<packed<T>>(n, aligned<T>(packed<T>, x, y), [&](i64 i, auto width) {
+		constexpr int N = decltype(width)::value;
+		float v[N];
+		read<N>(v, x + i);
+		for (int k = 0; k < N; k++) v[k] = numberOf(codeOf(v[k] * s, f), f) * back;
+		write<N>(y + i, v);
+	});
+}
+
+#define EIGHT(T, t)                                                                                                      \
+	KERNEL eight_most_##t(Acc<T>* part, const T* x, i64 n) { eightMost<T>(part, x, n); }                                 \
+	KERNEL eight_##t(u32* y, const T* x, const Acc<T>* part, Acc<T>* scale, int parts, int groups, int rows, int cols, int width, int across, int format) { eight<T>(y, x, part, scale, parts, groups, rows, cols, width, across, format); } \
+	KERNEL eight_round_##t(T* y, const T* x, const Acc<T>* part, int parts, i64 n, int format) { eightRound<T>(y, x, part, parts, n, format); }
+EIGHT(bf16, bf16)

@@ -1,0 +1,35 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+func matMul8[F Float](c, a, b []F, groups, m, n, k int, ta, tb, acc bool, as, bs num.Eight) {
+	t := Table[F]()
+	roundEight(a, as)
+	roundEight(b, bs)
+	if groups == 0 {
+		t.MatMul(c, a, b, m, n, k, ta, tb, acc)
+	} else {
+		t.MatMulEach(c, a, b, groups, m, n, k, ta, tb, acc)
+	}
+}
+
+// roundEight is
+//
+//	for i := range x { x[i] = e.Round(x[i]*s) / s }, s = e.Scale(max |x|)
+//
+// A power of two's quotient is exact: x is not rounded a second time.
+func roundEight[F Float](x []F, e num.Eight) {
+	var most float64
+	for _, v := range x {
+		most = max(most, math.Abs(float64(v))) // NaN if there is one
+	}
+	s := e.Scale(most)
+	back := 1 / s
+	for i, v := range x {
+		x[i] = F(e.Round(float64(v)*s) * back)
+	}
+}
