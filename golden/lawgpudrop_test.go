@@ -15,8 +15,9 @@ func TestLawDropoutOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
 	}
-	c := lawCase{id: "dref", group: "dropout", model: modelNamed(t, "gpt2-tied"), optimizer: "sgd", elem: ir.F64}
+	c := lawCase{id: "dref", group: "dropout", model: modelNamed(t, "gpt2"), optimizer: "sgd", elem: ir.F64}
 	c.model.DropEmbd, c.model.DropResid, c.model.DropAttn = 0.2, 0.2, 0.2
+	c.model.Layers = 4
 	c.plan = ir.SerialPlan(c.model.Layers, lawBatch, ir.FullPrecision(ir.F64))
 	cases := []lawCase{c}
 	c.id, c.on = "dgpu", codegen.GPU
