@@ -18,7 +18,7 @@ type Measured struct {
 	// Attention is where attention was measured by itself; else it goes with Matrix. It is no factor that fits move.
 	Attention float64 `yaml:"attention" over:"0" max:"100" doc:"rate of attention, over the predicted one; absent: that of matrix"`
 
-	Collectives CollectiveTable `yaml:"collectives" doc:"times between devices of a node, as planc calibrate writes them: all_reduce 8 16777216 152; collective, ranks, bytes, µs, a semicolon behind each row"`
+	Collectives CollectiveTable `yaml:"collectives" doc:"times between devices of a node, as planc calibrate writes them: all_reduce 8 16777216 152; collective, ranks, bytes, µs, a semicolon behind each row; or the name of a file of such rows, FILE.csv"`
 	GEMM        string          `yaml:"gemm" doc:"CSV of shapes and times"`
 }
 
