@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
@@ -95,6 +96,7 @@ func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) e
 func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	start := time.Now()
 	return a.timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
 		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
@@ -111,6 +113,18 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 		for name, fatbin := range k.Fatbins {
 			files[path.Join(kernelFolder, strings.TrimSuffix(name, ".cu")+compiledKernels)] = fatbin
 		}
+		if err == nil && !a.verbose {
+			a.sayKernels(k, time.Since(start))
+		}
 		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version, strings.Join(r.Archs, ", sm_")), err
 	})
+}
+
+// sayKernels says what nvcc took, the longest part of a compilation: as much as "built" says of the rest.
+func (a *app) sayKernels(k build.Kernels, took time.Duration) {
+	how := fmt.Sprintf("%.1f s, kept for the next time", took.Seconds())
+	if k.Cached == len(k.Fatbins) {
+		how = "cached"
+	}
+	a.note("kernels", how)
 }
