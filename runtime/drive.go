@@ -36,6 +36,7 @@ type run struct {
 
 	tasks  []task      // steps under way, in order
 	again  []*batch    // of steps that are to be begun again
+	lost   float64     // seconds that those have taken
 	task   task        // what onRank begins
 	onRank func(*Rank) // on each rank
 	last   Step
