@@ -137,7 +137,7 @@ func (r *run) prepare() error {
 	if err := r.crew.take(r.p.Devices); err != nil {
 		return err
 	}
-	r.joined()
+	r.found()
 	r.metrics = &metrics{}
 	if r.team.lead() {
 		r.metrics, err = openMetrics(r.o.logDir)
