@@ -159,8 +159,11 @@ func (r *run) repeat() error {
 // blamed names the step in which devices have failed: the one that was at hand or, of an error that devices make known some time after,
 // the first of which they have not told.
 func (r *run) blamed(err error, step int) error {
+	if err == nil || r.crew.mine[0].Device == nil {
+		return err
+	}
 	var exit *ExitError
-	if err == nil || r.crew.mine[0].Device == nil || errors.As(err, &exit) {
+	if errors.As(err, &exit) {
 		return err
 	}
 	var late interface{ Late() bool }

@@ -8,9 +8,9 @@ package cpu
 // 0, also where b is not finite.
 func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bool) {
 	g := groupedOf[F]().get()
-	*g = grouped[F]{c: c, a: a, b: b, m: m, n: n, k: k, ta: ta, tb: tb, acc: acc, multiply: t.MatMul}
+	*g = grouped[F]{c: c, a: a, b: b, m: m, n: n, k: k, ta: ta, tb: tb, acc: acc, shared: t.MatMul}
 	if teamThreads() > 1 && g.even(groups, teamThreads()) {
-		g.multiply = matMulAlone[F]
+		g.alone = true
 		run(g, groups)
 	} else {
 		for i := range groups {
@@ -27,7 +27,16 @@ type grouped[F Float] struct {
 	c, a, b     []F
 	m, n, k     int
 	ta, tb, acc bool
-	multiply    func(c, a, b []F, m, n, k int, ta, tb, acc bool)
+	alone       bool // a thread does all of a product; told apart here, since a generic function as a value would be allocated
+	shared      func(c, a, b []F, m, n, k int, ta, tb, acc bool)
+}
+
+func (g *grouped[F]) multiply(c, a, b []F, m, n, k int, ta, tb, acc bool) {
+	if g.alone {
+		matMulAlone(c, a, b, m, n, k, ta, tb, acc)
+	} else {
+		g.shared(c, a, b, m, n, k, ta, tb, acc)
+	}
 }
 
 var (
