@@ -135,7 +135,7 @@ func measuredOf(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 	for _, kind := range []struct {
 		to  *float64
 		ofs []string
-	}{{&f.Matrix, []string{gpu.OfProduct}}, {&f.Attention, []string{gpu.OfAttention, gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
+	}{{&f.Matrix, []string{gpu.OfProduct}}, {&f.Eight, []string{gpu.OfEight}}, {&f.Attention, []string{gpu.OfAttention, gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
 		{&f.Link, []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll}}, {&f.Overhead, []string{gpu.OfReplay}}} {
 		var mean average
 		for _, of := range kind.ofs {

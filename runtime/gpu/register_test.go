@@ -28,7 +28,7 @@ func joinedBy(t *testing.T) string {
 		t.Fatal(err)
 	}
 	got.compare(t, &want, 1e-12)
-	_, said, _ := strings.Cut(log.String(), "msg=joined by=")
+	_, said, _ := strings.Cut(log.String(), "msg=found what=")
 	said, _, _ = strings.Cut(said, "\n")
 	return strings.Trim(said, `"`)
 }
