@@ -199,9 +199,14 @@ func (l *lab) multiplied(p cuda.Product, in, out string) ([]float64, error) {
 
 // multiplier puts operands there; run puts the product on the stream.
 func (l *lab) multiplier(p cuda.Product, in, out string) (run func() error, d cuda.Memory, err error) {
+	return l.multiplierOf(p, [2][]byte{random(in, p.M*p.K, 0), random(in, p.K*p.N, 1)}, out)
+}
+
+// multiplierOf is that of given operands.
+func (l *lab) multiplierOf(p cuda.Product, operands [2][]byte, out string) (run func() error, d cuda.Memory, err error) {
 	var at [2]cuda.Memory
-	for i, n := range []int{p.M * p.K, p.K * p.N} {
-		if at[i], err = l.put(random(in, n, i)); err != nil {
+	for i := range at {
+		if at[i], err = l.put(operands[i]); err != nil {
 			return nil, d, err
 		}
 	}

@@ -21,13 +21,13 @@ import (
 
 // jobs are what a process of its own does with the GPU.
 var jobs = map[string]func(l *lab, r *Result) error{
-	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "attention": attentions, "chain": chainTimes, "kernel": eachKernel,
+	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "eight": eights, "attention": attentions, "chain": chainTimes, "kernel": eachKernel,
 }
 
 // runKernels does a job and prints its result as JSON.
 func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
 	if len(args) != 1 || jobs[args[0]] == nil {
-		return fmt.Errorf("kernel: one job of machine, nccl, ceiling, product, attention, chain, kernel")
+		return fmt.Errorf("kernel: one job of machine, nccl, ceiling, product, eight, attention, chain, kernel")
 	}
 	l, err := newLab(dir, tiny)
 	if err != nil {
@@ -224,10 +224,14 @@ const period = 1048573
 
 // random are such numbers as a type has them.
 func random(t string, n, seed int) []byte {
-	once := stored(t, numbers(min(n, period), seed))
-	b := make([]byte, 0, n*elemBytes(t))
-	for len(b) < n*elemBytes(t) {
-		b = append(b, once[:min(len(once), n*elemBytes(t)-len(b))]...)
+	return repeated(stored(t, numbers(min(n, period), seed)), n*elemBytes(t))
+}
+
+// repeated are so many bytes, the same ones again and again.
+func repeated(once []byte, n int) []byte {
+	b := make([]byte, 0, n)
+	for len(b) < n {
+		b = append(b, once[:min(len(once), n-len(b))]...)
 	}
 	return b
 }
