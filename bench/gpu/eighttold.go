@@ -23,12 +23,12 @@ type Eight struct {
 // of a sum (DeepSeek-AI 2024, "DeepSeek-V3 technical report", 3.3.2), so that each of k terms may be cut by up to 2^-13 of the sum so far. Cuts towards
 // zero, of terms of either sign, add as roots of squares do: a cut's is 1/sqrt(3) of the most, the sum so far's 1/sqrt(2) of the result, together
 // less than sqrt(k) 2^-14. Cuts downwards add up, but are below that where sums are promoted to f32 behind 128 terms; TestEightBound
-// has both. Without promotion they are above it, as they should be. A result in bf16 is rounded to 8 bits besides.
+// has both. Without promotion they are above it, as they should be. A result in bf16 is rounded to 8 bits besides, by 2^-8 at most.
 func newEight(p eightProduct) Eight {
 	out := outOf(p.Product)
 	x := Eight{Error: -1, Unrounded: -1, Bound: math.Sqrt(float64(p.K)) * 0x1p-14, Flops: 2 * float64(p.M) * float64(p.N) * float64(p.K)}
 	if out == "bf16" {
-		x.Bound += 0x1p-9
+		x.Bound += 0x1p-8
 	}
 	x.Types = fmt.Sprintf("%s, %s to %s", eightCodes[p.as[0]].name, eightCodes[p.as[1]].name, out)
 	x.Size = fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA, " aᵀ"), flagged(p.TransposeB, " bᵀ"))

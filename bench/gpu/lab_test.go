@@ -35,7 +35,7 @@ func TestOffIsWritten(t *testing.T) {
 func TestEightsAreJudged(t *testing.T) {
 	p := eightProduct{cuda.Product{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.Eight{num.E5M2, num.E4M3}}
 	x := newEight(p)
-	if want := 0x1p-8 + 0x1p-9; x.Bound != want || x.Types != "e5m2, e4m3 to bf16" {
+	if want := 0x1p-8 + 0x1p-8; x.Bound != want || x.Types != "e5m2, e4m3 to bf16" {
 		t.Errorf("%s has bound %g, want %g", x.Types, x.Bound, want)
 	}
 	for _, c := range []struct {
