@@ -106,7 +106,9 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 		if err != nil {
 			return "", err
 		}
+		end := a.watchKernels(&r)
 		k, err := nvcc.CompileKernels(ctx, r)
+		end()
 		if err != nil && ctx.Err() != nil {
 			return "", fmt.Errorf("stopped while building")
 		}
@@ -118,6 +120,18 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 		}
 		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version, strings.Join(r.Archs, ", sm_")), err
 	})
+}
+
+// watchKernels has a compilation say on a terminal how many kernels there are already; what it returns ends that.
+func (a *app) watchKernels(r *build.KernelRequest) (end func()) {
+	if a.quiet || !a.terminal {
+		return func() {}
+	}
+	line := newProgress()
+	r.Watch = func(done, all int) {
+		line.say(func() string { return fmt.Sprintf("kernels  %d of %d", done, all) })
+	}
+	return line.show(a.stderr)
 }
 
 // sayKernels says what nvcc took, the longest part of a compilation: as much as "built" says of the rest.
