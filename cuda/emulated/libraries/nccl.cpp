@@ -248,6 +248,7 @@ static void beginPair(const Work &w, Part &p) {
 	Line &line = mine(p), &other = theirs(p);
 	if (p.turn >= (long)other.size() || !other[p.turn].first || !other[p.turn].first->begun) return;
 	Work peer = other[p.turn].first;
+	if (peer->done) return; // aborted, and its memory may be gone: this one hangs until it is aborted too
 	const Part *q = other[p.turn].second;
 	const Part *from = p.kind == 'S' ? &p : q, *to = p.kind == 'S' ? q : &p;
 	if (inMemory(w, p) && inMemory(peer, *q)) memcpy(to->to, from->from, p.count * width(p.type));
@@ -259,6 +260,8 @@ static void beginPair(const Work &w, Part &p) {
 static void beginMeeting(const Part &p) {
 	Meeting &m = p.comm->world->meetings[p.turn];
 	if (++m.begun < p.comm->world->ranks) return;
+	for (const Work &w : m.issued)
+		if (w->done) return; // likewise
 	bool good = true;
 	for (size_t i = 0; i < m.part.size(); i++) good &= inMemory(m.issued[i], *m.part[i]);
 	registeredAlike(m.part);
