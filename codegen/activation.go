@@ -91,27 +91,43 @@ func (e *emitter) ends(nodes []*ir.Node, at, i, k int) bool {
 // mayWait tells whether the first of some ops, a product, can be done behind the others and write to out: they neither read its result nor write where
 // its operands lie, and out lies elsewhere.
 func (e *emitter) mayWait(nodes []*ir.Node, out *ir.Value) bool {
-	reads := slices.Clone(nodes[0].Args)
-	if from := e.from[nodes[0]]; from != nil {
-		reads = append(reads, from)
-	}
-	outs := []*ir.Value{out}
+	reads, outs := e.reads(nodes[0]), []*ir.Value{out}
 	for _, n := range nodes[1:] {
-		if slices.Contains(n.Args, nodes[0].Outs[0]) {
+		if slices.Contains(e.reads(n), nodes[0].Outs[0]) {
 			return false
 		}
-		for _, o := range n.Outs {
+		for _, o := range e.makes(n) {
 			if r := o.Place.Region; r != ir.PlaceWork && r != ir.PlaceGrad && r != ir.PlaceSlot {
 				return false
 			}
 		}
 		if !n.Op.View() {
-			outs = append(outs, n.Outs...)
+			outs = append(outs, e.makes(n)...)
 		}
 	}
 	return !slices.ContainsFunc(reads, func(a *ir.Value) bool {
 		return slices.ContainsFunc(outs, func(o *ir.Value) bool { return e.overlap(a, o) })
 	})
+}
+
+// reads are an op's operands, with those of what it begins from and ends in.
+func (e *emitter) reads(n *ir.Node) []*ir.Value {
+	vs := slices.Clone(n.Args)
+	if from := e.from[n]; from != nil {
+		vs = append(vs, from)
+	}
+	if then := e.then[n]; then != nil {
+		vs = append(vs, then.Args...)
+	}
+	return vs
+}
+
+// makes are an op's results, with those of what it ends in.
+func (e *emitter) makes(n *ir.Node) []*ir.Value {
+	if then := e.then[n]; then != nil {
+		return slices.Concat(n.Outs, then.Outs)
+	}
+	return n.Outs
 }
 
 // only is the op of a node that does one, nil if it does more.
@@ -138,7 +154,7 @@ func (e *emitter) mayEnd(m, op *ir.Node) bool {
 func (e *emitter) outlives(nodes []*ir.Node, v *ir.Value) bool {
 	users := 0
 	for _, n := range nodes {
-		if slices.Contains(n.Args, v) {
+		if slices.Contains(e.reads(n), v) {
 			users++
 		}
 	}

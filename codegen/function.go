@@ -31,23 +31,33 @@ type emitter struct {
 // functions writes all functions of the program, in the order in which a step runs them.
 func (g *generator) functions() []jen.Code {
 	var fns []jen.Code
+	g.each(func(id int, s *ir.Segment, f *ir.Func) { fns = append(fns, g.function(id, s, f)) })
+	return fns
+}
+
+// each visits the functions that the program uses.
+func (g *generator) each(visit func(id int, s *ir.Segment, f *ir.Func)) {
 	for i, s := range g.p.Model.Segments {
 		for _, v := range []*ir.Segment{s, s.Remat} {
 			for _, f := range v.Funcs() {
 				if g.p.Uses(v) {
-					fns = append(fns, g.function(i, s, f))
+					visit(i, s, f)
 				}
 			}
 		}
 	}
-	return fns
+}
+
+// emitter is a function's.
+func (g *generator) emitter(id int, s *ir.Segment, f *ir.Func) *emitter {
+	return &emitter{generator: g, namer: newNamer(), seg: s, segID: id, f: f, known: map[*ir.Value]bool{}}
 }
 
 // funcName is block.forward's Go name: blockForward.
 func funcName(f *ir.Func) string { return camel(f.Name) }
 
 func (g *generator) function(id int, s *ir.Segment, f *ir.Func) jen.Code {
-	e := &emitter{generator: g, namer: newNamer(), seg: s, segID: id, f: f, known: map[*ir.Value]bool{}}
+	e := g.emitter(id, s, f)
 	name := funcName(f)
 	body := jen.BlockFunc(func(b *jen.Group) {
 		e.body = b
@@ -160,14 +170,8 @@ func (e *emitter) node(n *ir.Node) {
 	}
 	e.now = n
 	e.body.Comment(opLine(n))
-	if add := e.with[n]; add != nil {
-		e.body.Comment("\t" + opLine(add))
-	}
-	if then := e.then[n]; then != nil {
-		e.body.Comment("\t" + opLine(only(then)))
-	}
-	if sum := e.sum[n]; sum != nil {
-		e.body.Comment("\t" + opLine(sum))
+	for _, m := range e.also(n) {
+		e.body.Comment("\t" + opLine(m))
 	}
 	if e.gpu() || e.then[n] == nil || e.kept[n] { // a CPU's product that ends in something writes its own result only if that is wanted
 		e.results(n)

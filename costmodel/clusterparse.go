@@ -33,7 +33,9 @@ func ParseCluster(file string, data []byte) (*Cluster, error) {
 	if err := diags.Err(); err != nil {
 		return nil, err
 	}
-	c.table, _ = c.Measured.Collectives.routes() // which decoding has seen to be sound
+	if !c.Measured.Collectives.file() {
+		c.table, _, _ = c.Measured.Collectives.routes() // which decoding has seen to be sound
+	}
 	return c, nil
 }
 

@@ -80,7 +80,11 @@ func lookup(r *Ref, at func(string) ir.Pos, read func(string) ([]byte, error)) (
 			diags.Addf(at("node"), NoFile, "cluster file %s cannot be read: %v", r.Node, ir.FileReason(err))
 			return nil, diags
 		}
-		return ParseCluster(r.Node, data)
+		c, err := ParseCluster(r.Node, data)
+		if err != nil {
+			return nil, err
+		}
+		return c, c.readTable(r.Node, at("node"), read)
 	}
 	name, byGPU := strings.ToLower(r.Node), false
 	if node, ok := gpuNodes[name]; ok {

@@ -2,9 +2,11 @@ package costmodel
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
@@ -15,8 +17,14 @@ import (
 //
 //	all_reduce 2 65536 21.4; all_reduce 2 16777216 152
 //
-// A group of so many ranks in one node is then priced by its rows alone; what has none, as the model predicts.
+// A group of so many ranks in one node is then priced by its rows alone, of which two sizes are wanted; what has none, as the model predicts.
+// A name that ends in .csv is a file of such rows with commas, beside the cluster file; [Resolve] reads it.
 type CollectiveTable string
+
+// file tells whether the table is in another file.
+func (t CollectiveTable) file() bool {
+	return strings.HasSuffix(strings.ToLower(string(t)), ".csv") && !strings.ContainsAny(string(t), ";\n")
+}
 
 // tabled is what a row is of.
 type tabled struct {
@@ -43,31 +51,76 @@ func (t *CollectiveTable) UnmarshalNode(c *strict.Context, n *strict.Node, path 
 		c.Addf(n.Pos, strict.WrongType, "%s is %v; rows such as all_reduce 8 16777216 152 are wanted: collective, ranks, bytes, µs", path, n.Kind)
 		return
 	}
-	*t = CollectiveTable(n.Text)
-	if _, err := t.routes(); err != nil {
+	if *t = CollectiveTable(n.Text); t.file() {
+		return
+	}
+	if _, _, err := t.routes(); err != nil {
 		c.Addf(n.Pos, BadTable, "%s: %v", path, err)
 	}
 }
 
-// routes are the ways that the table says.
-func (t CollectiveTable) routes() (map[tabled]Route, error) {
-	points := map[tabled][]timed{}
-	for _, row := range strings.FieldsFunc(string(t), func(r rune) bool { return r == ';' || r == '\n' }) {
-		words := strings.Fields(row)
-		if len(words) == 0 {
-			continue
+// tableHead begins the first row of a file that says what its columns are.
+const tableHead = "collective"
+
+// routes are the ways that the table says; an error is of a line.
+func (t CollectiveTable) routes() (out map[tabled]Route, line int, err error) {
+	points, first, order := map[tabled][]timed{}, map[tabled]int{}, []tabled{}
+	for i, rows := range strings.Split(string(t), "\n") {
+		for row := range strings.SplitSeq(rows, ";") {
+			words := strings.FieldsFunc(row, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+			if len(words) == 0 || i == 0 && words[0] == tableHead {
+				continue
+			}
+			what, at, err := tableRow(words)
+			if err != nil {
+				return nil, i + 1, fmt.Errorf("%q: %w", strings.TrimSpace(row), err)
+			}
+			if points[what] == nil {
+				first[what], order = i+1, append(order, what)
+			}
+			points[what] = append(points[what], at)
 		}
-		what, at, err := tableRow(words)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", strings.TrimSpace(row), err)
-		}
-		points[what] = append(points[what], at)
 	}
-	out := map[tabled]Route{}
-	for what, p := range points {
+	out = map[tabled]Route{}
+	for _, what := range order {
+		p := points[what]
+		if !several(p) {
+			return nil, first[what], fmt.Errorf("%s of %d ranks has one size, %.0f bytes; two are wanted, from which others follow", what.op, what.ranks, p[0].bytes)
+		}
 		out[what] = tableRoute(p)
 	}
-	return out, nil
+	return out, 0, nil
+}
+
+// several tells whether more than one size was measured.
+func several(points []timed) bool {
+	return slices.ContainsFunc(points, func(p timed) bool { return p.bytes != points[0].bytes })
+}
+
+// readTable reads a cluster's table where that is a file of its own, whose name is as seen from the cluster's, and makes its routes. What is wrong is told in that
+// file or, where there is none, at the cluster's name.
+func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte, error)) error {
+	t := &c.Measured.Collectives
+	if !t.file() {
+		return nil
+	}
+	var diags ir.Diags
+	name := filepath.FromSlash(string(*t))
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(cluster), name)
+	}
+	data, err := read(name)
+	if err != nil {
+		diags.Addf(at, NoFile, "measured.collectives of %s is %s, which cannot be read: %v", cluster, name, ir.FileReason(err))
+		return diags
+	}
+	*t = CollectiveTable(data) // so that a lock holds what was measured
+	var line int
+	if c.table, line, err = t.routes(); err != nil {
+		diags.Addf(ir.Pos{File: name, Line: line, Column: 1}, BadTable, "measured.collectives: %v", err)
+		return diags
+	}
+	return nil
 }
 
 // tableRow reads one.

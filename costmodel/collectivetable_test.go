@@ -1,7 +1,9 @@
 package costmodel
 
 import (
+	"io/fs"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,7 +26,7 @@ func tableCluster(t *testing.T, table string) *Cluster {
 // A group in a node costs what was measured of its size, between measured sizes what lies between, and what nobody measured what the model predicts.
 func TestCollectiveTable(t *testing.T) {
 	plain := tableCluster(t, "")
-	c := tableCluster(t, "all_reduce 2 65536 20; all_reduce 2 1048576 60; all_reduce 2 16777216 500; all_reduce 2 268435456 8000; all_gather 4 65536 33")
+	c := tableCluster(t, "all_reduce 2 65536 20; all_reduce 2 1048576 60; all_reduce 2 16777216 500; all_reduce 2 268435456 8000; all_gather 4 65536 33; all_gather 4 131072 33")
 	in := func(n int) Placement { return Placement{Local: n, Nodes: 1, Span: 1} }
 	for _, x := range []struct {
 		bytes Bytes
@@ -39,7 +41,7 @@ func TestCollectiveTable(t *testing.T) {
 		}
 	}
 	if got := c.CollectiveTime(ir.OpAllGather, in(4), 1<<20); math.Abs(float64(got)*1e6-33) > 1e-9 {
-		t.Errorf("of one measured size: %g", float64(got))
+		t.Errorf("of two measured sizes that took as long: %g", float64(got))
 	}
 	for _, p := range []Placement{in(4), in(8), {Local: 2, Nodes: 2, Span: 2}} {
 		if p.Nodes > 1 {
@@ -81,10 +83,52 @@ func TestBadTables(t *testing.T) {
 		"all_reduce 8 16MiB 150":       "16MiB are no bytes",
 		"all_reduce 8 16777216 -1":     "-1 are no microseconds",
 		"all_reduce 8 1 1;all_reduce ": "a row has four words",
+		"all_reduce 8 1 1;all_reduce 8 1 2;all_reduce 4 1 2; all_reduce 4 2 2": "all_reduce of 8 ranks has one size, 1 bytes; two are wanted",
 	} {
 		_, err := ParseCluster("here.yaml", []byte("base: dgx-h100\nmeasured:\n  collectives: \""+table+"\"\n"))
 		if err == nil || !strings.Contains(err.Error(), "here.yaml:3:16: measured.collectives: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", table, err)
+		}
+	}
+}
+
+// A table in a file beside the cluster's is that table; its mistakes are told at their line in it.
+func TestCollectiveTableInFile(t *testing.T) {
+	resolve := func(csv string) (*Cluster, error) {
+		return Resolve(Ref{Node: "mine/here.yaml"}, nil, func(path string) ([]byte, error) {
+			switch filepath.ToSlash(path) {
+			case "mine/here.yaml":
+				return []byte("base: dgx-h100\nmeasured: {collectives: data/nccl.csv}\n"), nil
+			case "mine/data/nccl.csv":
+				if csv != "" {
+					return []byte(csv), nil
+				}
+			}
+			return nil, fs.ErrNotExist
+		})
+	}
+	c, err := resolve("collective,ranks,bytes,us\r\nall_reduce,2,65536,20\r\nall_reduce, 2, 16777216, 500\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tableCluster(t, "all_reduce 2 65536 20; all_reduce 2 16777216 500")
+	for _, b := range []Bytes{1, 1 << 20, 1 << 26} {
+		p := Placement{Local: 2, Nodes: 1, Span: 1}
+		if a, b := c.CollectiveTime(ir.OpAllReduce, p, b), want.CollectiveTime(ir.OpAllReduce, p, b); a != b {
+			t.Errorf("%g, want %g", float64(a), float64(b))
+		}
+	}
+	if !strings.Contains(c.Deciding()["measured.collectives"], "16777216") {
+		t.Errorf("a lock holds %q, not what was measured", c.Deciding()["measured.collectives"])
+	}
+	for csv, want := range map[string]string{
+		"":                                      "mine/data/nccl.csv, which cannot be read",
+		"collective,ranks\nall_reduce,2,64,x\n": "mine/data/nccl.csv:2:1: measured.collectives: \"all_reduce,2,64,x\": x are no microseconds",
+		"all_reduce,2,64,1\ncollective,ranks\n": "mine/data/nccl.csv:2:1: ",
+		"\nall_reduce,2,64,1\n":                 "mine/data/nccl.csv:2:1: measured.collectives: all_reduce of 2 ranks has one size",
+	} {
+		if _, err := resolve(csv); err == nil || !strings.Contains(filepath.ToSlash(err.Error()), want) {
+			t.Errorf("%q: %v, want %s", csv, err, want)
 		}
 	}
 }

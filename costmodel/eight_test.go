@@ -1,6 +1,7 @@
 package costmodel
 
 import (
+	"math"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
@@ -29,6 +30,15 @@ func TestEightOfPlanc(t *testing.T) {
 	passes := Bytes(rounded.Eight * eightBytes).Over(eight.bandwidth)
 	if a, b := eight.Within(&rounded), wide.Within(&plain); !(a > passes && a < 0.75*b) {
 		t.Errorf("in 8 bits it takes %v, %v of it passes before; in bf16 %v", a, passes, b)
+	}
+	half := *c
+	half.Measured.Eight = 0.5
+	slower, _ := half.DeviceOf(PlancEngine, "fp8")
+	if a, b := slower.Within(&rounded)-passes, eight.Within(&rounded)-passes; math.Abs(float64(a/b/2-1)) > 1e-9 {
+		t.Errorf("measured at half the rate it takes %v, not twice %v", a, b)
+	}
+	if a, b := slower.Within(&plain), eight.Within(&plain); a != b {
+		t.Errorf("what is not in 8 bits takes %v then, not %v", a, b)
 	}
 	n := &ir.Node{Op: ir.OpMatMul, Attr: ir.Attr{In: "e4m3,e4m3"}}
 	for _, dims := range [][2]ir.Dim{{ir.Batch, ir.Hidden}, {ir.Hidden, ir.FFN}, {ir.Batch, ir.FFN}} {

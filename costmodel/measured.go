@@ -15,15 +15,21 @@ type Measured struct {
 	Network  float64 `yaml:"network" over:"0" max:"100" doc:"bandwidth between nodes, over the network's as predicted"`
 	Overhead float64 `yaml:"overhead" over:"0" max:"100" doc:"time of launching kernels and of a step's own work, over the predicted one"`
 
-	// Attention is where attention was measured by itself; else it goes with Matrix. It is no factor that fits move.
+	// Attention and Eight are where attention and products in 8 bits were measured by themselves; else they go with Matrix. They are no factors
+	// that fits move.
 	Attention float64 `yaml:"attention" over:"0" max:"100" doc:"rate of attention, over the predicted one; absent: that of matrix"`
 
-	Collectives CollectiveTable `yaml:"collectives" doc:"times between devices of a node, as planc calibrate writes them: all_reduce 8 16777216 152; collective, ranks, bytes, µs, a semicolon behind each row"`
+	Eight float64 `yaml:"fp8" over:"0" max:"100" doc:"rate of matmuls in 8 bits, over the predicted one; absent: that of matrix"`
+
+	Collectives CollectiveTable `yaml:"collectives" doc:"times between devices of a node, as planc calibrate writes them: all_reduce 8 16777216 152; collective, ranks, bytes, µs, a semicolon behind each row; or the name of a file of such rows, FILE.csv"`
 	GEMM        string          `yaml:"gemm" doc:"CSV of shapes and times"`
 }
 
 // MeasuredKeys are the factors of Measured in their order.
 var MeasuredKeys = []string{"matrix", "memory", "link", "network", "overhead"}
+
+// MeasuredAlone are the keys of those that go with matrix where they are absent.
+var MeasuredAlone = []string{"attention", "fp8"}
 
 // Factor is a factor by its key, to be set.
 func (m *Measured) Factor(key string) *float64 {
@@ -38,6 +44,10 @@ func (m *Measured) Factor(key string) *float64 {
 		return &m.Network
 	case "overhead":
 		return &m.Overhead
+	case "attention":
+		return &m.Attention
+	case "fp8":
+		return &m.Eight
 	}
 	panic("costmodel: nothing is measured of " + key)
 }
@@ -59,8 +69,8 @@ func (c *Cluster) Scaled(m Measured) *Cluster {
 	for _, key := range MeasuredKeys {
 		*own.Measured.Factor(key) = factor(*c.Measured.Factor(key)) * factor(*m.Factor(key))
 	}
-	if own.Measured.Attention != 0 {
-		own.Measured.Attention *= factor(m.Matrix)
+	for _, key := range MeasuredAlone {
+		*own.Measured.Factor(key) *= factor(m.Matrix)
 	}
 	return &own
 }
@@ -79,6 +89,8 @@ func (d *Device) applyRates(m Measured) {
 		case Kind(k) == Vector:
 		case Kind(k) >= Attention && m.Attention != 0:
 			d.rate[k] *= FlopsPerSecond(m.Attention)
+		case d.eight && Kind(k) == Matrix && m.Eight != 0:
+			d.rate[k] *= FlopsPerSecond(m.Eight)
 		default:
 			d.rate[k] *= FlopsPerSecond(factor(m.Matrix))
 		}

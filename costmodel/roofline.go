@@ -36,6 +36,7 @@ type Device struct {
 	Peak       FlopsPerSecond // dense peak, nominal
 	Engine     *Engine
 	rate       [numKinds]FlopsPerSecond
+	eight      bool           // a GPU's products are in 8 bits
 	wide       FlopsPerSecond // of planc's own products that are not in 8 bits, where others are; 0: all are alike
 	bandwidth  BytesPerSecond
 	processors float64
@@ -101,7 +102,7 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 	if engine.Vendor {
 		fused = g.vendor
 	}
-	d = Device{Peak: peak, Engine: engine, processors: g.processors, launch: engine.Launch, host: engine.Host, pass: engine.Pass, step: engine.Step,
+	d = Device{Peak: peak, Engine: engine, eight: nominal == "fp8", processors: g.processors, launch: engine.Launch, host: engine.Host, pass: engine.Pass, step: engine.Step,
 		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*engine.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector, Matrix: peak * FlopsPerSecond(matrix*engine.Matrix*cool),
 		Attention: half * FlopsPerSecond(fused[0]*engine.Attention*cool), AttentionGrad: half * FlopsPerSecond(fused[1]*engine.Attention*cool)}

@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,6 +76,11 @@ func TestAttentionPlansFail(t *testing.T) {
 	if _, err := a.Prepare(small, true, 600); !errors.Is(err, errNoAttention) || !strings.Contains(err.Error(), "none of 3 ways with 600 bytes of workspace") {
 		t.Errorf("%v", err)
 	}
+	t.Setenv("PLANC_FAKE_NO_ENGINE", "1")
+	if _, err := a.Prepare(small, false, 1<<20); !errors.Is(err, errNoAttention) || !strings.Contains(err.Error(), "a way without an engine") {
+		t.Errorf("%v", err)
+	}
+	os.Unsetenv("PLANC_FAKE_NO_ENGINE")
 	var failed *Error
 	for _, call := range []string{"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize", "cudnnBackendGetAttribute"} {
 		t.Setenv("PLANC_FAKE_FAIL", call+":3001")

@@ -52,6 +52,9 @@ func (p *AttentionPlan) try(config *descriptor, workspace int64) {
 	g := p.g
 	engine := g.filled(config, C.planc_dnn_config_engine, []*descriptor{g.made(C.planc_dnn_engine)})
 	if len(engine) == 0 {
+		if g.err == nil {
+			g.err = fmt.Errorf("a way without an engine: %w", errNoAttention)
+		}
 		return
 	}
 	var notes [16]C.int

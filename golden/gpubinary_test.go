@@ -39,6 +39,7 @@ func TestBinaryForGPUs(t *testing.T) {
 	b.must(b.planc, "compile", "job.yaml", "-o", "there", "--target", "cuda", "--emit", "emitted")
 	want, here := b.losses("./here")
 	got, there := b.losses("./there")
+	b.attends("cuDNN 9.26.0")
 	if len(want) != 4 || len(got) != 4 {
 		t.Fatalf("losses %v, on GPUs %v", want, got)
 	}
@@ -55,6 +56,9 @@ func TestBinaryForGPUs(t *testing.T) {
 	for env, same := range map[string]bool{"PLANC_OWN_KERNELS=gelu,bias": false, "PLANC_OWN_KERNELS=attention": false, "PLANC_TIME_PRODUCTS=1": true} { // the first rounds before GELU too, the second sums in another order
 		b.env = append(machine.Env(), env)
 		other, _ := b.losses("./there")
+		if env == "PLANC_OWN_KERNELS=attention" {
+			b.attends("planc's own kernels (" + strings.Replace(env, "=", " has ", 1) + ")")
+		}
 		for i, x := range other {
 			if !(math.Abs(x-want[i]) <= 1e-4*want[i]) {
 				t.Errorf("%s: step %d: loss %v, on GPUs %v", env, i+1, want[i], x)
@@ -83,6 +87,7 @@ type gpuBinary struct {
 	t          *testing.T
 	dir, planc string
 	env        []string
+	said       string // by the last binary that trained
 }
 
 func (b *gpuBinary) write(name, text string) {
@@ -99,10 +104,20 @@ func (b *gpuBinary) run(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func (b *gpuBinary) must(name string, args ...string) {
+func (b *gpuBinary) must(name string, args ...string) (out string) {
 	b.t.Helper()
-	if out, err := b.run(name, args...); err != nil {
+	out, err := b.run(name, args...)
+	if err != nil {
 		b.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return out
+}
+
+// attends wants the last run to have said what computes attention.
+func (b *gpuBinary) attends(by string) {
+	b.t.Helper()
+	if want := "attention: " + by + "\n"; !strings.Contains(b.said, want) {
+		b.t.Errorf("a run does not say %q:\n%s", want, b.said)
 	}
 }
 
@@ -113,7 +128,7 @@ func (b *gpuBinary) losses(binary string) (losses []float64, metrics string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.must(binary, "--dir", dir)
+	b.said = b.must(binary, "--dir", dir)
 	return b.lossesIn(dir)
 }
 

@@ -27,7 +27,7 @@ func TestCalibrateGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, screen)
 	}
-	for _, part := range []string{"2 × Emulated GPU · CUDA 13.5 · ", "\nPRODUCT OF MATRICES", "\nbf16 64 × 64 × 64 ", "\nforward, 1 × 64 queries, heads of 64", "\nbackward, 1 × 64 queries, heads of 64", "\nupload of 1 MiB", "\nreplay ",
+	for _, part := range []string{"2 × Emulated GPU · CUDA 13.5 · ", "\nPRODUCT OF MATRICES", "\nbf16 64 × 64 × 64 ", "\nfp8 64 × 64 × 64 ", "\nforward, 1 × 64 queries, heads of 64", "\nbackward, 1 × 64 queries, heads of 64", "\nupload of 1 MiB", "\nreplay ",
 		"\nall-reduce of 4 KiB between 2", "\nsend of ", "\nfactors     matrix "} {
 		if !strings.Contains(screen, part) {
 			t.Errorf("no %q in\n%s", part, screen)
@@ -46,7 +46,7 @@ func TestCalibrateGPUs(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 		m := c.Measured
-		for _, v := range []float64{m.Matrix, m.Attention, m.Memory, m.Link, m.Overhead} {
+		for _, v := range []float64{m.Matrix, m.Eight, m.Attention, m.Memory, m.Link, m.Overhead} {
 			if (v != 0) != (name == "here.yaml") {
 				t.Errorf("%s measures %+v", name, m)
 			}

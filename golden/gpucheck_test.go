@@ -26,7 +26,8 @@ import (
 // Law 1 on a GPU: scripts/gpu-check build has this test build the draws' programs as one binary, with which bench/gpu goes to a
 // machine that has a GPU and no Go. A draw is a group, after the one-rank programs for the CPU that it is held to.
 //
-// PLANC_GPUCHECK is the folder for it: laws, laws.json, and kernels, which package bench/gpu tries one by one.
+// PLANC_GPUCHECK is the folder for it: laws, laws.json, and kernels, which package bench/gpu tries one by one. In its folder chains
+// the models' fused groups are compiled.
 
 // checkGroup and checkCase are LawGroup and LawCase of bench/gpu, whose comments say what they have.
 type checkGroup struct {
@@ -56,6 +57,7 @@ func TestProgramsForGPUCheck(t *testing.T) {
 	arch := cmp.Or(os.Getenv("PLANC_GPUCHECK_ARCH"), "90a")
 	buildCheck(t, dir, checkCases(checkDraws, checkExpertDraws), arch)
 	buildCheck2(t, dir, check2Fixtures, arch)
+	buildChains(t, dir, arch)
 }
 
 // checkCases are the draws in one list; of a group's cases the last is for a GPU.
@@ -242,6 +244,7 @@ func TestGPUCheckOnEmulatedGPUs(t *testing.T) {
 	check := filepath.Join(dir, "gpu-check")
 	runHere(t, "go", "build", "-tags", "cuda", "-o", check, "./bench/gpu")
 	runHere(t, check, "build", "-tiny", "-dir", dir)
+	buildChains(t, dir, "90")
 	python, peer := os.Getenv("PLANC_PYTHON"), true
 	if python == "" {
 		python, peer = "python3", false

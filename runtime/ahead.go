@@ -15,6 +15,7 @@ type task struct {
 	batch     *batch
 	id        int
 	begun     time.Time
+	before    float64 // seconds that it took beside what a device says: until it was begun there, and in attempts that came to nothing
 	hyper     Hyper
 	scale     float64 // of the loss
 	otherwise Otherwise
@@ -89,6 +90,10 @@ func (r *run) begin() error {
 			return err
 		}
 	}
+	if len(r.tasks) == 0 {
+		t.before = time.Since(t.begun).Seconds()
+	}
+	t.before, r.lost = t.before+r.lost, 0
 	t.hyper, t.scale = r.hyper(t.id), r.scaler.scale
 	t.otherwise = Otherwise{t.scale, t.hyper.T}
 	if len(r.tasks) > 0 {
@@ -151,6 +156,7 @@ func (r *run) repeat() error {
 			}
 		}
 		r.again = append(r.again, r.tasks[i].batch)
+		r.lost += r.tasks[i].before + r.crew.mine[0].heard.Seconds
 	}
 	r.tasks = r.tasks[:0]
 	return nil

@@ -36,6 +36,7 @@ type run struct {
 
 	tasks  []task      // steps under way, in order
 	again  []*batch    // of steps that are to be begun again
+	lost   float64     // seconds that those have taken
 	task   task        // what onRank begins
 	onRank func(*Rank) // on each rank
 	last   Step
@@ -136,7 +137,7 @@ func (r *run) prepare() error {
 	if err := r.crew.take(r.p.Devices); err != nil {
 		return err
 	}
-	r.joined()
+	r.found()
 	r.metrics = &metrics{}
 	if r.team.lead() {
 		r.metrics, err = openMetrics(r.o.logDir)

@@ -56,10 +56,10 @@ var flags = []flag{
 	{"seed", "S", "of parameters, data order, dropout and samples", false,
 		func(c *command, v string) error { return c.add(Set("train.seed", v)) }},
 	{"threads", "N", "processors a rank may use (default: what there are, shared)", false, threadsFlag},
-	{"cpu-isa", "auto|avx512|avx2|portable", "instructions of the kernels (default auto)", false, isaFlag},
+	{"cpu-isa", "auto|avx512|avx2|portable", "instructions of the CPU's kernels (default auto)", false, isaFlag},
 	{"export", "DIR", "train nothing: write the checkpoint that --resume names to this new folder, in Hugging Face's layout", false,
 		func(c *command, v string) error { return c.add(Export(v)) }},
-	{"nnodes", "N", "machines that the program is started on, once on each; not there yet on CPUs, as the four that follow", false,
+	{"nnodes", "N", "machines that the program is started on, once on each" + onlyGPUs, false,
 		func(c *command, v string) error { c.launch.Nodes = v; return nil }},
 	{"node-rank", "R", "which of them this is, from 0 on", false, func(c *command, v string) error { c.launch.NodeRank = v; return nil }},
 	{"nproc-per-node", "N", "devices of each (default: the program's, shared out)", false,
@@ -70,6 +70,9 @@ var flags = []flag{
 	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)", false, logFlag},
 	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
 }
+
+// onlyGPUs is said of --nnodes by programs for CPUs.
+const onlyGPUs = "; not there yet on CPUs, as the four that follow"
 
 // isas are the values of --cpu-isa.
 var isas = []string{"auto", "avx512", "avx2", "portable"}
@@ -190,6 +193,9 @@ func usage(w io.Writer, p *Program) {
 	const at = 28 // where a flag's help begins
 	indent := strings.Repeat(" ", at)
 	for _, f := range flags {
+		if p.Devices != nil {
+			f.help = strings.TrimSuffix(f.help, onlyGPUs)
+		}
 		left := strings.TrimRight(fmt.Sprintf("  --%s %s", f.name, f.arg), " ")
 		if gap := at - fold.Width(left); gap >= 2 {
 			left += indent[:gap]

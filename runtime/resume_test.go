@@ -93,17 +93,38 @@ func TestSettingAsideTwice(t *testing.T) {
 
 // What a continued run sets otherwise than the run before is said, once, by both values; what is as it was is not.
 func TestResumeSaysWhatChanged(t *testing.T) {
-	dir := t.TempDir()
-	_, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 2), Set("train.optimizer.lr", 0.01))
+	dir, kind := t.TempDir(), Set("train.schedule.kind", "constant")
+	_, err := train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 2), Set("train.optimizer.lr", 0.01))
 	must(t, err)
 	var same, other bytes.Buffer
-	_, err = train(t, bigram[float32](1, 0), dir, Set("train.steps", 3), Set("train.optimizer.lr", 0.01), Logger(slog.New(slog.NewTextHandler(&same, nil))))
+	_, err = train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 3), Set("train.optimizer.lr", 0.01), Logger(slog.New(slog.NewTextHandler(&same, nil))))
 	must(t, err)
-	_, err = train(t, bigram[float32](1, 0), dir, Set("train.steps", 4), Set("train.optimizer.lr", 0.02), Logger(slog.New(slog.NewTextHandler(&other, nil))))
+	_, err = train(t, bigram[float32](1, 0), dir, kind, Set("train.steps", 4), Set("train.optimizer.lr", 0.02), Logger(slog.New(slog.NewTextHandler(&other, nil))))
 	must(t, err)
 	const want = "settings differ from the checkpoint's: train.optimizer.lr was 0.01, is 0.02\""
 	if strings.Contains(same.String(), "differ") || strings.Count(other.String(), want) != 1 {
 		t.Errorf("without a change:\n%s\nwith one:\n%s", same.String(), other.String())
+	}
+}
+
+// Another length of training is another learning rate where that falls towards the end, and nothing to speak of elsewhere.
+func TestResumeSaysWhereTheRateNowFalls(t *testing.T) {
+	settings := func(kind string, steps int) *Settings {
+		return &Settings{Train: TrainSettings{Steps: steps, Schedule: ScheduleSettings{Kind: kind}}}
+	}
+	for _, c := range []struct {
+		was, is string
+		want    string
+	}{
+		{"cosine", "cosine", "train.steps was 10, is 20"}, {"linear", "linear", "train.steps was 10, is 20"}, {"wsd", "wsd", "train.steps was 10, is 20"},
+		{"constant", "constant", ""}, {"inverse_sqrt", "inverse_sqrt", ""},
+		{"constant", "cosine", "train.schedule.kind was constant, is cosine"}, {"cosine", "constant", "train.schedule.kind was cosine, is constant"},
+	} {
+		extra := map[string]string{}
+		settings(c.was, 10).shaped(extra)
+		if got := settings(c.is, 20).changed(extra); got != c.want {
+			t.Errorf("from %s to %s: %q, want %q", c.was, c.is, got, c.want)
+		}
 	}
 }
 

@@ -127,13 +127,20 @@ func oneLength(sets []setting) error {
 	return nil
 }
 
-// didYouMean names the nearest of the known names, or nothing where none is near.
+// didYouMean names the nearest of the known names, or nothing where none is near. Of a dotted name the last part must be
+// near, since all that stand beside it share the rest; that part alone will do where one name ends so.
 func didYouMean(name string, known []string) string {
 	slices.Sort(known)
-	best, least := "", len(name)/2+1
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	best, least := "", len(last)/2+1
 	for _, k := range known {
 		if d := distance(name, k); d < least {
 			best, least = k, d
+		}
+	}
+	for _, k := range known {
+		if least > 1 && strings.HasSuffix(k, "."+last) {
+			best, least = k, 1
 		}
 	}
 	if best == "" {

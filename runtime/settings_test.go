@@ -29,18 +29,21 @@ func TestSet(t *testing.T) {
 }
 
 func TestSetMessages(t *testing.T) {
+	const all = "data.root, data.tokenizer, data.train, data.valid, train.checkpoint.every, " +
+		"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, train.experts.bias_rate, train.init, train.on_nonfinite, train.optimizer.betas, " +
+		"train.optimizer.clip_norm, train.optimizer.eps, train.optimizer.lr, train.optimizer.momentum, train.optimizer.weight_decay, " +
+		"train.precision.loss_scale, train.precision.loss_scale.consecutive, train.precision.loss_scale.hysteresis, " +
+		"train.precision.loss_scale.init, train.precision.loss_scale.min, train.precision.loss_scale.window, " +
+		"train.schedule.decay, train.schedule.kind, train.schedule.min_lr, train.schedule.warmup, train.seed, train.steps, train.tokens"
 	for _, test := range []struct {
 		path  string
 		value any
 		want  string
 	}{
+		{"lr", 1, "no setting lr; did you mean train.optimizer.lr?"},
 		{"train.optimizer.lrr", 1, "no setting train.optimizer.lrr; did you mean train.optimizer.lr?"},
-		{"colour", 1, "no setting colour; settings are data.root, data.tokenizer, data.train, data.valid, train.checkpoint.every, " +
-			"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, train.experts.bias_rate, train.init, train.on_nonfinite, train.optimizer.betas, " +
-			"train.optimizer.clip_norm, train.optimizer.eps, train.optimizer.lr, train.optimizer.momentum, train.optimizer.weight_decay, " +
-			"train.precision.loss_scale, train.precision.loss_scale.consecutive, train.precision.loss_scale.hysteresis, " +
-			"train.precision.loss_scale.init, train.precision.loss_scale.min, train.precision.loss_scale.window, " +
-			"train.schedule.decay, train.schedule.kind, train.schedule.min_lr, train.schedule.warmup, train.seed, train.steps, train.tokens"},
+		{"colour", 1, "no setting colour; settings are " + all},
+		{"train.bogus", 1, "no setting train.bogus; settings are " + all}, // and not train.epochs
 		{"plan.tp", 2, "plan.tp is compiled into the program; change the job and compile again"},
 		{"train.seq_len", 2, "train.seq_len is compiled into the program; change the job and compile again"},
 		{"train.checkpoint.keep_last", 3, "train.checkpoint.keep_last is not there yet"},

@@ -12,7 +12,7 @@ func (r *run) recordStep(t *task) (*Step, error) {
 	scale, tokens := r.scaler.scale, first.Tokens
 	seconds := time.Since(t.begun).Seconds()
 	if k := r.crew.mine[0]; k.Device != nil {
-		seconds, tokens = k.heard.Seconds, float64(t.batch.counted())
+		seconds, tokens = t.before+k.heard.Seconds, float64(t.batch.counted())
 	}
 	*s = Step{Step: t.id, Loss: r.lossSum() / tokens, LR: t.hyper.LR, GradNorm: first.Norm, Skipped: first.Skip, Seconds: seconds}
 	if r.scaler.on() {

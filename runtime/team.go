@@ -155,6 +155,9 @@ func (r *run) leave(err error) error {
 		if blame(r.team.Peers, err); r.team.Peers.Err() != nil && exit == nil {
 			err = r.team.Peers.Err()
 		}
+		if r.crew != nil { // devices may be at a step whose peers are gone: they are not to wait for its end
+			r.crew.world.Fail(err)
+		}
 	}
 	r.team.Peers.Close()
 	return err

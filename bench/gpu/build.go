@@ -63,7 +63,7 @@ func (b *bench) build(ctx context.Context, arch string) error {
 }
 
 // compile makes a job's program.
-func (b *bench) compile(ctx context.Context, planc, name, job, target, to string) error {
+func (b *bench) compile(ctx context.Context, planc, name, job, target, to string, flags ...string) error {
 	file := filepath.Join(b.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(job), 0o666); err != nil {
 		return err
@@ -72,14 +72,24 @@ func (b *bench) compile(ctx context.Context, planc, name, job, target, to string
 	if err := os.RemoveAll(lock); err != nil { // an older planc's
 		return err
 	}
-	_, err := b.output(ctx, nil, planc, "compile", file, "--target", target, "-o", filepath.Join(b.dir, to))
+	_, err := b.output(ctx, nil, planc, append([]string{"compile", file, "--target", target, "-o", filepath.Join(b.dir, to)}, flags...)...)
 	return err
 }
 
 // model compiles a model's program, and asks what its plan is.
 func (b *bench) model(ctx context.Context, planc string, m *model) error {
-	if err := b.compile(ctx, planc, m.Name, m.job(), "cuda", "train-"+m.Name); err != nil {
+	emitted, err := os.MkdirTemp("", "planc-gpu-check-")
+	if err != nil {
 		return err
+	}
+	defer os.RemoveAll(emitted)
+	if err := b.compile(ctx, planc, m.Name, m.job(), "cuda", "train-"+m.Name, "--emit", filepath.Join(emitted, m.Name)); err != nil {
+		return err
+	}
+	if m.chained() {
+		if err := b.keepChains(m.Name, filepath.Join(emitted, m.Name)); err != nil {
+			return err
+		}
 	}
 	out, err := b.output(ctx, nil, planc, "plan", "--json", filepath.Join(b.dir, m.Name+".yaml"))
 	if err != nil {

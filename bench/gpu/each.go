@@ -23,7 +23,7 @@ import (
 //	-                 nothing
 //	LETTER or number  a value
 //
-// r and c are rows and columns, n all numbers, v the rows of a table, p the parts of sums over rows, b those of flat sums, h heads and
+// r and c are rows and columns, n all numbers, q words of as many codes of 8 bits, v the rows of a table, p the parts of sums over rows, b those of flat sums, h heads and
 // e the width of one.
 type trial struct {
 	kernel, types string
@@ -54,6 +54,11 @@ var trials = []trial{
 	{"accumulate", "f32_bf16", "f64_f64", 1, 100_000_000, 1e-6, "inout:n in:n n"},
 	{"cast", "f32_bf16", "", 1, 100_000_000, 0, "out:n in:n n"},
 	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 100_000_000, 6e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 - - n"},
+	// operands of products in 8 bits: what they are rounded to is compared in the check of these
+	{"eight_most", "bf16", "", 1, 16384 * 3072, 0, "out:b in:n n"},
+	{"eight", "bf16", "", 16384, 3072, 0, "out:q in:n in:b out:1 b 1 r c c 0 0"},
+	{"eight", "bf16", "", 3072, 16384, 0, "out:q in:n in:b out:1 b 1 r c c 1 1"},
+	{"eight_round", "bf16", "", 1, 16384 * 3072, 0, "out:n in:n in:b b n 0"},
 	// weights are rounded by chance, half of each row being another rank's: off by what lies between two numbers
 	{"adam", "bf16_f32_f32", "f64_f64_f64", 1, 96_000_000, 8e-3, "inout:n inout:n in:n inout:n inout:n d:0,1,0 d:1e-3,1,0.9999,0,0.9,0.1,0.95,0.05,1e-8 w:7 w:0,0,2,1000,1,1000000,2000 n"},
 }
@@ -64,8 +69,11 @@ func eachKernel(l *lab, r *Result) error {
 	for _, t := range trials {
 		if l.tiny {
 			t.rows, t.cols = min(t.rows, 40), min(t.cols, 70)
-			if t.kernel == "rope" {
+			switch t.kernel {
+			case "rope":
 				t.cols = heads * width
+			case "eight":
+				t.cols = 64 // whole packs of codes
 			}
 		}
 		m, err := l.try(t)
@@ -241,6 +249,9 @@ func (t trial) operand(role, size, kind string, types *[]string, seed int, ids [
 		}
 	case "D":
 		o.types = "f64"
+	case "P":
+		o.types = "i32"
+		return o, make([]byte, o.n*elemBytes(o.types)), nil
 	default:
 		return nil, nil, fmt.Errorf("%s of kind %s", role, kind)
 	}
@@ -282,7 +293,7 @@ func (t trial) size(word string) int {
 	if digits := word[:len(word)-len(rest)]; digits != "" {
 		n, _ = strconv.Atoi(digits) // digits
 	}
-	values := map[rune]int{'r': t.rows, 'c': t.cols, 'n': t.rows * t.cols, 'v': vocab, 'p': kernels.Parts(t.rows), 'b': kernels.Blocks(t.rows * t.cols), 'h': heads, 'e': width}
+	values := map[rune]int{'r': t.rows, 'c': t.cols, 'n': t.rows * t.cols, 'q': t.rows * t.cols / 4, 'v': vocab, 'p': kernels.Parts(t.rows), 'b': kernels.Blocks(t.rows * t.cols), 'h': heads, 'e': width}
 	for _, letter := range rest {
 		n *= values[letter]
 	}

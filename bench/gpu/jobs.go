@@ -75,30 +75,44 @@ func tryNCCL(l *lab, r *Result) error {
 
 // ceilings are what the device reaches at best: a copy, and a large product of random numbers.
 func ceilings(l *lab, r *Result) error {
-	bytes := int64(4 << 30)
-	if l.tiny {
-		bytes = 1 << 12
-	}
-	a, err := cuda.Alloc(bytes)
+	bytes, took, err := l.copied()
 	if err != nil {
 		return err
 	}
-	b, err := cuda.Alloc(bytes)
-	if err != nil {
-		return err
-	}
-	if err := l.stream.Fill(a, 7); err != nil {
-		return err
-	}
-	took, err := l.time(func() error { return l.stream.Copy(b, a) })
-	if err != nil {
-		return err
-	}
-	_, _ = a.Free(), b.Free()
 	n := l.size(8192)
 	p, err := l.product(cuda.Product{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
 	tellKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1, Bytes: 2 * float64(bytes), Seconds: took}, p})
 	return err
+}
+
+// copied is how long a copy of so many bytes takes.
+func (l *lab) copied() (bytes int64, took float64, err error) {
+	if bytes = 4 << 30; l.tiny {
+		bytes = 1 << 12
+	}
+	defer l.release()
+	var at [2]cuda.Memory
+	for i := range at {
+		if at[i], err = cuda.Alloc(bytes); err != nil {
+			return bytes, 0, err
+		}
+		l.taken = append(l.taken, at[i])
+	}
+	to, from := at[0], at[1]
+	if err := l.stream.Fill(from, 7); err != nil {
+		return bytes, 0, err
+	}
+	took, err = l.time(func() error { return l.stream.Copy(to, from) })
+	return bytes, took, err
+}
+
+// bandwidth is the bytes a second that a copy reads and writes; 0 on a machine without time.
+func (l *lab) bandwidth() (float64, error) {
+	bytes, took, err := l.copied()
+	if err != nil || took == 0 {
+		return 0, err
+	}
+	return 2 * float64(bytes) / took, nil
 }
 
 // size is a dim of a measurement, or of a trial of the harness.
@@ -185,9 +199,14 @@ func (l *lab) multiplied(p cuda.Product, in, out string) ([]float64, error) {
 
 // multiplier puts operands there; run puts the product on the stream.
 func (l *lab) multiplier(p cuda.Product, in, out string) (run func() error, d cuda.Memory, err error) {
+	return l.multiplierOf(p, [2][]byte{random(in, p.M*p.K, 0), random(in, p.K*p.N, 1)}, out)
+}
+
+// multiplierOf is that of given operands.
+func (l *lab) multiplierOf(p cuda.Product, operands [2][]byte, out string) (run func() error, d cuda.Memory, err error) {
 	var at [2]cuda.Memory
-	for i, n := range []int{p.M * p.K, p.K * p.N} {
-		if at[i], err = l.put(random(in, n, i)); err != nil {
+	for i := range at {
+		if at[i], err = l.put(operands[i]); err != nil {
 			return nil, d, err
 		}
 	}

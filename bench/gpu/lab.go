@@ -21,13 +21,13 @@ import (
 
 // jobs are what a process of its own does with the GPU.
 var jobs = map[string]func(l *lab, r *Result) error{
-	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "attention": attentions, "kernel": eachKernel,
+	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "product": products, "eight": eights, "attention": attentions, "chain": chainTimes, "kernel": eachKernel,
 }
 
 // runKernels does a job and prints its result as JSON.
 func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
 	if len(args) != 1 || jobs[args[0]] == nil {
-		return fmt.Errorf("kernel: one job of machine, nccl, ceiling, product, attention, kernel")
+		return fmt.Errorf("kernel: one job of machine, nccl, ceiling, product, eight, attention, chain, kernel")
 	}
 	l, err := newLab(dir, tiny)
 	if err != nil {
@@ -50,7 +50,7 @@ type lab struct {
 	dnn       *cuda.DNN
 	fused     *cuda.Attentions // nil: attending says why
 	attending error
-	dir       string
+	root, dir string // of what build made, and of its kernels
 	modules   map[string]*cuda.Module
 	from, to  *cuda.Event
 	taken     []cuda.Memory
@@ -60,7 +60,7 @@ type lab struct {
 const workspace = 32 << 20
 
 func newLab(dir string, tiny bool) (l *lab, err error) {
-	l = &lab{tiny: tiny, dir: filepath.Join(dir, "kernels"), modules: map[string]*cuda.Module{}}
+	l = &lab{tiny: tiny, root: dir, dir: filepath.Join(dir, "kernels"), modules: map[string]*cuda.Module{}}
 	driver, err := cuda.Open()
 	if err != nil {
 		return nil, err
@@ -205,11 +205,6 @@ func (l *lab) time(f func() error) (float64, error) {
 	return median(took), nil
 }
 
-// elemBytes is the size of a number as stored.
-func elemBytes(t string) int {
-	return map[string]int{"f64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2}[t]
-}
-
 // numbers are n numbers from -1 to 1 that bf16 has exactly, always the same ones of a seed; many of them are the first ones again.
 func numbers(n, seed int) []float64 {
 	r := rand.New(rand.NewPCG(uint64(seed), 5))
@@ -229,10 +224,14 @@ const period = 1048573
 
 // random are such numbers as a type has them.
 func random(t string, n, seed int) []byte {
-	once := stored(t, numbers(min(n, period), seed))
-	b := make([]byte, 0, n*elemBytes(t))
-	for len(b) < n*elemBytes(t) {
-		b = append(b, once[:min(len(once), n*elemBytes(t)-len(b))]...)
+	return repeated(stored(t, numbers(min(n, period), seed)), n*elemBytes(t))
+}
+
+// repeated are so many bytes, the same ones again and again.
+func repeated(once []byte, n int) []byte {
+	b := make([]byte, 0, n)
+	for len(b) < n {
+		b = append(b, once[:min(len(once), n-len(b))]...)
 	}
 	return b
 }

@@ -5,7 +5,11 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"testing"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/runtime/num"
 )
 
 // A kernel whose results are no numbers is a row like others: what a check has found is written down with it.
@@ -24,5 +28,35 @@ func TestOffIsWritten(t *testing.T) {
 	}
 	if x := off([]float64{1}, []float64{0}); x != nothing {
 		t.Errorf("of zero: %g", x)
+	}
+}
+
+// A product in 8 bits that is off, or that could not be tried, is told; what rounding takes from a result is not judged.
+func TestEightsAreJudged(t *testing.T) {
+	p := eightProduct{cuda.Product{M: 64, N: 64, K: 4096, Out: cuda.ValueBFloat16}, [2]num.Eight{num.E5M2, num.E4M3}}
+	x := newEight(p)
+	if want := 0x1p-8 + 0x1p-8; x.Bound != want || x.Types != "e5m2, e4m3 to bf16" {
+		t.Errorf("%s has bound %g, want %g", x.Types, x.Bound, want)
+	}
+	for _, c := range []struct {
+		error float64
+		why   string
+		state string
+	}{{x.Bound, "", "ok"}, {2 * x.Bound, "", "failed"}, {nothing, "", "failed"}, {-1, "", "failed"}, {0, "no way", "failed"}} {
+		var r Result
+		x.Error, x.Unrounded, x.Why = c.error, 0.5, c.why
+		if tellEights(&r, []Eight{x}); r.State != c.state {
+			t.Errorf("error %g, %q: %s, want %s", c.error, c.why, r.State, c.state)
+		}
+	}
+}
+
+// Operands are rounded to 3 or 2 bits of fraction, by the scale of their largest.
+func TestRoundEight(t *testing.T) {
+	for as, want := range map[num.Eight][]float64{num.E4M3: {0.8125, -0.1015625, 0}, num.E5M2: {0.75, -0.09375, 0}} {
+		v := []float64{0.8, -0.1, 0}
+		if roundEight(v, as); !slices.Equal(v, want) {
+			t.Errorf("%v: %v, want %v", as, v, want)
+		}
 	}
 }

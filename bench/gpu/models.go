@@ -60,6 +60,9 @@ func modelNamed(all []model, name string) (model, bool) {
 	return model{}, false
 }
 
+// chained tells whether the model's fused groups are timed by themselves: once for each width.
+func (m *model) chained() bool { return !m.Curve && m.Seq <= 1024 }
+
 // flopsPerToken is llm.c's formula: six for each parameter, and attention's.
 func (m *model) flopsPerToken() float64 {
 	return 6*m.Params + 6*float64(m.Layers)*float64(m.Hidden)*float64(m.Seq)

@@ -44,6 +44,8 @@ var parts = []part{
 	{"kernels", "Each kernel's error against f64, and its time against its floor", []check{
 		{"ceilings", time.Minute, kernelChecks("ceiling")},
 		{"products", 2 * time.Minute, kernelChecks("product")},
+		{"8-bit products", 2 * time.Minute, kernelChecks("eight")},
+		{"fused groups", 2 * time.Minute, kernelChecks("chain")},
 		{"attention", 2 * time.Minute, kernelChecks("attention")},
 		{"kernels", 3 * time.Minute, kernelChecks("kernel")},
 	}},

@@ -77,7 +77,7 @@ func (b *bench) sanitizedCommands() ([]sanitized, error) {
 		return nil, err
 	}
 	var all []sanitized
-	for _, job := range []string{"kernel", "attention"} {
+	for _, job := range []string{"kernel", "attention", "eight"} {
 		all = append(all, sanitized{"trials: " + job, []string{self, "kernel", "-dir", b.dir, "-tiny", job}, nil})
 	}
 	text, err := os.ReadFile(b.program("laws.json"))

@@ -43,13 +43,13 @@ func TestSanitize(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ bad, code, why string }{
-		{"none", "0", ""}, {"c", "99", "memcheck found something in 1 of 4 commands"}, {"attention", "1", "1 of 4 commands did not end under memcheck"},
+		{"none", "0", ""}, {"c", "99", "memcheck found something in 1 of 5 commands"}, {"attention", "1", "1 of 5 commands did not end under memcheck"},
 	} {
 		t.Setenv("PATH", "/bin:/usr/bin")
 		b := &bench{dir: dir, env: append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(dir, "cu13", "lib"), "BAD="+c.bad, "CODE="+c.code)}
 		var r Result
 		err := sanitize("memcheck")(t.Context(), b, &r)
-		if (err != nil || c.why != "") && (err == nil || err.Error() != c.why) || len(r.Rows) != 4 {
+		if (err != nil || c.why != "") && (err == nil || err.Error() != c.why) || len(r.Rows) != 5 {
 			t.Errorf("%v, want %q: %v", err, c.why, r.Rows)
 		}
 	}

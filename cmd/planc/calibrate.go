@@ -188,8 +188,10 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
 		}
 	}
-	if m.Attention != 0 {
-		fmt.Fprintf(&b, "  attention: %s\n", digits(m.Attention, 3))
+	for _, key := range costmodel.MeasuredAlone {
+		if v := *m.Factor(key); v != 0 {
+			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+		}
 	}
 	text := b.String()
 	if _, err := costmodel.ParseCluster(q.cluster.Name+".yaml", []byte(text)); err != nil {

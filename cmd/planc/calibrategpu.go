@@ -135,7 +135,7 @@ func measuredOf(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 	for _, kind := range []struct {
 		to  *float64
 		ofs []string
-	}{{&f.Matrix, []string{gpu.OfProduct}}, {&f.Attention, []string{gpu.OfAttention, gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
+	}{{&f.Matrix, []string{gpu.OfProduct}}, {&f.Eight, []string{gpu.OfEight}}, {&f.Attention, []string{gpu.OfAttention, gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
 		{&f.Link, []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll}}, {&f.Overhead, []string{gpu.OfReplay}}} {
 		var mean average
 		for _, of := range kind.ofs {
@@ -157,12 +157,27 @@ func measuredOf(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 	return f
 }
 
-// collectiveTable are the collectives that were measured, of each size and group, as a cluster file has them.
+// collectiveTable are the collectives that were measured, of each size and group, as a cluster file has them; of one size alone nothing follows.
 func collectiveTable(m *gpu.Measurement) costmodel.CollectiveTable {
+	type group struct {
+		of    string
+		ranks int
+	}
+	sizes := map[group]map[int64]bool{}
+	for i := range m.Points {
+		p := &m.Points[i]
+		at := group{p.Of, p.Ranks}
+		if sizes[at] == nil {
+			sizes[at] = map[int64]bool{}
+		}
+		if p.Seconds > 0 {
+			sizes[at][p.Bytes] = true
+		}
+	}
 	var rows []string
 	for i := range m.Points {
 		p := &m.Points[i]
-		if _, priced := opsOfPoints[p.Of]; priced && p.Seconds > 0 {
+		if _, priced := opsOfPoints[p.Of]; priced && p.Seconds > 0 && len(sizes[group{p.Of, p.Ranks}]) > 1 {
 			rows = append(rows, fmt.Sprintf("%s %d %d %s", p.Of, p.Ranks, p.Bytes, digits(1e6*p.Seconds, 4)))
 		}
 	}

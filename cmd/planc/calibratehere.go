@@ -81,8 +81,10 @@ func measuredBlock(by string, m costmodel.Measured) string {
 			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
 		}
 	}
-	if m.Attention != 0 {
-		fmt.Fprintf(&b, "  attention: %s\n", digits(m.Attention, 3))
+	for _, key := range costmodel.MeasuredAlone {
+		if v := *m.Factor(key); v != 0 {
+			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+		}
 	}
 	if m.Collectives != "" {
 		fmt.Fprintf(&b, "  collectives: %q\n", m.Collectives)

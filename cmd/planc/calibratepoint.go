@@ -14,7 +14,7 @@ import (
 var opsOfPoints = map[string]ir.Op{gpu.OfAllReduce: ir.OpAllReduce, gpu.OfAllGather: ir.OpAllGather, gpu.OfReduceScatter: ir.OpReduceScatter, gpu.OfAllToAll: ir.OpAllToAll}
 
 // What is large, and told by: products and attention of so many launches, copies beyond the caches, messages that fill a link. Of products those in 16 bits count, in
-// which models train.
+// which models train, and by themselves those in 8.
 const (
 	manyLaunches = 10
 	beyondCaches = 128 << 20
@@ -35,6 +35,8 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	switch p.Of {
 	case gpu.OfProduct:
 		op.Kind, op.Shape.Batch = costmodel.Matrix, 1
+	case gpu.OfEight:
+		op.Kind, op.Shape.Batch, op.Eight = costmodel.Matrix, 1, 1 // in 8 bits; the passes before, which round operands, were not measured
 	case gpu.OfAttention:
 		op.Kind = costmodel.Attention
 	case gpu.OfAttentionGrad:
@@ -51,7 +53,7 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 		return float64(c.CollectiveTime(collective, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1}, costmodel.Bytes(p.Bytes))), p.Bytes >= fillsLinks
 	}
 	took := d.Time(&op)
-	return float64(took), took > manyLaunches*d.Launch() && (compute == "bf16" || compute == "fp16")
+	return float64(took), took > manyLaunches*d.Launch() && (compute == "bf16" || compute == "fp16" || p.Of == gpu.OfEight)
 }
 
 // gpuScreen is what was measured, in groups of a kind.
@@ -66,7 +68,7 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		head, unit string
 		ofs        []string
 	}{
-		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfProduct}}, {"ATTENTION, CAUSAL", "TFLOP/s", []string{gpu.OfAttention, gpu.OfAttentionGrad}},
+		{"PRODUCT OF MATRICES", "TFLOP/s", []string{gpu.OfProduct, gpu.OfEight}}, {"ATTENTION, CAUSAL", "TFLOP/s", []string{gpu.OfAttention, gpu.OfAttentionGrad}},
 		{"MEMORY AND HOST", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"A KERNEL", "µs", []string{gpu.OfLaunch, gpu.OfReplay}},
 		{"BETWEEN GPUS", "GB/s", []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll, gpu.OfSend}},
 	} {
@@ -76,12 +78,8 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		b.WriteString("\n" + prose("left out", 12, fmt.Sprintf("%d, as %s", n, m.Left[0])))
 	}
 	var factors []string
-	for _, k := range append(slices.Clone(costmodel.MeasuredKeys), "attention") {
-		v := f.Attention
-		if k != "attention" {
-			v = *f.Factor(k)
-		}
-		if v > 0 {
+	for _, k := range slices.Concat(costmodel.MeasuredKeys, costmodel.MeasuredAlone) {
+		if v := *f.Factor(k); v > 0 {
 			factors = append(factors, k+" "+digits(v, 3))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
@@ -95,6 +96,7 @@ func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) e
 func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	start := time.Now()
 	return a.timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
 		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
@@ -104,13 +106,39 @@ func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) err
 		if err != nil {
 			return "", err
 		}
+		end := a.watchKernels(&r)
 		k, err := nvcc.CompileKernels(ctx, r)
+		end()
 		if err != nil && ctx.Err() != nil {
 			return "", fmt.Errorf("stopped while building")
 		}
 		for name, fatbin := range k.Fatbins {
 			files[path.Join(kernelFolder, strings.TrimSuffix(name, ".cu")+compiledKernels)] = fatbin
 		}
+		if err == nil && !a.verbose {
+			a.sayKernels(k, time.Since(start))
+		}
 		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version, strings.Join(r.Archs, ", sm_")), err
 	})
+}
+
+// watchKernels has a compilation say on a terminal how many kernels there are already; what it returns ends that.
+func (a *app) watchKernels(r *build.KernelRequest) (end func()) {
+	if a.quiet || !a.terminal {
+		return func() {}
+	}
+	line := newProgress()
+	r.Watch = func(done, all int) {
+		line.say(func() string { return fmt.Sprintf("kernels  %d of %d", done, all) })
+	}
+	return line.show(a.stderr)
+}
+
+// sayKernels says what nvcc took, the longest part of a compilation: as much as "built" says of the rest.
+func (a *app) sayKernels(k build.Kernels, took time.Duration) {
+	how := fmt.Sprintf("%.1f s, kept for the next time", took.Seconds())
+	if k.Cached == len(k.Fatbins) {
+		how = "cached"
+	}
+	a.note("kernels", how)
 }

@@ -155,6 +155,7 @@ func (a *app) diff(first, second string, flags jobFlags) error {
 		return err
 	}
 	d := &difference{head: fmt.Sprintf("%s -> %s", slashed(x.name), slashed(y.name)), fields: fieldChanges(x, y), from: x.which, to: y.which}
+	d.typed = typed(d.fields)
 	if !a.json {
 		if len(d.fields) == 0 {
 			d.head += ": the fields are the same"

@@ -25,6 +25,11 @@ func gpuFindings(root fs.FS, m machine) []finding {
 	for _, dir := range build.NVIDIAWheels(ctx) {
 		s.wheels = append(s.wheels, filepath.ToSlash(dir))
 	}
+	for _, name := range []string{"CUDA_HOME", "CUDA_PATH"} {
+		if home := os.Getenv(name); home != "" {
+			s.toolkits = append(s.toolkits, filepath.ToSlash(home))
+		}
+	}
 	found := []finding{gpuFinding(s, m)}
 	for _, l := range cuda.Libraries {
 		if l.Name != driverLibrary {
@@ -68,6 +73,7 @@ type shelf struct {
 	root     fs.FS
 	searched []string // folders in which programs look
 	wheels   []string // folders of Python's packages nvidia, in which they do not
+	toolkits []string // folders of CUDA toolkits that the environment names, nor in these
 }
 
 // librarySearch are the folders that the system's loader looks in.
@@ -121,11 +127,14 @@ func (s shelf) finding(l cuda.Library) finding {
 	if file != "" {
 		return s.judge(l, file, "")
 	}
-	var inWheels []string
-	for _, dir := range s.wheels {
-		inWheels = append(inWheels, path.Join(dir, "*", "lib"))
+	var unseen []string
+	for _, home := range s.toolkits {
+		unseen = append(unseen, path.Join(home, "lib"), path.Join(home, "lib64"))
 	}
-	if file = s.find(l, inWheels); file != "" {
+	for _, dir := range s.wheels {
+		unseen = append(unseen, path.Join(dir, "*", "lib"))
+	}
+	if file = s.find(l, unseen); file != "" {
 		return s.judge(l, file, "programs do not look there: put "+path.Dir(file)+" in LD_LIBRARY_PATH")
 	}
 	return finding{l.Name, stateMissing, "not found", costs + l.Install}

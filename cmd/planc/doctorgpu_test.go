@@ -56,8 +56,10 @@ func TestLibraryFinding(t *testing.T) {
 			"missing 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: no training on several GPUs: programs do not look there: put /" + site + "nvidia/nccl/lib in LD_LIBRARY_PATH"},
 		{"wheel in the path", "/" + site + "nvidia/nccl/lib", fstest.MapFS{site + "nvidia/nccl/lib/libnccl.so.2": {}, site + "nvidia_nccl_cu13-2.32.3.dist-info/METADATA": {}},
 			"ok 2.32.3, /" + site + "nvidia/nccl/lib/libnccl.so.2: "},
+		{"toolkit", "", fstest.MapFS{"opt/cu13/lib/libnccl.so.2": {}},
+			"missing /opt/cu13/lib/libnccl.so.2: no training on several GPUs: programs do not look there: put /opt/cu13/lib in LD_LIBRARY_PATH"},
 	} {
-		got := shelf{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"}}.finding(nccl)
+		got := shelf{root: c.root, searched: librarySearch(c.path), wheels: []string{"/" + site + "nvidia"}, toolkits: []string{"/opt/cu13"}}.finding(nccl)
 		if text := got.State + " " + got.Value + ": " + got.Fix; got.Name != "NCCL" || !strings.HasPrefix(text, c.want) {
 			t.Errorf("%s: %s\nwant %s", c.name, text, c.want)
 		}

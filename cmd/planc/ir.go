@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -18,8 +19,11 @@ import (
 //	planc ir --after nosuch
 const UnknownPass ir.Code = "UnknownPass"
 
-// modelStage is what comes before the first pass.
-const modelStage = "model"
+// modelStage is what comes before the first pass, productsStage what comes behind the last.
+const (
+	modelStage    = "model"
+	productsStage = "products"
+)
 
 func (a *app) irCommand() *cobra.Command {
 	var flags jobFlags
@@ -30,6 +34,7 @@ func (a *app) irCommand() *cobra.Command {
 		Short: "the program between passes, as txtar",
 		Long: "ir prints the program after the last pass, or after PASS, or after each stage. The sections are files of a\n" +
 			"txtar archive, so that a dump can be saved as a test as it is. Stages: " + strings.Join(stages(), ", ") + ".\n" +
+			"products are those that do other ops too in one call on the cluster's devices: what they begin from, what they end in.\n" +
 			"With --picture it draws what each stage of the pipeline does in a step, instead.",
 		Example: "planc ir planc.yaml --after partition",
 		Args:    oneJob,
@@ -59,7 +64,9 @@ func (a *app) irCommand() *cobra.Command {
 }
 
 // stages are the sections that there are.
-func stages() []string { return append([]string{modelStage}, passes.Names()...) }
+func stages() []string {
+	return slices.Concat([]string{modelStage}, passes.Names(), []string{productsStage})
+}
 
 // wantedStages are the sections to print.
 func wantedStages(after string, all bool) ([]string, error) {
@@ -70,7 +77,7 @@ func wantedStages(after string, all bool) ([]string, error) {
 	case all:
 		return names, nil
 	case after == "":
-		return names[len(names)-1:], nil
+		return names[len(names)-2:], nil
 	case slices.Contains(names, after):
 		return []string{after}, nil
 	}
@@ -89,10 +96,28 @@ func (a *app) printIR(args []string, flags jobFlags, want []string) error {
 		return err
 	}
 	texts := map[string]string{}
-	if _, err := a.program(job, found.Best.Plan, func(stage, text string) { texts[stage] = text }); err != nil {
+	p, err := a.program(job, found.Best.Plan, func(stage, text string) { texts[stage] = text })
+	if err != nil {
 		return err
 	}
+	texts[productsStage] = productsText(job, p)
 	return a.print(archive(want, texts))
+}
+
+// productsText says what products of the cluster's devices do beside.
+func productsText(j *loaded, p *ir.Program) string {
+	on := codegen.GPU
+	if j.cluster.IsCPU() {
+		on = codegen.CPU
+	}
+	text, err := codegen.Products(p, on)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("(none: %v)\n", err)
+	case text == "":
+		return "(none)\n"
+	}
+	return text
 }
 
 // printPicture compiles the job and draws its schedules.
@@ -126,7 +151,7 @@ func archive(want []string, texts map[string]string) string {
 	shown := ""
 	for _, stage := range want {
 		name := stage + ".ir"
-		if stage != modelStage {
+		if stage != modelStage && stage != productsStage {
 			name = "after/" + name
 		}
 		text := texts[stage]

@@ -142,6 +142,9 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 		return nil, err
 	}
 	j, err := spec.Load(path, a.read, f.overrides()...)
+	if cluster := a.clusterAsJob(f, path, err); cluster != nil {
+		return nil, cluster
+	}
 	err = byFlags(path, err)
 	if j == nil || err != nil && !j.Has("cluster") {
 		return nil, err

@@ -42,8 +42,12 @@ func training(c *costmodel.Cluster, p costmodel.Predict, tokens float64) *traini
 // sentence is that for people.
 func (t *trainingDoc) sentence() string {
 	s := fmt.Sprintf("%s tokens in %s", short(t.Tokens), durationText(t.Days))
-	if t.Cost != nil {
-		s += fmt.Sprintf(", at a cost of %s", t.text(math.Round(*t.Cost)))
+	switch {
+	case t.Cost == nil:
+	case math.Round(*t.Cost) == 0:
+		s += ", at a cost below " + t.text(1)
+	default:
+		s += ", at a cost of " + t.text(math.Round(*t.Cost))
 	}
 	return s
 }

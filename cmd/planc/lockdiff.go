@@ -23,6 +23,12 @@ type difference struct {
 	head     string
 	fields   []lock.Change // of the jobs
 	from, to side
+	typed    bool // the jobs differ in train.precision, which the plan's precision follows
+}
+
+// typed says whether fields of precision are among the changes.
+func typed(changes []lock.Change) bool {
+	return slices.ContainsFunc(changes, func(c lock.Change) bool { return strings.HasPrefix(c.Path(), "train.precision") })
 }
 
 // lockDifference is what a lock says against what was found now.
@@ -31,7 +37,7 @@ func lockDifference(j *loaded, d *decision) *difference {
 	return &difference{
 		head: decidedFor(l), fields: l.rows(),
 		from: side{l.file.Plan, l.file.Predict, l.file.CostModel},
-		to:   side{d.Best.Plan, d.Best.Predict, costmodel.CostModel},
+		to:   side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}, typed: typed(l.changed),
 	}
 }
 
@@ -157,6 +163,9 @@ func clipped(value string) string {
 // planRows are the plan's keys that differ, and what stays.
 func (d *difference) planRows() string {
 	changes := lock.PlanChanges(d.from.plan, d.to.plan)
+	if d.typed { // and told as the job says it
+		changes = slices.DeleteFunc(changes, func(c lock.Change) bool { return c.Key == "precision" })
+	}
 	if len(changes) == 0 {
 		return flow("    ", 4, " ", strings.Split("the plan is the same: "+d.to.plan.String(), " "))
 	}
@@ -186,6 +195,8 @@ func (d *difference) figures() string {
 	case a.StepS <= 0 || b.StepS <= 0 || a.StepS == b.StepS:
 	case n != m && n > 0:
 		step += fmt.Sprintf("    %s × as fast on %s × the devices", digits(1/ratio, 3), short(float64(m)/float64(n)))
+	case ratio >= 2: // +13900 % says it to nobody
+		step += fmt.Sprintf("    %s × as long", digits(ratio, 3))
 	default:
 		step += "    " + signed(ratio-1)
 	}

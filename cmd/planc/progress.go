@@ -10,11 +10,17 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
-// progress is the line that a long search shows on a terminal, and takes away again.
+// progress is the line that long work shows on a terminal, and takes away again.
 type progress struct {
-	after, every time.Duration // until it is shown first, and anew
-	last         atomic.Pointer[search.Progress]
+	after, every time.Duration                 // until it is shown first, and anew
+	last         atomic.Pointer[func() string] // what it says; nil: nothing yet
 }
+
+// newProgress is a line that short work does not show.
+func newProgress() *progress { return &progress{after: 2 * patience, every: patience / 4} }
+
+// say changes what the line says; text is asked for only when it is shown.
+func (l *progress) say(text func() string) { l.last.Store(&text) }
 
 // eraseLine begins a terminal's line anew, empty.
 const eraseLine = "\r\x1b[K"
@@ -24,8 +30,8 @@ func (a *app) searching(p *search.Problem, do func() error) error {
 	if a.quiet || !a.terminal {
 		return a.searches(do)
 	}
-	line := &progress{after: 2 * patience, every: patience / 4}
-	p.Watch = func(at search.Progress) { line.last.Store(&at) }
+	line := newProgress()
+	p.Watch = func(at search.Progress) { line.say(func() string { return progressText(&at) }) }
 	defer line.show(a.stderr)()
 	return do()
 }
@@ -49,9 +55,9 @@ func (l *progress) show(w io.Writer) (end func()) {
 				return
 			case <-timer.C:
 				timer.Reset(l.every)
-				if at := l.last.Load(); at != nil {
+				if text := l.last.Load(); text != nil {
 					shown = true
-					fmt.Fprint(w, eraseLine+progressText(at))
+					fmt.Fprint(w, eraseLine+(*text)())
 				}
 			}
 		}

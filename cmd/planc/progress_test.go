@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/passes/search"
 )
 
@@ -60,6 +61,29 @@ func TestSearches(t *testing.T) {
 		}
 		if got := stderr.String(); got != "searching ...\n" {
 			t.Errorf("terminal %v: %q", terminal, got)
+		}
+	}
+}
+
+// How many kernels are compiled is said on a terminal, and taken away again; elsewhere nobody watches.
+func TestWatchKernels(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = 4 * time.Millisecond
+	for _, x := range []struct{ quiet, terminal, shown bool }{{false, true, true}, {true, true, false}, {false, false, false}} {
+		var stderr bytes.Buffer
+		var r build.KernelRequest
+		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &locked{w: &stderr}}).watchKernels(&r)
+		if (r.Watch != nil) != x.shown {
+			t.Fatalf("%+v: watched is %v", x, r.Watch != nil)
+		}
+		if x.shown {
+			r.Watch(12, 31)
+			time.Sleep(50 * time.Millisecond)
+		}
+		end()
+		line := eraseLine + "kernels  12 of 31"
+		if got := stderr.String(); x.shown != strings.HasPrefix(got, line) || strings.ReplaceAll(got, line, "") != map[bool]string{true: eraseLine}[x.shown] {
+			t.Errorf("%+v: %q", x, got)
 		}
 	}
 }

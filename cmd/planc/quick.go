@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // quickFlag is the flag that sets a field, "" if only --set does. --cluster takes the short form of a whole cluster too, 16xh100.
@@ -37,7 +38,7 @@ func byFlags(path string, err error) error {
 			d.Msg += "; " + flag + " gives it"
 		}
 		key, value, _ := strings.Cut(d.Fix, "=")
-		if flag := quickFlag(key); strings.HasPrefix(d.Pos.File, "--") && value != "" && flag != "" {
+		if flag := quickFlag(key); strict.IsFlag(d.Pos) && value != "" && flag != "" {
 			d.Fix = flag + " " + value
 		}
 	}

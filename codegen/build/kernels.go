@@ -26,6 +26,10 @@ type KernelRequest struct {
 	Files map[string][]byte
 	Archs []string // as in [Architectures]; none is those
 	Cache string   // folder of fatbins; "" is planc/kernels in the user's cache folder
+
+	// Watch, if not nil, is told how many of the sources have a fatbin, each time that one more has: calls do not overlap, and
+	// all are over when CompileKernels returns.
+	Watch func(done, all int)
 }
 
 // Kernels are compiled kernels.
@@ -72,7 +76,7 @@ func (n NVCC) CompileKernels(ctx context.Context, r KernelRequest) (Kernels, err
 		}
 	}
 	k := Kernels{Fatbins: map[string][]byte{}}
-	if err := compileAll(ctx, n, units); err != nil {
+	if err := compileAll(ctx, n, units, r.Watch); err != nil {
 		return k, err
 	}
 	for _, u := range units {
@@ -114,22 +118,40 @@ func newUnit(n NVCC, root, name string, files map[string][]byte, flags []string)
 }
 
 // compileAll makes the fatbins of all units, as many at a time as there are processors; the first that fails is told.
-func compileAll(ctx context.Context, n NVCC, units []unit) error {
+func compileAll(ctx context.Context, n NVCC, units []unit, watch func(done, all int)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
+	made := counter{all: len(units), watch: watch}
 	for i := range units {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			if err := units[i].ensure(ctx, n); err != nil {
 				stop(err)
+				return
 			}
+			made.one()
 		})
 	}
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// counter counts what several goroutines have done, and tells it one at a time.
+type counter struct {
+	mu        sync.Mutex
+	done, all int
+	watch     func(done, all int)
+}
+
+func (c *counter) one() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done++; c.watch != nil {
+		c.watch(c.done, c.all)
+	}
 }
 
 func (u *unit) dir() string { return filepath.Join(u.root, u.key) }

@@ -207,6 +207,28 @@ func TestCompileKernels(t *testing.T) {
 	}
 }
 
+// Who watches is told of each kernel that is there, compiled or cached, one more each time; not of what fails.
+func TestWatchKernels(t *testing.T) {
+	n, _ := compiler(t, "13.1")
+	var seen []string
+	r := build.KernelRequest{Cache: t.TempDir(), Files: map[string][]byte{"all.cuh": nil},
+		Watch: func(done, all int) { seen = append(seen, fmt.Sprintf("%d of %d", done, all)) }}
+	for _, name := range []string{"a.cu", "b.cu", "c.cu"} {
+		r.Files[name] = []byte(name)
+	}
+	for _, how := range []string{"compiled", "cached"} {
+		seen = nil
+		kernels(t, n, r)
+		if want := []string{"1 of 3", "2 of 3", "3 of 3"}; !slices.Equal(seen, want) {
+			t.Errorf("%s: seen %q, want %q", how, seen, want)
+		}
+	}
+	r.Files, seen = map[string][]byte{"a.cu": []byte("wrong")}, nil
+	if _, err := n.CompileKernels(t.Context(), r); err == nil || len(seen) != 0 {
+		t.Errorf("of a kernel that fails: %v, seen %q", err, seen)
+	}
+}
+
 // What nvcc refuses is planc's fault or the machine's, and each says what to do.
 func TestKernelErrors(t *testing.T) {
 	n, _ := compiler(t, "13.1")

@@ -40,7 +40,7 @@ CALL(cudnnBackendGetAttribute, (cudnnBackendDescriptor_t const d, cudnnBackendAt
 		*n = 3;
 		for (int i = 0; i < (room < 3 ? room : 3); i++) ((struct descriptor **)v)[i]->way = i, ((struct descriptor **)v)[i]->final = 1;
 		break;
-	case planc_dnn_config_engine: *n = 1; (*(struct descriptor **)v)->way = x->way; break;
+	case planc_dnn_config_engine: *n = !getenv("PLANC_FAKE_NO_ENGINE"); (*(struct descriptor **)v)->way = x->way; break;
 	case planc_dnn_engine_notes: *n = 1; *(int *)v = x->way == 0 ? planc_dnn_nondeterministic : 0; break;
 	case planc_dnn_plan_workspace: *n = 1; *(int64_t *)v = x->way == 1 ? 1 << 30 : 512; break;
 	default: r = BAD_PARAM;

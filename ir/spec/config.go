@@ -2,8 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // The families that can be built today, as model_type names them in config.json.
@@ -138,6 +140,18 @@ func (c *Config) Pos(key string) ir.Pos {
 		return p
 	}
 	return c.at[""]
+}
+
+// blame is where fields that do not fit each other were written, by their names in config.json: a flag before a file, since
+// what it changed may have fitted, and else the first that was written.
+func (c *Config) blame(keys ...string) ir.Pos {
+	found := c.at[""]
+	for _, k := range slices.Backward(keys) {
+		if p, ok := c.at[k]; ok && (strict.IsFlag(p) || !strict.IsFlag(found) || found == c.at[""]) {
+			found = p
+		}
+	}
+	return found
 }
 
 // String is the model in one line.

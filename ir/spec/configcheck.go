@@ -26,15 +26,15 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 	if c.checkSizes(diags, k); len(*diags) > 0 {
 		return
 	}
-	heads, kvHeads := c.written(k.heads), c.written(k.kvHeads)
+	hidden, heads, kvHeads := c.written(k.hidden), c.written(k.heads), c.written(k.kvHeads)
 	if c.HeadDim == 0 {
 		if c.HeadDim = c.Hidden / c.Heads; c.Hidden%c.Heads != 0 {
-			diags.Addf(c.Pos(heads), BadModel, "%s %d does not divide %s %d", heads, c.Heads, c.written(k.hidden), c.Hidden)
+			diags.Addf(c.blame(heads, hidden), BadModel, "%s %d does not divide %s %d", heads, c.Heads, hidden, c.Hidden)
 			return
 		}
 	}
 	if c.Heads%c.KVHeads != 0 {
-		diags.Addf(c.Pos(kvHeads), BadModel, "%s %d does not divide %s %d", kvHeads, c.KVHeads, heads, c.Heads)
+		diags.Addf(c.blame(kvHeads, heads), BadModel, "%s %d does not divide %s %d", kvHeads, c.KVHeads, heads, c.Heads)
 	}
 	if c.QueryScale == 0 {
 		c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
@@ -46,7 +46,8 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 		c.checkImage(diags)
 	}
 	if c.Experts > 0 && c.Choices > c.Experts {
-		diags.Addf(c.Pos("num_experts_per_tok"), BadModel, "num_experts_per_tok is %d; there are %d experts", c.Choices, c.Experts)
+		at := c.blame("num_experts_per_tok", "num_local_experts", "num_experts", "n_routed_experts")
+		diags.Addf(at, BadModel, "num_experts_per_tok is %d; there are %d experts", c.Choices, c.Experts)
 	}
 	if p := c.approxParams(); p > 1e17 {
 		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters", p)
@@ -82,9 +83,9 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 	case c.KVLatent > 0:
 		diags.Addf(c.Pos("qk_rope_head_dim"), BadModel, "qk_rope_head_dim is %d; rotary positions want an even one", c.RotaryDim)
 	case c.rotary == 1:
-		diags.Addf(c.Pos(c.written(k.headDim)), BadModel, "the size of a head is %d; rotary positions want an even one", c.HeadDim)
+		diags.Addf(c.blame(c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel, "the size of a head is %d; rotary positions want an even one", c.HeadDim)
 	default:
-		diags.Addf(c.Pos(c.written("rotary_pct|partial_rotary_factor")), BadModel,
+		diags.Addf(c.blame(c.written("rotary_pct|partial_rotary_factor"), c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel,
 			"rotary positions turn %d of a head's %d elements; an even number of at least 2 is wanted", c.RotaryDim, c.HeadDim)
 	}
 	if c.RopeScaling.Kind != "longrope" {
@@ -104,7 +105,7 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 // checkImage wants whole patches, and works out the positions: one for each, and the class token's.
 func (c *Config) checkImage(diags *ir.Diags) {
 	if c.ImageSize%c.PatchSize != 0 {
-		diags.Addf(c.Pos(c.written("patch_size|image_size")), BadModel, "patch_size %d does not divide image_size %d", c.PatchSize, c.ImageSize)
+		diags.Addf(c.blame("patch_size", "image_size"), BadModel, "patch_size %d does not divide image_size %d", c.PatchSize, c.ImageSize)
 	}
 	side := c.ImageSize / c.PatchSize
 	c.MaxPositions = side*side + 1

@@ -25,7 +25,7 @@ var Quick = []struct{ Flag, Key, Doc string }{
 	{"devices", "cluster.devices", "of a node"},
 	{"global-batch", "train.global_batch", "sequences of an optimizer step"},
 	{"seq-len", "train.seq_len", "tokens of a sequence"},
-	{"precision", "train.precision", "f64, f32, bf16, fp16"},
+	{"precision", "train.precision", "f64, f32, bf16, fp16, fp8"},
 	{"engine", "train.engine", "whose runtime is priced"},
 	{"objective", "objective.kind", "throughput; devices: the fewest that reach a rate or days; cost; energy"},
 	{"tokens", "train.tokens", "to train on"},

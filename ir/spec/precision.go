@@ -61,7 +61,7 @@ func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 	name := n
 	if n.Kind == strict.Map {
 		if name = n.Get("compute"); name == nil {
-			c.Addf(c.Pos(path), Missing, "%s has no compute", path)
+			c.Addf(n.Pos, Missing, "%s has no compute, as in {compute: bf16}: what it leaves out follows from that", path)
 			c.Struct(n, path, p)
 			return
 		}

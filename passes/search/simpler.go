@@ -25,6 +25,9 @@ func (r *Result) Simpler() (s Simpler, ok bool) {
 		if a.NoFit != nil || a.SlowerBy > Alike || !simpler(own, parts(&r.Best.Plan)) || slices.Compare(own, least) >= 0 {
 			continue
 		}
+		if a.key == "axis_order" { // of which only the chosen degrees' were asked for: pinned, the search may find another plan
+			continue
+		}
 		least, ok = own, true
 		s = Simpler{Alternative: a, Key: a.key, Value: keyValues(a.Plan)[a.key]}
 	}

@@ -14,7 +14,7 @@ func checkSimpler(t *testing.T, p *Problem, res *Result, shared *caches) int {
 	s, ok := res.Simpler()
 	for _, a := range res.Alternatives {
 		near := a.NoFit == nil && a.Predict.StepS <= res.Best.Predict.StepS*(1+Alike)
-		if near && nowhereMore(&a.Plan, &res.Best.Plan) && (!ok || a.Plan != s.Plan && nowhereMore(&a.Plan, &s.Plan)) {
+		if near && a.key != "axis_order" && nowhereMore(&a.Plan, &res.Best.Plan) && (!ok || a.Plan != s.Plan && nowhereMore(&a.Plan, &s.Plan)) {
 			t.Errorf("%v is simpler than %v; named is %v (%v)", a.Plan.Text(), res.Best.Plan.Text(), s.Plan.Text(), ok)
 		}
 	}
@@ -48,6 +48,8 @@ func TestSimpler(t *testing.T) {
 	better := func(p ir.Plan, slower float64) Alternative {
 		return Alternative{Plan: p, Predict: costmodel.Predict{StepS: costmodel.Seconds(1 + slower)}, SlowerBy: slower, key: "zero"}
 	}
+	ordered := better(zero(0), 0.001)
+	ordered.key = "axis_order"
 	unfit := better(zero(0), 0)
 	unfit.NoFit = &NoFit{}
 	for _, c := range []struct {
@@ -59,6 +61,7 @@ func TestSimpler(t *testing.T) {
 		{"the simplest, though others are faster", []Alternative{better(zero(2), 0.002), better(zero(1), 0.003), better(zero(0), 0.007)}, "0"},
 		{"what is slower than that is not as good", []Alternative{better(zero(1), 0.003), better(zero(0), 0.02)}, "1"},
 		{"what does not fit is none", []Alternative{unfit}, ""},
+		{"an order of the axes, pinned, need not lead to it", []Alternative{ordered, better(zero(1), 0.003)}, "1"},
 		{"less of one part and more of another is not simpler", []Alternative{better(split, 0.001)}, ""},
 	} {
 		r := Result{Best: Priced{Plan: plan, Predict: costmodel.Predict{StepS: 1}}, Alternatives: c.alternatives}

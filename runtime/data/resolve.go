@@ -91,10 +91,14 @@ func notFound(path, base, p string) error {
 	if abs, err := filepath.Abs(full); err == nil {
 		full = abs
 	}
-	if strings.ContainsAny(p, "*?[") {
-		return inputf("no file matches %s (looked for %s)", path, full)
+	where := ""
+	if full != path {
+		where = " (looked for " + full + ")"
 	}
-	return inputf("there is no file %s (looked for %s)", path, full)
+	if strings.ContainsAny(p, "*?[") {
+		return inputf("no file matches %s%s", path, where)
+	}
+	return inputf("there is no file %s%s", path, where)
 }
 
 // expand replaces each ${NAME}; other dollar signs stay.

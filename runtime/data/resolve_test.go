@@ -44,7 +44,9 @@ func TestResolveErrors(t *testing.T) {
 	write(t, dir, "data/a.bin", []byte("x"))
 	tests := []struct{ path, root, want string }{
 		{"a.txt", "data", "data: there is no file a.txt (looked for DIR/data/a.txt)"},
-		{"/no/such", "", "data: there is no file /no/such (looked for /no/such)"},
+		{"/no/such", "", "data: there is no file /no/such"},
+		{"/no/../no/such", "", "data: there is no file /no/../no/such (looked for /no/such)"},
+		{"/no/such*", "", "data: no file matches /no/such*"},
 		{"*.txt", "data", "data: no file matches *.txt (looked for DIR/data/*.txt)"},
 		{"[.txt", "data", `data: "[.txt" is not a valid pattern: a [ or \ in it is not closed`},
 		{"data", "", "data: DIR/data is a folder; name its files, for example DIR/data/*.bin"},

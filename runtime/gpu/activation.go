@@ -13,7 +13,7 @@ import (
 )
 
 // ownKernels is the variable of the environment that names, with commas between, what is left to kernels of planc's own though a library has it:
-// gelu, bias, attention.
+// gelu, bias, attention, eight.
 const ownKernels = "PLANC_OWN_KERNELS"
 
 // ours tells whether something is left to kernels of our own.

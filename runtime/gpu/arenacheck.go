@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"github.com/planc-dev/planc/cuda"
-	rt "github.com/planc-dev/planc/runtime"
 )
 
 // checkArena is the variable of the environment that names a file to which each rank adds a line at the end of its run: an [ArenaUse]. The arena
@@ -33,15 +32,19 @@ const (
 
 // fence surrounds an arena that is watched.
 type fence struct {
-	path  string // "" where nobody watches
+	told  *os.File // nil where nobody watches
 	whole cuda.Memory
 }
 
 // takeArena takes the arena's memory, between fences where it is watched.
 func (d *device) takeArena(m *machine, bytes int) (err error) {
-	if d.fence.path = os.Getenv(checkArena); d.fence.path == "" {
+	path := os.Getenv(checkArena)
+	if path == "" {
 		d.arena, err = d.arenaMemory(m, bytes)
 		return err
+	}
+	if d.fence.told, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666); err != nil {
+		return fmt.Errorf("%s: %w", checkArena, err)
 	}
 	if d.fence.whole, err = d.arenaMemory(m, bytes+2*fenceBytes); err != nil {
 		return err
@@ -68,12 +71,8 @@ func (d *device) tellArena() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(d.fence.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Close())
+	_, err = d.fence.told.Write(append(line, '\n'))
+	return err
 }
 
 // written is how far memory is not as it was filled, from its beginning.
@@ -93,12 +92,17 @@ func (d *device) written(m cuda.Memory) (int64, error) {
 	return 0, nil
 }
 
-// closeArena tells of a watched arena whose run has ended well.
+// closeArena tells of a watched arena whose run has ended well. Nobody hears a device's errors any more then: a rank that could not tell says so on
+// stderr, and is missed by whoever reads the file.
 func (d *device) closeArena() {
-	if d.fence.path == "" || d.compute == nil || d.failed() {
+	if d.fence.told == nil {
 		return
 	}
-	if err := d.tellArena(); err != nil {
-		rt.Check(fmt.Errorf("%s: %w", checkArena, err))
+	var err error
+	if d.compute != nil && !d.failed() {
+		err = d.tellArena()
+	}
+	if err = errors.Join(err, d.fence.told.Close()); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: rank %d: %v\n", checkArena, d.rank.ID, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	rt "github.com/planc-dev/planc/runtime"
@@ -64,5 +65,13 @@ func TestArenaIsWatched(t *testing.T) {
 		if broken == 0 {
 			t.Error("a byte behind the arena is not seen")
 		}
+	}
+}
+
+// A file that cannot be written is told before the first step.
+func TestArenaFileCannotBeWritten(t *testing.T) {
+	t.Setenv(checkArena, filepath.Join(t.TempDir(), "none", "arenas"))
+	if _, err := train(t, on(toy{pp: 2}.program(true), images())); err == nil || !strings.Contains(err.Error(), checkArena+": open ") {
+		t.Error(err)
 	}
 }

@@ -3,7 +3,9 @@
 package gpu
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
@@ -28,15 +30,38 @@ type fusedKind struct {
 }
 
 // openFused makes ready what the program will want of cuDNN, as far as cuDNN takes it. What it does not take, or fails to, is computed by kernels of our own.
-func (d *device) openFused(dnn *cuda.DNN) (err error) {
+func (d *device) openFused(m *machine) error {
+	if d.rank.ID != m.first || len(d.rank.Program.Attends) == 0 {
+		_, err := d.prepareFused(m)
+		return err
+	}
+	own, err := d.prepareFused(m)
+	switch {
+	case own == nil:
+		m.attend = "attention: cuDNN " + m.dnn.Version
+	case len(d.fused.ways) > 0:
+		m.attend = fmt.Sprintf("attention: cuDNN %s, in part planc's own kernels (%v)", m.dnn.Version, own)
+	default:
+		m.attend = fmt.Sprintf("attention: planc's own kernels (%v)", own)
+	}
+	return err
+}
+
+// prepareFused also returns why some or all of it is left to our own kernels.
+func (d *device) prepareFused(m *machine) (own, err error) {
 	kinds := d.rank.Program.Attends
-	if dnn == nil || len(kinds) == 0 || ours("attention") {
-		return nil
+	switch {
+	case len(kinds) == 0:
+		return nil, nil
+	case ours("attention"):
+		return errors.New(ownKernels + " has attention"), nil
+	case m.dnn == nil:
+		return m.noDNN, nil
 	}
 	f := &d.fused
-	if f.of, err = dnn.NewAttentions(); err != nil {
+	if f.of, err = m.dnn.NewAttentions(); err != nil {
 		f.of = nil
-		return nil
+		return err, nil
 	}
 	d.atClose(func() error { return f.close() })
 	f.ways = map[fusedKind]cuda.AttentionParts{}
@@ -44,19 +69,22 @@ func (d *device) openFused(dnn *cuda.DNN) (err error) {
 	for _, a := range kinds {
 		x := cuda.Attention{Batch: a.Batch, Seq: a.Seq, KSeq: a.KSeq, KHeads: a.Heads, Group: a.Group, Dim: a.Dim, Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: value(shortName(a.Elem))}
 		for _, grad := range []bool{false, true} {
-			if p, err := f.of.PrepareParts(x, grad, attentionRoom); err == nil {
-				f.ways[fusedKind{x, grad}] = p
-				most = max(most, p.Workspace)
+			p, refused := f.of.PrepareParts(x, grad, attentionRoom)
+			if refused != nil {
+				own = cmp.Or(own, refused)
+				continue
 			}
+			f.ways[fusedKind{x, grad}] = p
+			most = max(most, p.Workspace)
 		}
 	}
 	if most == 0 {
-		return nil
+		return own, nil
 	}
 	if f.room, err = d.take(int(most)); err != nil {
-		return f.none() // our own take none
+		return err, f.none() // our own take none
 	}
-	return nil
+	return own, nil
 }
 
 // shortName is an element's type as kernels' names have it.

@@ -36,9 +36,10 @@ func (d *device) connect(m *machine) error {
 	lines := d.members()
 	bytes := int64(len(lines) * flagSize)
 	s, sent, heard := d.compute.stream, d.tables.memory.At(0, bytes), d.tables.memory.At((bytes+roomAlign-1)&^(roomAlign-1), bytes)
-	room := d.staging.At(0, bytes)
+	room, own := d.staging.At(0, bytes), make([]float32, len(lines))
 	for i := range lines {
-		binary.NativeEndian.PutUint32(room.Slice()[i*flagSize:], math.Float32bits(lacks(!d.register(m, &lines[i]))))
+		own[i] = lacks(!d.register(m, &lines[i]))
+		binary.NativeEndian.PutUint32(room.Slice()[i*flagSize:], math.Float32bits(own[i]))
 	}
 	if err := s.Upload(sent, room); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (d *device) connect(m *machine) error {
 		return err
 	}
 	for i := range lines {
-		without := math.Float32frombits(binary.NativeEndian.Uint32(room.Slice()[i*flagSize:]))
+		without := own[i] + math.Float32frombits(binary.NativeEndian.Uint32(room.Slice()[i*flagSize:])) // of a pipe the other's alone is heard
 		if lines[i].registrable() {
 			m.told.count(without == 0)
 		}

@@ -160,7 +160,7 @@ func (d *device) open(m *machine) (err error) {
 	if err = d.openMemory(m); err != nil {
 		return err
 	}
-	if err = d.openFused(m.dnn); err != nil {
+	if err = d.openFused(m); err != nil {
 		return err
 	}
 	if err = errors.Join(d.step.open(d, m), d.loads.open()); err != nil {

@@ -26,3 +26,18 @@ func (d *device) patiently(what string, f func()) {
 	defer timer.Stop()
 	f()
 }
+
+// await waits, in the middle of a run, for what was put on the device. If the run fails meanwhile, that is waited for no longer than is grace.
+func (d *device) await(what string, wait func() error) {
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+		case <-d.rank.Done():
+			d.patiently(what, func() { <-ended })
+		}
+	}()
+	err := wait()
+	close(ended)
+	rt.Check(err)
+}

@@ -28,13 +28,27 @@ func TestGrace(t *testing.T) {
 	os.Stderr, grace = in, time.Millisecond
 	ended := make(chan int, 1)
 	endProcess = func(code int) { ended <- code }
-	p := toy{pp: 1}.program(false)
-	p.Devices = stuck{ended}
-	_, err = rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
+	wait := func() {
+		if code := <-ended; code != rt.ExitFailed {
+			panic(code)
+		}
+	}
+	for _, stick := range []func(d *device){
+		func(d *device) { <-d.rank.Done(); d.patiently("an abort", wait) },
+		func(d *device) { d.await("a step", func() error { wait(); return nil }) },
+	} {
+		p := toy{pp: 1}.program(false)
+		p.Devices = stuck{stick}
+		if _, err = rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler))); err == nil {
+			t.Error("the run has not failed")
+		}
+	}
 	in.Close()
 	text, _ := io.ReadAll(out)
-	if err == nil || !strings.Contains(string(text), "the run has failed, and an abort does not end within 1ms, so that the process is ended: a test's failure") {
-		t.Errorf("%v, told:\n%s", err, text)
+	for _, what := range []string{"an abort", "a step"} {
+		if !strings.Contains(string(text), "the run has failed, and "+what+" does not end within 1ms, so that the process is ended: a test's failure") {
+			t.Errorf("told:\n%s", text)
+		}
 	}
 	grace = time.Hour
 	(&device{}).patiently("nothing", func() {})
@@ -43,9 +57,9 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// stuck are devices that nobody gets: the first rank that asks has the run fail, and waits until the process is ended.
+// stuck are devices that nobody gets: one rank fails, and the other waits until the process is ended.
 type stuck struct {
-	ended chan int
+	stick func(*device)
 }
 
 func (s stuck) Open(*rt.Team) (string, error) { return "nothing", nil }
@@ -56,11 +70,6 @@ func (s stuck) Take(r *rt.Rank) (rt.Device, error) {
 	if r.ID > 0 {
 		return nil, errors.New("a test's failure")
 	}
-	<-r.Done()
-	(&device{rank: r}).patiently("an abort", func() {
-		if code := <-s.ended; code != rt.ExitFailed {
-			panic(code)
-		}
-	})
+	s.stick(&device{rank: r})
 	return nil, errors.New("another failure")
 }

@@ -153,7 +153,7 @@ func (b *bench) run() error {
 	if err := b.open(); err != nil {
 		return fmt.Errorf("GPU %d: %w", b.rank, err)
 	}
-	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.multiply, b.attend, b.collect} {
+	for _, f := range []func() error{b.warm, b.copies, b.host, b.launches, b.multiply, b.multiplyEight, b.attend, b.collect} {
 		if err := f(); err != nil {
 			return fmt.Errorf("GPU %d: %w", b.rank, err)
 		}

@@ -22,6 +22,7 @@ type Measurement struct {
 // The things that a [Point] is of.
 const (
 	OfProduct       = "product"
+	OfEight         = "product_fp8" // of operands in 8 bits, which are there already
 	OfAttention     = "attention"
 	OfAttentionGrad = "attention_grad"
 	OfCopy          = "copy"     // within a GPU's memory
@@ -39,7 +40,7 @@ const (
 // Point is how long something took.
 type Point struct {
 	Of   string `json:"of"`
-	Type string `json:"type,omitempty"` // bf16, fp16, tf32, f32
+	Type string `json:"type,omitempty"` // bf16, fp16, tf32, f32, fp8
 
 	// Of a product M × K by K × N, and which operands are stored transposed. Of causal attention: M queries, N keys, heads of K
 	// numbers, Batch of them in all sequences.
@@ -93,7 +94,7 @@ func MeasuredAttention() (shapes []*cpu.AttentionShape) {
 // Text is what a point is of, for people.
 func (p *Point) Text() string {
 	switch p.Of {
-	case OfProduct:
+	case OfProduct, OfEight:
 		turned := map[string]string{"": "", "a": " of weights", "b": " of inputs"}[p.Turn]
 		return fmt.Sprintf("%s %d × %d × %d%s", p.Type, p.M, p.N, p.K, turned)
 	case OfAttention:

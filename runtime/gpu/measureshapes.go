@@ -14,6 +14,12 @@ var productShapes = []Point{
 	{Type: "f32", M: 64, N: 64, K: 64}, {Type: "f32", M: 512, N: 512, K: 512}, {Type: "f32", M: 4096, N: 4096, K: 4096},
 }
 
+// eightShapes are such products in 8 bits, whose gradients (b, a) multiply E5M2 with E4M3.
+var eightShapes = []Point{
+	{M: 64, N: 64, K: 64}, {M: 512, N: 512, K: 512}, {M: 8192, N: 3072, K: 768}, {M: 8192, N: 768, K: 3072, Turn: "b"}, {M: 3072, N: 768, K: 8192, Turn: "a"},
+	{M: 8192, N: 4096, K: 4096}, {M: 8192, N: 4096, K: 4096, Turn: "b"}, {M: 4096, N: 4096, K: 8192, Turn: "a"}, {M: 8192, N: 14336, K: 4096},
+}
+
 // What is copied and sent, in bytes.
 var (
 	copySizes       = []int64{1 << 20, 16 << 20, 256 << 20}

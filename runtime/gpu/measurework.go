@@ -43,11 +43,16 @@ func (b *bench) operand(bytes int64) (m cuda.Memory, err error) {
 	if m, err = cuda.Alloc(max(bytes, 256)); err != nil {
 		return m, err
 	}
+	return m, b.repeat(m, b.random)
+}
+
+// repeat fills memory with what other memory of randomBytes has.
+func (b *bench) repeat(m, from cuda.Memory) (err error) {
 	for at := int64(0); at < m.Bytes && err == nil; at += randomBytes {
 		n := min(randomBytes, m.Bytes-at)
-		err = b.stream.Copy(m.At(at, n), b.random.At(0, n))
+		err = b.stream.Copy(m.At(at, n), from.At(0, n))
 	}
-	return m, err
+	return err
 }
 
 // with has f use operands of so many bytes each.

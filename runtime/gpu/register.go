@@ -81,8 +81,8 @@ func (d *device) register(m *machine, l *member) bool {
 	return false
 }
 
-// Joined says which NCCL joins the ranks, and how; "" where none does.
-func (m *machine) Joined() string {
+// joined says which NCCL joins the ranks, and how; "" where none does.
+func (m *machine) joined() string {
 	if m.nccl == nil {
 		return ""
 	}
@@ -104,4 +104,14 @@ func (m *machine) Joined() string {
 		text += "; " + t.fixed
 	}
 	return text
+}
+
+// Found says which NCCL joins the ranks and what computes attention, where there is any.
+func (m *machine) Found() (lines []string) {
+	for _, line := range []string{m.joined(), m.attend} {
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

@@ -10,7 +10,8 @@ import (
 	rt "github.com/planc-dev/planc/runtime"
 )
 
-// repeating is a Source whose tokens, in steps 4 and 8, repeat more often than in those before.
+// repeating is a Source whose tokens, in steps 3 and 7, repeat more often than in those before. Behind neither comes anything for which the host
+// waits, so that the next step has been begun.
 type repeating struct{ drawn }
 
 func (s repeating) Train(g int64, tokens, labels []int32) (int, error) {
@@ -18,9 +19,9 @@ func (s repeating) Train(g int64, tokens, labels []int32) (int, error) {
 	step := g/(micros*dp) + 1
 	for i := range tokens {
 		switch {
-		case step == 4 && g%3 == 0:
+		case step == 3 && g%3 == 0:
 			tokens[i] = int32(i / 3)
-		case step == 8 && g%5 == 0:
+		case step == 7 && g%5 == 0:
 			tokens[i] = 7
 		}
 	}
@@ -55,7 +56,7 @@ func TestRoundsAhead(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
 			var walks, none atomic.Int64
 			want, _ := alone(t, k.routed(false, &none), rt.Data(repeating{}))
-			got, _ := alone(t, on(k.routed(true, &walks), images()), rt.Data(repeating{}))
+			got, dir := alone(t, on(k.routed(true, &walks), images()), rt.Data(repeating{}))
 			sameLines(t, got, want, 1e-11)
 			most := 0.0
 			for _, line := range want {
@@ -66,9 +67,14 @@ func TestRoundsAhead(t *testing.T) {
 			if most == 0 {
 				t.Error("no step needs further rounds")
 			}
-			// Step 1 and its graph; step 4, and a graph anew; step 8, and another.
+			// Step 1 and its graph; step 3, and a graph anew; step 7, and another.
 			if n, each := walks.Load(), int64(blocks/k.pp*micros); n != 6*each {
 				t.Errorf("rank 0 walked %d times through its schedule, want 6", n/each)
+			}
+			for _, step := range []int{3, 7} { // the emulated clock has a millisecond for each step: this one, its first attempt, and the next step's
+				if s := secondsOf(t, dir)[step]; s < 0.003 {
+					t.Errorf("step %d took %v s, without what came to nothing", step, s)
+				}
 			}
 		})
 	}

@@ -37,6 +37,8 @@ type machine struct {
 	apart  bool          // there are ranks of other processes
 	blas   *cuda.BLAS
 	dnn    *cuda.DNN     // nil where cuDNN is not there
+	noDNN  error         // why
+	attend string        // what is said of attention
 	nccl   *cuda.NCCL    // nil where there is one rank
 	id     cuda.UniqueID // with which ranks find each other
 	ranks  int
@@ -82,7 +84,7 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 		return "", err
 	}
 	if m.dnn, err = cuda.OpenDNN(); err != nil {
-		m.dnn = nil // kernels of our own attend
+		m.dnn, m.noDNN = nil, err // kernels of our own attend
 	}
 	if name, err = m.introduce(t); err != nil {
 		return "", err

@@ -15,7 +15,7 @@ func (d *device) Push(at, bytes int) {
 	d.travel(at, bytes, func(host []byte, pinned cuda.Pinned, memory cuda.Memory) {
 		copy(pinned.Slice(), host)
 		rt.Check(d.compute.stream.Upload(memory, pinned))
-		rt.Check(d.compute.stream.Synchronize())
+		d.await("what was put on the device", d.compute.stream.Synchronize)
 	})
 }
 
@@ -23,7 +23,7 @@ func (d *device) Push(at, bytes int) {
 func (d *device) Pull(at, bytes int) {
 	d.travel(at, bytes, func(host []byte, pinned cuda.Pinned, memory cuda.Memory) {
 		rt.Check(d.compute.stream.Download(pinned, memory))
-		rt.Check(d.compute.stream.Synchronize())
+		d.await("what was put on the device", d.compute.stream.Synchronize)
 		copy(host, pinned.Slice())
 	})
 }

@@ -140,7 +140,7 @@ func (d *device) Ahead() bool { return d.step.graph != nil && !d.step.stale }
 func (d *device) Hear() (h rt.Heard) {
 	s := &d.step
 	sl := &s.slots[s.heard%len(s.slots)]
-	rt.Check(sl.to.Synchronize())
+	d.await("the step that was begun first", sl.to.Synchronize)
 	from := sl.from
 	if sl.follows {
 		from = s.slots[(s.heard+len(s.slots)-1)%len(s.slots)].to
@@ -189,7 +189,7 @@ func (d *device) Infer(work func()) {
 	sl := &s.slots[s.begun%len(s.slots)] // of a step to come
 	host, memory := sl.words.At(values*8, results*8), s.words.At(values*8, results*8)
 	rt.Check(d.compute.stream.Download(host, memory))
-	rt.Check(d.compute.stream.Synchronize())
+	d.await("an evaluation", d.compute.stream.Synchronize)
 	d.rank.LossSum = sl.results()[lossSum]
 }
 

@@ -22,6 +22,9 @@ func SetFlag(arg string) Override {
 	return Override{Key: k, Value: v, Shown: "--set " + arg, plain: !ok}
 }
 
+// IsFlag tells whether a place is a flag of the command line, not one in a file.
+func IsFlag(p ir.Pos) bool { return p.Line == 0 && strings.HasPrefix(p.File, "--") }
+
 // Set applies an override. expand gives the mapping that a scalar stands for, where fields of a short form
 // are set ("4xdgx-h100", nodes); it returns nil if there is none.
 func (d *Doc) Set(o Override, expand func(path string, n *Node) *Node) ir.Diags {

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// chain is a fused group's launch as a program has it: a kernel that planc printed, on a size.
+type chain struct {
+	Kernel     string
+	Ops        string // in their order
+	Where      string // the program's functions that launch it so
+	Rowwise    bool   // its geometry is kernels.Rowwise, else kernels.Wide
+	Rows, Cols int
+	Operands   []chainOperand
+}
+
+// chainOperand is one of a launch, as gpu.Chain takes it.
+type chainOperand struct {
+	Types   string // of what lies in memory; "" for how many columns of a row are there
+	N       int    // elements; or so many columns
+	Written bool
+	Indexed bool // rows' indices, of which the columns are Size from Lo on
+	Lo      int  `json:",omitempty"`
+	Size    int  `json:",omitempty"`
+}
+
+// bytes are what a launch must read and write.
+func (c *chain) bytes() (b float64) {
+	for _, o := range c.Operands {
+		if o.Types != "" {
+			b += float64(o.N * elemBytes(o.Types))
+		}
+	}
+	return b
+}
+
+// elemBytes is the size of a number as stored.
+func elemBytes(t string) int {
+	return map[string]int{"f64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2}[t]
+}
+
+// viewTypes are the types of views in a program that computes in f32.
+var viewTypes = map[string]string{"num.BF16": "bf16", "num.F16": "f16", "float": "f32", "int32": "i32"}
+
+// keepChains puts what planc emitted of a program's fused groups into folder chains: their source as NAME.cu, which golden/gpucheckchains_test.go
+// compiles, and NAME.json of [chain]s.
+func (b *bench) keepChains(name, emitted string) error {
+	var texts [2][]byte
+	for i, file := range []string{"main.go", "kernels/chains.cu"} {
+		var err error
+		if texts[i], err = os.ReadFile(filepath.Join(emitted, file)); err != nil {
+			return err
+		}
+	}
+	all, err := readChains(texts[0], texts[1])
+	if err != nil {
+		return fmt.Errorf("fused groups: %w", err)
+	}
+	text, err := json.MarshalIndent(all, "", "\t")
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(b.dir, "chains")
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(to, name+".json"), append(text, '\n'), 0o666); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(to, name+".cu"), texts[1], 0o666)
+}
+
+// chainReader reads a program's Go source.
+type chainReader struct {
+	all     []chain
+	rowwise map[string]bool
+	ops     map[string]string
+	written map[string][]bool // of the pointers among a kernel's parameters, in order
+	views   map[string]chainOperand
+	where   string
+	err     error
+}
+
+// readChains finds the launches of fused groups in a program for GPUs, and how their kernels are declared. Launches that are alike are one.
+func readChains(source, kernels []byte) ([]chain, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), "main.go", source, 0)
+	if err != nil {
+		return nil, err
+	}
+	r := &chainReader{rowwise: map[string]bool{}, ops: map[string]string{}, written: map[string][]bool{}}
+	r.kernels(string(kernels))
+	ast.Inspect(file, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.CompositeLit); ok && selected(lit.Type) == "gpu.Fused" {
+			r.fused(lit)
+		}
+		return true
+	})
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+			r.where, r.views = f.Name.Name, map[string]chainOperand{}
+			ast.Inspect(f.Body, r.visit)
+		}
+	}
+	if r.err == nil && len(r.all) == 0 {
+		r.err = fmt.Errorf("the program launches none")
+	}
+	return r.all, r.err
+}
+
+var (
+	kernelHead = regexp.MustCompile(`(?m)^KERNEL (chain\d+)\((.*)\) \{$`)
+	chainLoop  = regexp.MustCompile(`(?m)^// for i, j := range \[rows, cols\] \{ (.*) \}\n.* (chain\d+)Rows\(`)
+	chainOp    = regexp.MustCompile(`= (\w+)\(`)
+)
+
+// kernels reads what the kernels do, and which of their operands they write.
+func (r *chainReader) kernels(text string) {
+	for _, m := range chainLoop.FindAllStringSubmatch(text, -1) {
+		var ops []string
+		for _, op := range chainOp.FindAllStringSubmatch(m[1], -1) {
+			ops = append(ops, op[1])
+		}
+		r.ops[m[2]] = strings.Join(ops, " ")
+	}
+	for _, m := range kernelHead.FindAllStringSubmatch(text, -1) {
+		for _, p := range strings.Split(m[2], ", ") {
+			if strings.Contains(p, "*") {
+				r.written[m[1]] = append(r.written[m[1]], !strings.HasPrefix(p, "const "))
+			}
+		}
+	}
+}
+
+// fused reads whether a group sums over rows.
+func (r *chainReader) fused(lit *ast.CompositeLit) {
+	var name string
+	rowwise := false
+	for _, e := range lit.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			switch selected(kv.Key) {
+			case "Kernel":
+				name, _ = strconv.Unquote(literal(kv.Value))
+			case "Rowwise":
+				rowwise = selected(kv.Value) == "true"
+			}
+		}
+	}
+	r.rowwise[name] = rowwise
+}
+
+// visit notes a function's views and launches.
+func (r *chainReader) visit(n ast.Node) bool {
+	switch x := n.(type) {
+	case *ast.AssignStmt:
+		if call, ok := x.Rhs[0].(*ast.CallExpr); ok && len(x.Lhs) == 1 {
+			if view, ok := call.Fun.(*ast.IndexExpr); ok && selected(view.X) == "gpu.View" && len(call.Args) == 3 {
+				n, _ := strconv.Atoi(literal(call.Args[2])) // 0 of what is no literal, which no launch may have
+				r.views[selected(x.Lhs[0])] = chainOperand{Types: viewTypes[selected(view.Index)], N: n}
+			}
+		}
+	case *ast.CallExpr:
+		if selected(x.Fun) == "gpu.Chain" && len(x.Args) > 4 {
+			r.launch(x)
+		}
+	}
+	return true
+}
+
+// launch notes one.
+func (r *chainReader) launch(x *ast.CallExpr) {
+	c := chain{Kernel: selected(x.Args[1]), Where: r.where, Rows: r.number(x.Args[2]), Cols: r.number(x.Args[3])}
+	c.Ops, c.Rowwise = r.ops[c.Kernel], r.rowwise[c.Kernel]
+	written := r.written[c.Kernel]
+	for _, a := range x.Args[4:] {
+		o := r.operand(a)
+		if o.Types != "" && len(written) > 0 {
+			o.Written, written = written[0], written[1:]
+		}
+		c.Operands = append(c.Operands, o)
+	}
+	if c.Ops == "" || len(written) > 0 {
+		r.fail("%s is no kernel with these operands", c.Kernel)
+	}
+	i := slices.IndexFunc(r.all, func(o chain) bool {
+		return o.Kernel == c.Kernel && o.Rows == c.Rows && o.Cols == c.Cols && slices.Equal(o.Operands, c.Operands)
+	})
+	if i < 0 {
+		r.all = append(r.all, c)
+	} else if !slices.Contains(strings.Split(r.all[i].Where, ", "), c.Where) {
+		r.all[i].Where += ", " + c.Where
+	}
+}
+
+// operand is a view, what rows are of it, or how many columns there are.
+func (r *chainReader) operand(x ast.Expr) (o chainOperand) {
+	call, ok := x.(*ast.CallExpr)
+	switch {
+	case !ok:
+		o = r.views[selected(x)]
+	case selected(call.Fun) == "gpu.IDs" && len(call.Args) == 3:
+		o = r.views[selected(call.Args[0])]
+		o.Indexed, o.Lo, o.Size = true, r.number(call.Args[1]), r.number(call.Args[2])
+	case selected(call.Fun) == "gpu.Limit" && len(call.Args) == 1:
+		return chainOperand{N: r.number(call.Args[0])}
+	}
+	if o.Types == "" || o.N == 0 {
+		r.fail("an operand is no whole view of known size")
+	}
+	return o
+}
+
+// number is a literal's.
+func (r *chainReader) number(x ast.Expr) int {
+	n, err := strconv.Atoi(literal(x))
+	if err != nil {
+		r.fail("a size is no number")
+	}
+	return n
+}
+
+// fail keeps the first fault.
+func (r *chainReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%s: %w", r.where, fmt.Errorf(format, args...))
+	}
+}
+
+// selected is a name, or a package's.
+func selected(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return selected(x.X) + "." + x.Sel.Name
+	}
+	return ""
+}
+
+func literal(x ast.Expr) string {
+	if l, ok := x.(*ast.BasicLit); ok {
+		return l.Value
+	}
+	return ""
+}

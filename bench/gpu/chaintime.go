@@ -1,0 +1,189 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+)
+
+// ChainTime is a fused group of a model's program, as it is launched there.
+type ChainTime struct {
+	Model string
+	chain
+	Bytes   float64 // that it must read and write
+	Floor   float64 // seconds: those over the bandwidth that a copy reaches; 0 where there is no time
+	Seconds float64
+	Why     string `json:",omitempty"`
+}
+
+// chainTimes has each fused group of the models' programs run alone, on the sizes that it has there.
+func chainTimes(l *lab, r *Result) error {
+	files, err := filepath.Glob(filepath.Join(l.root, "chains", "*.json"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no fused groups in %s; gpu-check build puts them there", l.root)
+	}
+	rate, err := l.bandwidth()
+	if err != nil {
+		return err
+	}
+	if rate > 0 {
+		r.note("floor: what must be read and written over %.0f GB/s, which a copy reaches here", rate/1e9)
+	}
+	var all []ChainTime
+	for _, file := range files {
+		of, err := l.chainsOf(file, rate)
+		if err != nil {
+			return err
+		}
+		all = append(all, of...)
+	}
+	tellChains(r, all)
+	return nil
+}
+
+// chainsOf are those of one program.
+func (l *lab) chainsOf(file string, rate float64) (all []ChainTime, err error) {
+	var chains []chain
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &chains)
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSuffix(file, ".json")
+	image, err := os.ReadFile(name + ".fatbin")
+	if err != nil {
+		return nil, err
+	}
+	m, err := cuda.Load(image)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range chains {
+		t := ChainTime{Model: filepath.Base(name), chain: c, Bytes: c.bytes()}
+		if t.Seconds, err = l.chainTime(m, &c); err != nil {
+			t.Why = err.Error()
+		}
+		if rate > 0 {
+			t.Floor = t.Bytes / rate
+		}
+		l.release()
+		all = append(all, t)
+	}
+	return all, m.Unload()
+}
+
+// chainTime is how long a launch takes, whose results must be numbers.
+func (l *lab) chainTime(m *cuda.Module, c *chain) (seconds float64, err error) {
+	f, err := m.Kernel(c.Kernel)
+	if err != nil {
+		return 0, err
+	}
+	args, at := &cuda.Args{}, make([]cuda.Memory, len(c.Operands))
+	args.Reset()
+	for i, o := range c.Operands {
+		if o.Types == "" {
+			args.Int32(int32(o.N))
+			continue
+		}
+		if at[i], err = l.filled(&o, i); err != nil {
+			return 0, err
+		}
+		args.Pointer(at[i].Pointer)
+		if o.Indexed {
+			args.Int32(int32(o.Lo)).Int32(int32(o.Size))
+		}
+	}
+	geometry := kernels.Wide
+	if c.Rowwise {
+		geometry = kernels.Rowwise
+	}
+	shape := geometry(c.Rows, c.Cols)
+	args.Int32(int32(c.Rows)).Int32(int32(c.Cols))
+	run := func() error { return l.stream.Launch(f, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args) }
+	if err := run(); err != nil {
+		return 0, err
+	}
+	for i, o := range c.Operands {
+		if o.Written {
+			if err := l.written(at[i], &o); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return l.time(run)
+}
+
+// filled is memory of an operand's size: indices or random numbers that repeat, or NaN where results go.
+func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
+	bytes := int64(o.N * elemBytes(o.Types))
+	if m, err = cuda.Alloc(max(bytes, 256)); err != nil {
+		return m, err
+	}
+	l.taken = append(l.taken, m)
+	if o.Written {
+		return m, l.stream.Fill(m, 0xff)
+	}
+	var some []byte
+	if n := min(o.N, period); o.Indexed {
+		some = integers(trial{kernel: "logsumexp_pick", rows: n, cols: o.Size}.ids())
+	} else {
+		some = random(o.Types, n, seed)
+	}
+	once, err := l.put(some)
+	if err != nil {
+		return m, err
+	}
+	for done := int64(0); done < bytes; {
+		n := min(int64(len(some)), bytes-done)
+		if err := l.stream.Copy(m.At(done, n), once.At(0, n)); err != nil {
+			return m, err
+		}
+		done += n
+	}
+	return m, nil
+}
+
+// written demands that a result's beginning and end are numbers.
+func (l *lab) written(m cuda.Memory, o *chainOperand) error {
+	size := int64(elemBytes(o.Types))
+	n := min(int64(o.N), period)
+	for _, from := range []int64{0, (int64(o.N) - n) * size} {
+		b, err := l.get(m.At(from, n*size), int(n*size))
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(read(o.Types, b), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+			return fmt.Errorf("not all results are numbers")
+		}
+	}
+	return nil
+}
+
+// tellChains makes the table, and says which failed.
+func tellChains(r *Result, all []ChainTime) {
+	r.Raw, r.State = all, "ok"
+	r.Columns = []string{"model", "kernel", "ops", "in", "rows × columns", "MB", "µs", "GB/s", "time / floor"}
+	for i := range all {
+		t := &all[i]
+		cells := []string{t.Model, t.Kernel, t.Ops, t.Where, fmt.Sprintf("%d × %d", t.Rows, t.Cols), fmt.Sprintf("%.1f", t.Bytes/1e6), "-", "-", "-"}
+		if t.Seconds > 0 {
+			cells[6], cells[7], cells[8] = fmt.Sprintf("%.1f", t.Seconds*1e6), fmt.Sprintf("%.0f", t.Bytes/t.Seconds/1e9), fmt.Sprintf("%.2f", t.Seconds/t.Floor)
+		}
+		if t.Why != "" {
+			r.State = "failed"
+			r.Why += fmt.Sprintf("%s of %s on %d × %d: %s; ", t.Kernel, t.Model, t.Rows, t.Cols, t.Why)
+		}
+		r.row(cells...)
+	}
+}

@@ -1,0 +1,255 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/runtime/num"
+)
+
+// eightArch is the first architecture that multiplies numbers of 8 bits, Ada.
+const eightArch = 89
+
+// eightCodes are the formats' numbers in the kernels of eight.cu, for cuBLASLt and for people.
+var eightCodes = map[num.Eight]struct {
+	format int
+	value  cuda.Value
+	name   string
+}{num.E4M3: {0, cuda.ValueE4M3, "e4m3"}, num.E5M2: {1, cuda.ValueE5M2, "e5m2"}}
+
+// eightProduct is a product of stored bf16, and the format that each operand is rounded to.
+type eightProduct struct {
+	cuda.Product
+	as [2]num.Eight
+}
+
+// eights has products of models' layers in 8 bits, as gpu.MatMul8 makes them: forward, and both gradients.
+func eights(l *lab, r *Result) error {
+	if arch := 10*l.gpu.Major + l.gpu.Minor; arch < eightArch {
+		r.State = "ok"
+		r.note("skipped: %s is sm_%d, and products in 8 bits begin with sm_%d", l.gpu.Name, arch, eightArch)
+		return nil
+	}
+	var all []Eight
+	const tokens = 16384
+	for _, size := range [][2]int{{768, 3072}, {3072, 768}, {1600, 6400}, {2048, 5632}} {
+		m, k, n := l.size(tokens), l.size(size[0]), l.size(size[1])
+		for _, p := range []eightProduct{
+			{cuda.Product{M: m, N: n, K: k, Out: cuda.ValueBFloat16}, [2]num.Eight{num.E4M3, num.E4M3}},
+			{cuda.Product{M: m, N: k, K: n, Out: cuda.ValueBFloat16, TransposeB: true}, [2]num.Eight{num.E5M2, num.E4M3}},
+			{cuda.Product{M: k, N: n, K: m, Out: cuda.ValueFloat32, TransposeA: true}, [2]num.Eight{num.E4M3, num.E5M2}},
+		} {
+			p.In = cuda.ValueBFloat16
+			x, err := l.eight(p)
+			l.release()
+			if err != nil {
+				x.Why = err.Error()
+			}
+			all = append(all, x)
+		}
+	}
+	tellEights(r, all)
+	return nil
+}
+
+// eight times a product and compares one of as many terms.
+func (l *lab) eight(p eightProduct) (x Eight, err error) {
+	x = newEight(p)
+	if err := l.timeEight(p, &x); err != nil {
+		return x, err
+	}
+	l.release()
+	p.M, p.N = min(p.M, 1024), min(p.N, 1024)
+	e, err := l.rounded(p)
+	if err != nil {
+		return x, err
+	}
+	if err := e.passes(); err != nil {
+		return x, err
+	}
+	if err := e.multiply(); err != nil {
+		return x, err
+	}
+	out := outOf(p.Product)
+	b, err := l.get(e.result, p.M*p.N*elemBytes(out))
+	if err != nil {
+		return x, err
+	}
+	got := read(out, b)
+	for _, c := range []struct {
+		to *float64
+		as [2]num.Eight
+	}{{&x.Error, p.as}, {&x.Unrounded, [2]num.Eight{}}} {
+		l.release()
+		want, err := l.exactly(p.Product, c.as)
+		if err != nil {
+			return x, fmt.Errorf("in f64: %w", err)
+		}
+		*c.to = off(got, want)
+	}
+	return x, nil
+}
+
+// timeEight times it without the passes that round, with them, and in bf16.
+func (l *lab) timeEight(p eightProduct, x *Eight) error {
+	e, err := l.rounded(p)
+	if err != nil {
+		return err
+	}
+	if err := e.passes(); err != nil {
+		return err
+	}
+	if x.Seconds, err = l.time(e.multiply); err != nil {
+		return err
+	}
+	x.With, err = l.time(func() error {
+		if err := e.passes(); err != nil {
+			return err
+		}
+		return e.multiply()
+	})
+	if err != nil {
+		return err
+	}
+	l.release()
+	run, _, err := l.multiplier(p.Product, "bf16", outOf(p.Product))
+	if err == nil {
+		x.In16, err = l.time(run)
+	}
+	return err
+}
+
+// roundedProduct has what runs of a product in 8 bits; NaN is in the result before.
+type roundedProduct struct {
+	passes, multiply func() error
+	result           cuda.Memory
+}
+
+// rounded puts random operands in bf16 there, and what gpu.MatMul8 takes besides.
+func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
+	width := (p.K + 15) &^ 15
+	scales, err := l.room(512)
+	if err != nil {
+		return e, err
+	}
+	q := p.Product
+	q.K, q.TransposeA, q.TransposeB = width, false, true
+	q.In, q.InB, q.ScaleA, q.ScaleB = eightCodes[p.as[0]].value, eightCodes[p.as[1]].value, scales.Pointer, scales.Pointer+256
+	way, err := l.blas.Prepare(q, workspace)
+	if err != nil {
+		return e, err
+	}
+	if e.result, err = l.room(int64(p.M * p.N * elemBytes(outOf(p.Product)))); err == nil {
+		err = l.stream.Fill(e.result, 0xff)
+	}
+	if err != nil {
+		return e, err
+	}
+	var codes [2]cuda.Memory
+	var passes [2]func() error
+	for i, rows := range []int{p.M, p.N} {
+		across := i == 0 && p.TransposeA || i == 1 && !p.TransposeB
+		c := eightCopy{seed: i, rows: rows, cols: p.K, width: width, across: across, format: eightCodes[p.as[i]].format, scale: scales.Pointer + cuda.Pointer(256*i)}
+		if codes[i], passes[i], err = l.eightCopy(c); err != nil {
+			return e, err
+		}
+	}
+	e.passes = func() error {
+		if err := passes[0](); err != nil {
+			return err
+		}
+		return passes[1]()
+	}
+	e.multiply = func() error {
+		return l.stream.Multiply(way, 1, 0, e.result.Pointer, codes[0].Pointer, codes[1].Pointer, l.scratch)
+	}
+	return e, nil
+}
+
+// eightCopy is an operand's rows of cols numbers, which lie across in memory or as they are, as codes in width bytes a row.
+type eightCopy struct {
+	seed, rows, cols, width, format int
+	across                          bool
+	scale                           cuda.Pointer
+}
+
+// eightCopy puts an operand there; run makes its codes.
+func (l *lab) eightCopy(c eightCopy) (codes cuda.Memory, run func() error, err error) {
+	n := c.rows * c.cols
+	x, err := l.put(random("bf16", n, c.seed))
+	if err != nil {
+		return codes, nil, err
+	}
+	part, err := l.room(int64(4 * kernels.Blocks(n)))
+	if err == nil {
+		codes, err = l.room(int64(c.rows * c.width))
+	}
+	if err != nil {
+		return codes, nil, err
+	}
+	across := int32(0)
+	if c.across {
+		across = 1
+	}
+	most, err := l.launch("eight_most", 1, n, new(cuda.Args).Pointer(part.Pointer).Pointer(x.Pointer).Uint64(uint64(n)))
+	if err != nil {
+		return codes, nil, err
+	}
+	args := new(cuda.Args).Pointer(codes.Pointer).Pointer(x.Pointer).Pointer(part.Pointer).Pointer(c.scale).Int32(int32(kernels.Blocks(n))).Int32(1)
+	args.Int32(int32(c.rows)).Int32(int32(c.cols)).Int32(int32(c.width)).Int32(across).Int32(int32(c.format))
+	round, err := l.launch("eight", c.rows, c.width, args)
+	return codes, func() error {
+		if err := most(); err != nil {
+			return err
+		}
+		return round()
+	}, err
+}
+
+// launch is a launch of a kernel in bf16.
+func (l *lab) launch(name string, rows, cols int, args *cuda.Args) (func() error, error) {
+	f, k, err := l.kernel(name, "bf16")
+	if err != nil {
+		return nil, err
+	}
+	at := k.Launch(rows, cols)
+	return func() error { return l.stream.Launch(f, cuda.Shape{Grid: at.Grid, Block: at.Block}, args) }, nil
+}
+
+// exactly is the product in f64 of the numbers that package num rounds the operands to; of those as they are where a format is none.
+func (l *lab) exactly(p cuda.Product, as [2]num.Eight) ([]float64, error) {
+	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
+	var operands [2][]byte
+	for i, n := range []int{p.M * p.K, p.K * p.N} {
+		v := numbers(min(n, period), i)
+		if as[i] != (num.Eight{}) {
+			roundEight(v, as[i])
+		}
+		operands[i] = repeated(stored("f64", v), 8*n)
+	}
+	run, d, err := l.multiplierOf(p, operands, "f64")
+	if err == nil {
+		err = run()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.get(d, 8*p.M*p.N)
+	return read("f64", b), err
+}
+
+// roundEight rounds a tensor's numbers to a format by its largest, as cpu.MatMul8 does.
+func roundEight(v []float64, as num.Eight) {
+	most := 0.0
+	for _, x := range v {
+		most = max(most, math.Abs(x))
+	}
+	scale := as.Scale(most)
+	for i, x := range v {
+		v[i] = as.Round(x*scale) / scale
+	}
+}

@@ -1,0 +1,80 @@
+package codegen
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/ir"
+)
+
+// A product does not wait for the op that it may end in where what lies between, with what it begins from and ends in itself,
+// needs the product's sums or writes where its operands lie.
+func TestProductsThatMayNotWait(t *testing.T) {
+	const head = `model m
+segment s x1
+func s.forward
+  input x : f32[batch=2,seq=4,hidden=8] at x+0
+  input w : f32[hidden=8,ffn=8] at params+0
+  input u : f32[hidden=8,ffn=8] at params+256
+  a = add x, x : f32[batch=2,seq=4,hidden=8] !norm at workspace+0
+`
+	for _, c := range []struct{ name, ops, want string }{
+		{"another begins from its sums", `  v = matmul a, w : f32[batch=2,seq=4,ffn=8] !norm at workspace+256
+  p = matmul a, u : f32[batch=2,seq=4,ffn=8] !norm at workspace+512
+  s = add p, v : f32[batch=2,seq=4,ffn=8] !norm at workspace+768
+  g = gelu v : f32[batch=2,seq=4,ffn=8] !norm at workspace+1024
+  return s, g
+`, "v, s from v, gelu"},
+		{"another begins from its sums, behind both", `  v = matmul a, w : f32[batch=2,seq=4,ffn=8] !norm at workspace+256
+  g = gelu v : f32[batch=2,seq=4,ffn=8] !norm at workspace+1024
+  p = matmul a, u : f32[batch=2,seq=4,ffn=8] !norm at workspace+512
+  s = add p, v : f32[batch=2,seq=4,ffn=8] !norm at workspace+768
+  return s, g
+`, "v kept then g, s from v"},
+		{"another ends where an operand lies", `  v = matmul a, w : f32[batch=2,seq=4,ffn=8] !norm at workspace+256
+  p = matmul x, u : f32[batch=2,seq=4,ffn=8] !norm at workspace+512
+  h = gelu p : f32[batch=2,seq=4,ffn=8] !norm at workspace+0
+  g = gelu v : f32[batch=2,seq=4,ffn=8] !norm at workspace+1024
+  return h, g
+`, "v, p then h, gelu"},
+		{"another ends elsewhere", `  v = matmul a, w : f32[batch=2,seq=4,ffn=8] !norm at workspace+256
+  p = matmul x, u : f32[batch=2,seq=4,ffn=8] !norm at workspace+512
+  h = gelu p : f32[batch=2,seq=4,ffn=8] !norm at workspace+768
+  g = gelu v : f32[batch=2,seq=4,ffn=8] !norm at workspace+1024
+  return h, g
+`, "p then h, v then g"},
+	} {
+		m, err := ir.ParseModel(head + c.ops)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		if got := endsText(m); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// endsText is what the products of a model's first function begin from and end in on a CPU, and the other ops behind the first.
+func endsText(m *ir.Model) string {
+	plan := ir.SerialPlan(1, 2, ir.FullPrecision(ir.F32))
+	f := m.Segments[0].Forward
+	e := &emitter{generator: &generator{p: &ir.Program{Model: m, Plan: plan}}, f: f}
+	var out []string
+	for _, n := range e.epilogue(f.Nodes)[1:] {
+		text := n.Op.String()
+		if n.Op == ir.OpMatMul {
+			text = n.Outs[0].Name
+		}
+		if from := e.from[n]; from != nil {
+			text += " from " + from.Name
+		}
+		if e.kept[n] {
+			text += " kept"
+		}
+		if then := e.then[n]; then != nil {
+			text += " then " + then.Outs[0].Name
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}

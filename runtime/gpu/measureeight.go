@@ -1,0 +1,103 @@
+//go:build cuda && linux
+
+package gpu
+
+import (
+	"math/rand/v2"
+
+	"github.com/planc-dev/planc/cuda"
+)
+
+// eightArch is the first architecture whose tensor cores multiply numbers of 8 bits, Ada.
+const eightArch = 89
+
+// multiplyEight measures products in 8 bits, if all GPUs have them.
+func (b *bench) multiplyEight() (err error) {
+	lacking := 0.0
+	if 10*b.gpu.Major+b.gpu.Minor < eightArch {
+		lacking = 1
+	}
+	if b.meet.most(lacking) > 0 {
+		return nil
+	}
+	return b.with(func(at []cuda.Memory) error {
+		if err := b.fillCodes(at[0]); err != nil {
+			return err
+		}
+		if err := b.stream.Fill(at[1], 0x3f); err != nil { // a scale between a half and one
+			return err
+		}
+		var pace pace
+		for _, p := range eightShapes {
+			p.Of, p.Type = OfEight, "fp8"
+			if !pace.affords(p.Flops()) {
+				b.skip(p)
+				continue
+			}
+			if err := b.eight(p, &pace, at[0], at[1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, randomBytes, 2*roomAlign)
+}
+
+// fillCodes makes codes of numbers from an eighth to two, of either sign, in both formats.
+func (b *bench) fillCodes(to cuda.Memory) error {
+	host, err := cuda.AllocPinned(to.Bytes)
+	if err != nil {
+		return err
+	}
+	r := rand.New(rand.NewPCG(2, uint64(b.rank)))
+	for i, bytes := 0, host.Slice(); i < len(bytes); i++ {
+		x := byte(r.Uint32())
+		bytes[i] = 0x30 | x&0x8f
+	}
+	if err = b.stream.Upload(to, host); err == nil {
+		err = b.stream.Synchronize()
+	}
+	if free := host.Free(); err == nil {
+		err = free
+	}
+	return err
+}
+
+// eight measures one as MatMul8 makes it: both operands with the dim that is summed over together. What a GPU's cuBLASLt refuses is left out.
+func (b *bench) eight(p Point, pace *pace, codes, scales cuda.Memory) error {
+	x := cuda.Product{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3, Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + roomAlign}
+	switch p.Turn {
+	case "a":
+		x.InB = cuda.ValueE5M2
+	case "b":
+		x.In = cuda.ValueE5M2
+	}
+	way, refused := b.products.Prepare(x, workspace)
+	lacking := 0.0
+	if refused != nil {
+		lacking = 1
+	}
+	if b.meet.most(lacking) > 0 {
+		if b.rank == 0 {
+			b.out.Left = append(b.out.Left, p.Text()+": cuBLASLt "+b.blas.Version+" has no way to compute it on these GPUs")
+		}
+		if way != nil {
+			return way.Close()
+		}
+		return nil
+	}
+	m, n, k := int64(p.M), int64(p.N), int64(p.K)
+	err := b.with(func(at []cuda.Memory) error {
+		for _, operand := range at[1:] {
+			if err := b.repeat(operand, codes); err != nil {
+				return err
+			}
+		}
+		return b.point(p, pace, p.Flops(), func() error {
+			return b.stream.Multiply(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
+		})
+	}, 2*m*n, m*k, n*k)
+	if free := way.Close(); err == nil {
+		err = free
+	}
+	return err
+}
