@@ -72,8 +72,9 @@ type gemm[F Float] struct {
 	rowParts       int  // in how many parts rows are cut, and columns
 	colParts       int
 	packA, directB bool
-	copyA          bool // rows of op(a) lie so that few sets of a cache hold them: they are copied beside each other
-	thin           bool // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
+	copyA          bool     // rows of op(a) lie so that few sets of a cache hold them: they are copied beside each other
+	thin           bool     // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
+	after          foreseen // of op(a), what is packed after this block
 	pa, pb         []F
 }
 
@@ -99,10 +100,9 @@ func (g *gemm[F]) multiply(threads bool) {
 	g.most = g.rowsOfPart(terms)
 	rows, cols := g.rowsAtOnce(threads), colsPacked
 	for x := range chunks {
-		g.p0 = x * g.k / chunks
-		g.kb = (x+1)*g.k/chunks - g.p0
+		g.p0, g.kb = g.terms(x, chunks)
 		if g.thin {
-			g.multiplyThin()
+			g.multiplyThin(x, chunks)
 			continue
 		}
 		for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
@@ -115,20 +115,32 @@ func (g *gemm[F]) multiply(threads bool) {
 	}
 }
 
-// multiplyThin multiplies a chunk of the terms: as many rows of op(a) at a time as the second cache holds, each such block by
+// terms are those of a chunk, the first and how many.
+func (g *gemm[F]) terms(x, chunks int) (first, n int) {
+	first = x * g.k / chunks
+	return first, (x+1)*g.k/chunks - first
+}
+
+// multiplyThin multiplies chunk x of the terms: as many rows of op(a) at a time as the second cache holds, each such block by
 // every panel of op(b).
-func (g *gemm[F]) multiplyThin() {
-	panels := (g.m + g.e.rows - 1) / g.e.rows
+func (g *gemm[F]) multiplyThin(x, chunks int) {
 	blocks := g.blocksOfRows(g.kb)
-	for x := range blocks {
-		g.i0 = x * panels / blocks * g.e.rows
-		g.mb = min((x+1)*panels/blocks*g.e.rows, g.m) - g.i0
+	for y := range blocks {
+		g.i0, g.mb = g.rowsOfBlock(y, blocks)
 		g.most = g.mb
+		g.foresee(x, chunks, y, blocks)
 		for g.j0 = 0; g.j0 < g.n; g.j0 += g.e.cols {
 			g.nb = min(g.e.cols, g.n-g.j0)
 			g.block(false)
 		}
 	}
+}
+
+// rowsOfBlock are the rows of a block of op(a), the first and how many.
+func (g *gemm[F]) rowsOfBlock(y, blocks int) (first, n int) {
+	panels := g.aPanelsOf(g.m)
+	first = y * panels / blocks * g.e.rows
+	return first, min((y+1)*panels/blocks*g.e.rows, g.m) - first
 }
 
 // blocksOfRows is in how many blocks the rows of op(a), of so many terms, are of at most thinBytes.
@@ -216,7 +228,11 @@ func (g *gemm[F]) roomOfA() int {
 	return max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
 }
 
-func (g *gemm[F]) aPanels() int { return (g.mb + g.e.rows - 1) / g.e.rows }
+func (g *gemm[F]) aPanels() int { return g.aPanelsOf(g.mb) }
+
+// aPanelsOf is how many panels so many rows are.
+func (g *gemm[F]) aPanelsOf(rows int) int { return (rows + g.e.rows - 1) / g.e.rows }
+
 func (g *gemm[F]) bPanels() int { return (g.nb + g.e.cols - 1) / g.e.cols }
 
 // room is x with space for n elements, whatever they are: at once for the largest block, of which a process takes the

@@ -47,7 +47,7 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 		g.multiplyKeeping(s)
 		return
 	}
-	if g.thin && !(g.b.t && e.pairs) && g.j0+2*e.cols <= g.n {
+	if g.thin && !(g.b.t && e.pairs) {
 		a := s.a
 		g.multiplyAhead(s)
 		s.a = a
@@ -70,60 +70,9 @@ func (g *gemm[F]) multiplyKeeping(s *strip) {
 	s.b, s.bp, s.keep = s.keep, uintptr(e.cols)*size, nil
 	if s.m = rows - e.rows; s.m > 0 {
 		s.a, s.c = unsafe.Add(a, s.panel), unsafe.Add(s.c, uintptr(e.rows)*s.cs)
-		if s.next, s.step = uintptr(s.b), 0; g.j0+2*e.cols <= g.n {
-			g.multiplyAhead(s)
-		} else {
-			g.multiplyStrip(s)
-		}
+		g.multiplyAhead(s)
 	}
 	s.a = a
-}
-
-// multiplyAhead multiplies a thin product's panel while it asks for what the next panel of b will be packed from: a stretch of
-// it with so many panels of a as that takes, then the next stretch.
-func (g *gemm[F]) multiplyAhead(s *strip) {
-	w, rows := g.wants(), g.e.rows
-	a, c, left := s.a, s.c, s.m
-	for x := range uintptr(left) {
-		s.m, s.step, s.next = left, 0, uintptr(s.b)
-		if x < w.stretches {
-			s.m, s.step, s.next = min(left, w.panels*rows), w.step, w.from+x*w.apart
-		}
-		s.a, s.c = a, c
-		n := s.m
-		g.multiplyStrip(s)
-		if left -= n; left <= 0 {
-			return
-		}
-		a, c = unsafe.Add(a, uintptr(n/rows)*s.panel), unsafe.Add(c, uintptr(n)*s.cs)
-	}
-}
-
-// wanted is what the next panel of b is packed from, as it can be asked for: stretches of addresses, each step after step while
-// so many panels of a are multiplied.
-type wanted struct {
-	from, apart, stretches uintptr // from stretch to stretch
-	step                   uintptr
-	panels                 int
-}
-
-// wants is wanted of a thin product. A panel of a asks once in four terms.
-func (g *gemm[F]) wants() wanted {
-	size, cols := sizeOf[F](), uintptr(g.e.cols)
-	row := uintptr(g.b.ld) * size
-	switch {
-	case g.e.pairs: // two rows of half the length for each term
-		from := unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+g.j0+g.e.cols])
-		return wanted{from: uintptr(from), apart: lineBytes, stretches: 1, step: row / size * 2, panels: 8}
-	case !g.b.t: // a line of each row, then the next
-		from := unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+g.e.cols])
-		return wanted{from: uintptr(from), apart: lineBytes, stretches: cols * size / lineBytes, step: row, panels: 4}
-	}
-	from := unsafe.Pointer(&g.b.d[(g.j0+g.e.cols)*g.b.ld+g.p0])
-	if g.kb == g.b.ld { // rows behind each other
-		return wanted{from: uintptr(from), stretches: 1, step: lineBytes, panels: int(4 * cols * size / lineBytes)}
-	}
-	return wanted{from: uintptr(from), apart: row, stretches: cols, step: 4 * size, panels: 1} // the terms of each row
 }
 
 // locateA points a strip at op(a) from the block's row r0 on.
