@@ -154,11 +154,16 @@ func (s *AttentionShape) blocks(rows int) int { return (s.Seq + rows - 1) / rows
 
 // headBlock is Attention for a few blocks of a head's queries. Later ones, which may see more keys, come first.
 func (w *scratch[F]) headBlock(a *attending[F], unit int) {
-	s, n := &a.s, a.s.blocks(a.rows)
-	unit, i0 := unit/n, (n-1-unit%n)*a.rows
-	heads := s.Heads * s.Group
-	hd := place(s, unit/heads, unit%heads, a.o, a.lse, a.q, a.k, a.v)
-	w.attend(&hd, i0, min(i0+a.rows, s.Seq))
+	hd, i0, i1 := a.block(unit)
+	w.askUnit(a, unit+teamThreads())
+	w.attend(&hd, i0, i1)
+}
+
+// block is the head and the queries of a unit of Attention.
+func (a *attending[F]) block(unit int) (hd head[F], i0, i1 int) {
+	s, n, heads := &a.s, a.s.blocks(a.rows), a.s.Heads*a.s.Group
+	i0 = (n - 1 - unit%n) * a.rows
+	return place(s, unit/n/heads, unit/n%heads, a.o, a.lse, a.q, a.k, a.v), i0, min(i0+a.rows, s.Seq)
 }
 
 // place finds query head hg = h*Group + g of sample b.

@@ -159,3 +159,19 @@ func TestRowsNotFinite(t *testing.T) {
 		}
 	})
 }
+
+// Rows are asked for and neither change nor need to be there.
+func TestAskRows(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		x := draw(8, 100, false)
+		y := slices.Clone(x)
+		for _, cols := range lengths {
+			k.AskRows(y, 5, cols, cols+3)
+		}
+		k.AskRows(y, 0, 7, 7)
+		k.AskRows(nil, 3, 16, 1<<40)
+		if !slices.Equal(x, y) {
+			t.Error("what is asked for changes")
+		}
+	})
+}

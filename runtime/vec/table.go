@@ -129,6 +129,10 @@ type Kernels struct {
 	//	for i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }
 	// with sums in float64.
 	DotRows func(d, x, y []float32, cols, stride, yStride int)
+	// AskRows is
+	//	for i := range rows { asks for x[i*stride:][:cols] }
+	// to be brought into the second cache. Nothing is read, and there need not be any.
+	AskRows func(x []float32, rows, cols, stride int)
 
 	// Moments is
 	//	for i := range mean {

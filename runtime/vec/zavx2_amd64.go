@@ -254,6 +254,15 @@ func gradRowsAVX2(p []float32, dp []float32, seen []int, cols int, stride int, s
 //go:noescape
 func dotRowsAVX2(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
 
+// askRowsAVX2 is
+//
+//	for i := range rows { asks for x[i*stride:][:cols] }
+//
+// to be brought into the second cache. Nothing is read, and there need not be any.
+//
+//go:noescape
+func askRowsAVX2(x []float32, rows int, cols int, stride int)
+
 // momentsAVX2 is
 //
 //	for i := range mean {

@@ -4435,6 +4435,39 @@ down44done:
 	VZEROUPPER
 	RET
 
+// func askRowsAVX2(x []float32, rows int, cols int, stride int)
+// Requires: AVX, MMX+
+TEXT ·askRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), AX
+	MOVQ rows+24(FP), CX
+	MOVQ cols+32(FP), DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	SHLQ $0x02, DX
+
+down46row:
+	TESTQ CX, CX
+	JE    down46done
+	MOVQ  AX, SI
+	ANDQ  $-64, SI
+	LEAQ  (AX)(DX*1), DI
+
+ask47line:
+	CMPQ       SI, DI
+	JAE        ask47done
+	PREFETCHT1 (SI)
+	ADDQ       $0x40, SI
+	JMP        ask47line
+
+ask47done:
+	ADDQ BX, AX
+	DECQ CX
+	JMP  down46row
+
+down46done:
+	VZEROUPPER
+	RET
+
 // func momentsAVX2(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·momentsAVX2(SB), NOSPLIT, $0-84
@@ -4450,9 +4483,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down46row:
+down48row:
 	TESTQ AX, AX
-	JE    down46done
+	JE    down48done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4460,9 +4493,9 @@ down46row:
 	XORQ  DI, DI
 	MOVQ  SI, R8
 
-each47many:
+each49many:
 	CMPQ    R8, $+32
-	JLT     each47manyend
+	JLT     each49manyend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	VMOVUPS 32(BX)(DI*4), Y6
@@ -4473,21 +4506,21 @@ each47many:
 	VADDPS  Y6, Y5, Y5
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each47many
+	JMP     each49many
 
-each47manyend:
-each47one:
+each49manyend:
+each49one:
 	CMPQ    R8, $+8
-	JLT     each47oneend
+	JLT     each49oneend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each47one
+	JMP     each49one
 
-each47oneend:
+each49oneend:
 	TESTQ      R8, R8
-	JE         each47done
+	JE         each49done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -4495,7 +4528,7 @@ each47oneend:
 	VMASKMOVPS (BX)(DI*4), Y6, Y6
 	VADDPS     Y6, Y2, Y2
 
-each47done:
+each49done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4515,9 +4548,9 @@ each47done:
 	XORQ         DI, DI
 	MOVQ         SI, R8
 
-each48many:
+each50many:
 	CMPQ        R8, $+32
-	JLT         each48manyend
+	JLT         each50manyend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
@@ -4532,22 +4565,22 @@ each48many:
 	VFMADD231PS Y7, Y7, Y6
 	ADDQ        $+32, DI
 	SUBQ        $+32, R8
-	JMP         each48many
+	JMP         each50many
 
-each48manyend:
-each48one:
+each50manyend:
+each50one:
 	CMPQ        R8, $+8
-	JLT         each48oneend
+	JLT         each50oneend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
 	ADDQ        $+8, DI
 	SUBQ        $+8, R8
-	JMP         each48one
+	JMP         each50one
 
-each48oneend:
+each50oneend:
 	TESTQ       R8, R8
-	JE          each48done
+	JE          each50done
 	LEAQ        vectorMasks<>+0(SB), R9
 	MOVQ        $+8, R10
 	SUBQ        R8, R10
@@ -4557,7 +4590,7 @@ each48oneend:
 	VANDPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
 
-each48done:
+each50done:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -4577,9 +4610,9 @@ each48done:
 	ADDQ         $0x04, CX
 	ADDQ         $0x04, DX
 	DECQ         AX
-	JMP          down46row
+	JMP          down48row
 
-down46done:
+down48done:
 	VZEROUPPER
 	RET
 
@@ -4597,9 +4630,9 @@ TEXT ·meanSquaresAVX2(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down49row:
+down51row:
 	TESTQ AX, AX
-	JE    down49done
+	JE    down51done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4607,9 +4640,9 @@ down49row:
 	XORQ  SI, SI
 	MOVQ  BX, DI
 
-each50many:
+each52many:
 	CMPQ        DI, $+32
-	JLT         each50manyend
+	JLT         each52manyend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	VMOVUPS     32(DX)(SI*4), Y6
@@ -4620,21 +4653,21 @@ each50many:
 	VFMADD231PS Y6, Y6, Y5
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each50many
+	JMP         each52many
 
-each50manyend:
-each50one:
+each52manyend:
+each52one:
 	CMPQ        DI, $+8
-	JLT         each50oneend
+	JLT         each52oneend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each50one
+	JMP         each52one
 
-each50oneend:
+each52oneend:
 	TESTQ       DI, DI
-	JE          each50done
+	JE          each52done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -4642,7 +4675,7 @@ each50oneend:
 	VMASKMOVPS  (DX)(SI*4), Y6, Y6
 	VFMADD231PS Y6, Y6, Y2
 
-each50done:
+each52done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4661,9 +4694,9 @@ each50done:
 	LEAQ         (DX)(BX*4), DX
 	ADDQ         $0x04, CX
 	DECQ         AX
-	JMP          down49row
+	JMP          down51row
 
-down49done:
+down51done:
 	VZEROUPPER
 	RET
 
@@ -4679,17 +4712,17 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down51row:
+down53row:
 	TESTQ        AX, AX
-	JE           down51done
+	JE           down53done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each52many:
+each54many:
 	CMPQ    R10, $+32
-	JLT     each52manyend
+	JLT     each54manyend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -4720,12 +4753,12 @@ each52many:
 	VMOVUPS Y3, 96(DX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R10
-	JMP     each52many
+	JMP     each54many
 
-each52manyend:
-each52one:
+each54manyend:
+each54one:
 	CMPQ    R10, $+8
-	JLT     each52oneend
+	JLT     each54oneend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -4735,11 +4768,11 @@ each52one:
 	VMOVUPS Y3, (DX)(R9*4)
 	ADDQ    $+8, R9
 	SUBQ    $+8, R10
-	JMP     each52one
+	JMP     each54one
 
-each52oneend:
+each54oneend:
 	TESTQ      R10, R10
-	JE         each52done
+	JE         each54done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       R10, R12
@@ -4752,15 +4785,15 @@ each52oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (DX)(R9*4)
 
-each52done:
+each54done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down51row
+	JMP  down53row
 
-down51done:
+down53done:
 	VZEROUPPER
 	RET
 
@@ -4777,17 +4810,17 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down53row:
+down55row:
 	TESTQ        AX, AX
-	JE           down53done
+	JE           down55done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each54many:
+each56many:
 	CMPQ        R11, $+32
-	JLT         each54manyend
+	JLT         each56manyend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -4822,12 +4855,12 @@ each54many:
 	VMOVUPS     Y3, 96(DX)(R10*4)
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each54many
+	JMP         each56many
 
-each54manyend:
-each54one:
+each56manyend:
+each56one:
 	CMPQ        R11, $+8
-	JLT         each54oneend
+	JLT         each56oneend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -4838,11 +4871,11 @@ each54one:
 	VMOVUPS     Y3, (DX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each54one
+	JMP         each56one
 
-each54oneend:
+each56oneend:
 	TESTQ       R11, R11
-	JE          each54done
+	JE          each56done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -4856,15 +4889,15 @@ each54oneend:
 	VFMADD213PS Y1, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (DX)(R10*4)
 
-each54done:
+each56done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down53row
+	JMP  down55row
 
-down53done:
+down55done:
 	VZEROUPPER
 	RET
 
@@ -4888,9 +4921,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Y2
 	VMULPS       Y2, Y1, Y1
 
-down55row:
+down57row:
 	TESTQ        AX, AX
-	JE           down55done
+	JE           down57done
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS (R9), Y4
 	VPXOR        Y5, Y5, Y5
@@ -4900,9 +4933,9 @@ down55row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each56many:
+each58many:
 	CMPQ        R11, $+16
-	JLT         each56manyend
+	JLT         each58manyend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -4921,12 +4954,12 @@ each56many:
 	VFMADD231PS Y10, Y9, Y8
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each56many
+	JMP         each58many
 
-each56manyend:
-each56one:
+each58manyend:
+each58one:
 	CMPQ        R11, $+8
-	JLT         each56oneend
+	JLT         each58oneend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -4937,11 +4970,11 @@ each56one:
 	VFMADD231PS Y10, Y9, Y7
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each56one
+	JMP         each58one
 
-each56oneend:
+each58oneend:
 	TESTQ       R11, R11
-	JE          each56done
+	JE          each58done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -4955,7 +4988,7 @@ each56oneend:
 	VSUBPS      Y3, Y11, Y11
 	VFMADD231PS Y11, Y10, Y7
 
-each56done:
+each58done:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -4979,9 +5012,9 @@ each56done:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each57many:
+each59many:
 	CMPQ         R11, $+32
-	JLT          each57manyend
+	JLT          each59manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -5020,12 +5053,12 @@ each57many:
 	VMOVUPS      Y6, 96(BX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, R11
-	JMP          each57many
+	JMP          each59many
 
-each57manyend:
-each57one:
+each59manyend:
+each59one:
 	CMPQ         R11, $+8
-	JLT          each57oneend
+	JLT          each59oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -5037,11 +5070,11 @@ each57one:
 	VMOVUPS      Y6, (BX)(R10*4)
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each57one
+	JMP          each59one
 
-each57oneend:
+each59oneend:
 	TESTQ        R11, R11
-	JE           each57done
+	JE           each59done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -5056,16 +5089,16 @@ each57oneend:
 	VMULPS       Y4, Y8, Y8
 	VMASKMOVPS   Y8, Y6, (BX)(R10*4)
 
-each57done:
+each59done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down55row
+	JMP  down57row
 
-down55done:
+down57done:
 	VZEROUPPER
 	RET
 
@@ -5083,9 +5116,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns58many:
+columns60many:
 	CMPQ  AX, $+16
-	JLT   columns58manyend
+	JLT   columns60manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5095,9 +5128,9 @@ columns58many:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down59row:
+down61row:
 	TESTQ        R15, R15
-	JE           down59done
+	JE           down61done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y4
@@ -5126,9 +5159,9 @@ down59row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down59row
+	JMP          down61row
 
-down59done:
+down61done:
 	VMOVUPS     (CX)(R11*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -5143,12 +5176,12 @@ down59done:
 	VMOVUPS     Y0, 32(CX)(R11*4)
 	ADDQ        $+16, R11
 	SUBQ        $+16, AX
-	JMP         columns58many
+	JMP         columns60many
 
-columns58manyend:
-columns58one:
+columns60manyend:
+columns60one:
 	CMPQ  AX, $+8
-	JLT   columns58oneend
+	JLT   columns60oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R11*4), R12
@@ -5156,9 +5189,9 @@ columns58one:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down60row:
+down62row:
 	TESTQ        R15, R15
-	JE           down60done
+	JE           down62done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y2
@@ -5177,9 +5210,9 @@ down60row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down60row
+	JMP          down62row
 
-down60done:
+down62done:
 	VMOVUPS     (CX)(R11*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -5188,11 +5221,11 @@ down60done:
 	VMOVUPS     Y2, (CX)(R11*4)
 	ADDQ        $+8, R11
 	SUBQ        $+8, AX
-	JMP         columns58one
+	JMP         columns60one
 
-columns58oneend:
+columns60oneend:
 	TESTQ   AX, AX
-	JE      columns58done
+	JE      columns60done
 	LEAQ    vectorMasks<>+0(SB), R12
 	MOVQ    $+8, R13
 	SUBQ    AX, R13
@@ -5203,9 +5236,9 @@ columns58oneend:
 	LEAQ    (DX)(R11*4), DX
 	XORQ    BX, BX
 
-down61row:
+down63row:
 	TESTQ        SI, SI
-	JE           down61done
+	JE           down63done
 	PREFETCHT0   (AX)(R10*1)
 	PREFETCHT0   (DX)(R10*1)
 	VBROADCASTSS (DI)(BX*4), Y3
@@ -5224,9 +5257,9 @@ down61row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down61row
+	JMP          down63row
 
-down61done:
+down63done:
 	VMASKMOVPS  (CX)(R11*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -5234,7 +5267,7 @@ down61done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R11*4)
 
-columns58done:
+columns60done:
 	VZEROUPPER
 	RET
 
@@ -5251,9 +5284,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns62many:
+columns64many:
 	CMPQ    AX, $+16
-	JLT     columns62manyend
+	JLT     columns64manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -5262,9 +5295,9 @@ columns62many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down63row:
+down65row:
 	TESTQ       R13, R13
-	JE          down63done
+	JE          down65done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -5284,26 +5317,26 @@ down63row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down63row
+	JMP         down65row
 
-down63done:
+down65done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns62many
+	JMP  columns64many
 
-columns62manyend:
-columns62one:
+columns64manyend:
+columns64one:
 	CMPQ    AX, $+8
-	JLT     columns62oneend
+	JLT     columns64oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down64row:
+down66row:
 	TESTQ       R13, R13
-	JE          down64done
+	JE          down66done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -5315,16 +5348,16 @@ down64row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down64row
+	JMP         down66row
 
-down64done:
+down66done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns62one
+	JMP  columns64one
 
-columns62oneend:
+columns64oneend:
 	TESTQ      AX, AX
-	JE         columns62done
+	JE         columns64done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -5335,9 +5368,9 @@ columns62oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down65row:
+down67row:
 	TESTQ       DX, DX
-	JE          down65done
+	JE          down67done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -5349,10 +5382,10 @@ down65row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down65row
+	JMP         down67row
 
-down65done:
-columns62done:
+down67done:
+columns64done:
 	VZEROUPPER
 	RET
 
@@ -5371,9 +5404,9 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+2752(SB), Y4, Y4
 	XORQ         BX, BX
 
-each66one:
+each68one:
 	CMPQ     AX, $+8
-	JLT      each66oneend
+	JLT      each68oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
@@ -5472,11 +5505,11 @@ each66one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each66one
+	JMP      each68one
 
-each66oneend:
+each68oneend:
 	TESTQ      AX, AX
-	JE         each66done
+	JE         each68done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -5578,7 +5611,7 @@ each66oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each66done:
+each68done:
 	VZEROUPPER
 	RET
 
@@ -5590,16 +5623,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast67next:
+cast69next:
 	CMPQ      BX, AX
-	JGE       cast67done
+	JGE       cast69done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast67next
+	JMP       cast69next
 
-cast67done:
+cast69done:
 	VZEROUPPER
 	RET
 
@@ -5611,15 +5644,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast68next:
+cast70next:
 	CMPQ      BX, AX
-	JGE       cast68done
+	JGE       cast70done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast68next
+	JMP       cast70next
 
-cast68done:
+cast70done:
 	VZEROUPPER
 	RET
 
@@ -5631,9 +5664,9 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast69next:
+cast71next:
 	CMPQ      BX, AX
-	JGE       cast69done
+	JGE       cast71done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
 	VPAND     vectorConstants<>+3136(SB), Y1, Y1
@@ -5648,9 +5681,9 @@ cast69next:
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast69next
+	JMP       cast71next
 
-cast69done:
+cast71done:
 	VZEROUPPER
 	RET
 
@@ -5662,15 +5695,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast70next:
+cast72next:
 	CMPQ      BX, AX
-	JGE       cast70done
+	JGE       cast72done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast70next
+	JMP       cast72next
 
-cast70done:
+cast72done:
 	VZEROUPPER
 	RET
 
@@ -5695,9 +5728,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each71one:
+each73one:
 	CMPQ        AX, $+8
-	JLT         each71oneend
+	JLT         each73oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -5719,11 +5752,11 @@ each71one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each71one
+	JMP         each73one
 
-each71oneend:
+each73oneend:
 	TESTQ       AX, AX
-	JE          each71done
+	JE          each73done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -5748,7 +5781,7 @@ each71oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each71done:
+each73done:
 	VZEROUPPER
 	RET
 

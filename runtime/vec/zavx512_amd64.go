@@ -254,6 +254,15 @@ func gradRowsAVX512(p []float32, dp []float32, seen []int, cols int, stride int,
 //go:noescape
 func dotRowsAVX512(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
 
+// askRowsAVX512 is
+//
+//	for i := range rows { asks for x[i*stride:][:cols] }
+//
+// to be brought into the second cache. Nothing is read, and there need not be any.
+//
+//go:noescape
+func askRowsAVX512(x []float32, rows int, cols int, stride int)
+
 // momentsAVX512 is
 //
 //	for i := range mean {

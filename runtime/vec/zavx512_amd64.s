@@ -3886,6 +3886,39 @@ down44done:
 	VZEROUPPER
 	RET
 
+// func askRowsAVX512(x []float32, rows int, cols int, stride int)
+// Requires: AVX, MMX+
+TEXT ·askRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), AX
+	MOVQ rows+24(FP), CX
+	MOVQ cols+32(FP), DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	SHLQ $0x02, DX
+
+down46row:
+	TESTQ CX, CX
+	JE    down46done
+	MOVQ  AX, SI
+	ANDQ  $-64, SI
+	LEAQ  (AX)(DX*1), DI
+
+ask47line:
+	CMPQ       SI, DI
+	JAE        ask47done
+	PREFETCHT1 (SI)
+	ADDQ       $0x40, SI
+	JMP        ask47line
+
+ask47done:
+	ADDQ BX, AX
+	DECQ CX
+	JMP  down46row
+
+down46done:
+	VZEROUPPER
+	RET
+
 // func momentsAVX512(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·momentsAVX512(SB), NOSPLIT, $0-84
@@ -3901,9 +3934,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down46row:
+down48row:
 	TESTQ  AX, AX
-	JE     down46done
+	JE     down48done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -3911,9 +3944,9 @@ down46row:
 	XORQ   DI, DI
 	MOVQ   SI, R8
 
-each47many:
+each49many:
 	CMPQ    R8, $+64
-	JLT     each47manyend
+	JLT     each49manyend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	VMOVUPS 64(BX)(DI*4), Z2
@@ -3924,28 +3957,28 @@ each47many:
 	VADDPS  Z2, Z6, Z6
 	ADDQ    $+64, DI
 	SUBQ    $+64, R8
-	JMP     each47many
+	JMP     each49many
 
-each47manyend:
-each47one:
+each49manyend:
+each49one:
 	CMPQ    R8, $+16
-	JLT     each47oneend
+	JLT     each49oneend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each47one
+	JMP     each49one
 
-each47oneend:
+each49oneend:
 	TESTQ     R8, R8
-	JE        each47done
+	JE        each49done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
 	VMOVUPS.Z (BX)(DI*4), K1, Z2
 	VADDPS    Z2, Z3, Z3
 
-each47done:
+each49done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -3967,9 +4000,9 @@ each47done:
 	XORQ          DI, DI
 	MOVQ          SI, R8
 
-each48many:
+each50many:
 	CMPQ        R8, $+64
-	JLT         each48manyend
+	JLT         each50manyend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
@@ -3984,22 +4017,22 @@ each48many:
 	VFMADD231PS Z2, Z2, Z10
 	ADDQ        $+64, DI
 	SUBQ        $+64, R8
-	JMP         each48many
+	JMP         each50many
 
-each48manyend:
-each48one:
+each50manyend:
+each50one:
 	CMPQ        R8, $+16
-	JLT         each48oneend
+	JLT         each50oneend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
 	ADDQ        $+16, DI
 	SUBQ        $+16, R8
-	JMP         each48one
+	JMP         each50one
 
-each48oneend:
+each50oneend:
 	TESTQ       R8, R8
-	JE          each48done
+	JE          each50done
 	MOVQ        $-1, R9
 	BZHIQ       R8, R9, R9
 	KMOVW       R9, K1
@@ -4008,7 +4041,7 @@ each48oneend:
 	VMOVAPS.Z   Z2, K1, Z2
 	VFMADD231PS Z2, Z2, Z7
 
-each48done:
+each50done:
 	VADDPS        Z9, Z7, Z7
 	VADDPS        Z10, Z8, Z8
 	VADDPS        Z8, Z7, Z7
@@ -4030,9 +4063,9 @@ each48done:
 	ADDQ          $0x04, CX
 	ADDQ          $0x04, DX
 	DECQ          AX
-	JMP           down46row
+	JMP           down48row
 
-down46done:
+down48done:
 	VZEROUPPER
 	RET
 
@@ -4050,9 +4083,9 @@ TEXT ·meanSquaresAVX512(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down49row:
+down51row:
 	TESTQ  AX, AX
-	JE     down49done
+	JE     down51done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -4060,9 +4093,9 @@ down49row:
 	XORQ   SI, SI
 	MOVQ   BX, DI
 
-each50many:
+each52many:
 	CMPQ        DI, $+64
-	JLT         each50manyend
+	JLT         each52manyend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	VMOVUPS     64(DX)(SI*4), Z2
@@ -4073,28 +4106,28 @@ each50many:
 	VFMADD231PS Z2, Z2, Z6
 	ADDQ        $+64, SI
 	SUBQ        $+64, DI
-	JMP         each50many
+	JMP         each52many
 
-each50manyend:
-each50one:
+each52manyend:
+each52one:
 	CMPQ        DI, $+16
-	JLT         each50oneend
+	JLT         each52oneend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each50one
+	JMP         each52one
 
-each50oneend:
+each52oneend:
 	TESTQ       DI, DI
-	JE          each50done
+	JE          each52done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
 	VMOVUPS.Z   (DX)(SI*4), K1, Z2
 	VFMADD231PS Z2, Z2, Z3
 
-each50done:
+each52done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -4115,9 +4148,9 @@ each50done:
 	LEAQ          (DX)(BX*4), DX
 	ADDQ          $0x04, CX
 	DECQ          AX
-	JMP           down49row
+	JMP           down51row
 
-down49done:
+down51done:
 	VZEROUPPER
 	RET
 
@@ -4133,17 +4166,17 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down51row:
+down53row:
 	TESTQ        AX, AX
-	JE           down51done
+	JE           down53done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each52many:
+each54many:
 	CMPQ    R10, $+64
-	JLT     each52manyend
+	JLT     each54manyend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -4174,12 +4207,12 @@ each52many:
 	VMOVUPS Z3, 192(DX)(R9*4)
 	ADDQ    $+64, R9
 	SUBQ    $+64, R10
-	JMP     each52many
+	JMP     each54many
 
-each52manyend:
-each52one:
+each54manyend:
+each54one:
 	CMPQ    R10, $+16
-	JLT     each52oneend
+	JLT     each54oneend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -4189,11 +4222,11 @@ each52one:
 	VMOVUPS Z3, (DX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R10
-	JMP     each52one
+	JMP     each54one
 
-each52oneend:
+each54oneend:
 	TESTQ     R10, R10
-	JE        each52done
+	JE        each54done
 	MOVQ      $-1, R11
 	BZHIQ     R10, R11, R11
 	KMOVW     R11, K1
@@ -4205,15 +4238,15 @@ each52oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (DX)(R9*4)
 
-each52done:
+each54done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down51row
+	JMP  down53row
 
-down51done:
+down53done:
 	VZEROUPPER
 	RET
 
@@ -4230,17 +4263,17 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down53row:
+down55row:
 	TESTQ        AX, AX
-	JE           down53done
+	JE           down55done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each54many:
+each56many:
 	CMPQ        R11, $+64
-	JLT         each54manyend
+	JLT         each56manyend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -4275,12 +4308,12 @@ each54many:
 	VMOVUPS     Z3, 192(DX)(R10*4)
 	ADDQ        $+64, R10
 	SUBQ        $+64, R11
-	JMP         each54many
+	JMP         each56many
 
-each54manyend:
-each54one:
+each56manyend:
+each56one:
 	CMPQ        R11, $+16
-	JLT         each54oneend
+	JLT         each56oneend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -4291,11 +4324,11 @@ each54one:
 	VMOVUPS     Z3, (DX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each54one
+	JMP         each56one
 
-each54oneend:
+each56oneend:
 	TESTQ       R11, R11
-	JE          each54done
+	JE          each56done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4308,15 +4341,15 @@ each54oneend:
 	VFMADD213PS Z1, Z4, Z3
 	VMOVUPS     Z3, K1, (DX)(R10*4)
 
-each54done:
+each56done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down53row
+	JMP  down55row
 
-down53done:
+down55done:
 	VZEROUPPER
 	RET
 
@@ -4340,9 +4373,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Z2
 	VMULPS       Z2, Z1, Z1
 
-down55row:
+down57row:
 	TESTQ        AX, AX
-	JE           down55done
+	JE           down57done
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS (R9), Z8
 	VPXORD       Z4, Z4, Z4
@@ -4352,9 +4385,9 @@ down55row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each56many:
+each58many:
 	CMPQ        R11, $+32
-	JLT         each56manyend
+	JLT         each58manyend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -4373,12 +4406,12 @@ each56many:
 	VFMADD231PS Z10, Z9, Z7
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each56many
+	JMP         each58many
 
-each56manyend:
-each56one:
+each58manyend:
+each58one:
 	CMPQ        R11, $+16
-	JLT         each56oneend
+	JLT         each58oneend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -4389,11 +4422,11 @@ each56one:
 	VFMADD231PS Z10, Z9, Z6
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each56one
+	JMP         each58one
 
-each56oneend:
+each58oneend:
 	TESTQ       R11, R11
-	JE          each56done
+	JE          each58done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4406,7 +4439,7 @@ each56oneend:
 	VSUBPS      Z3, Z10, Z10
 	VFMADD231PS Z10, Z9, Z6
 
-each56done:
+each58done:
 	VADDPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y9
 	VADDPS        Y9, Y4, Y4
@@ -4434,9 +4467,9 @@ each56done:
 	XORQ          R10, R10
 	MOVQ          CX, R11
 
-each57many:
+each59many:
 	CMPQ         R11, $+64
-	JLT          each57manyend
+	JLT          each59manyend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -4475,12 +4508,12 @@ each57many:
 	VMOVUPS      Z9, 192(BX)(R10*4)
 	ADDQ         $+64, R10
 	SUBQ         $+64, R11
-	JMP          each57many
+	JMP          each59many
 
-each57manyend:
-each57one:
+each59manyend:
+each59one:
 	CMPQ         R11, $+16
-	JLT          each57oneend
+	JLT          each59oneend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -4492,11 +4525,11 @@ each57one:
 	VMOVUPS      Z9, (BX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each57one
+	JMP          each59one
 
-each57oneend:
+each59oneend:
 	TESTQ        R11, R11
-	JE           each57done
+	JE           each59done
 	MOVQ         $-1, R12
 	BZHIQ        R11, R12, R12
 	KMOVW        R12, K1
@@ -4510,16 +4543,16 @@ each57oneend:
 	VMULPS       Z8, Z9, Z9
 	VMOVUPS      Z9, K1, (BX)(R10*4)
 
-each57done:
+each59done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down55row
+	JMP  down57row
 
-down55done:
+down57done:
 	VZEROUPPER
 	RET
 
@@ -4537,9 +4570,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns58many:
+columns60many:
 	CMPQ   AX, $+32
-	JLT    columns58manyend
+	JLT    columns60manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4549,9 +4582,9 @@ columns58many:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down59row:
+down61row:
 	TESTQ         R15, R15
-	JE            down59done
+	JE            down61done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    64(R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
@@ -4582,9 +4615,9 @@ down59row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down59row
+	JMP           down61row
 
-down59done:
+down61done:
 	VMOVUPS      (CX)(R11*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -4599,12 +4632,12 @@ down59done:
 	VMOVUPS      Z4, 64(CX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, AX
-	JMP          columns58many
+	JMP          columns60many
 
-columns58manyend:
-columns58one:
+columns60manyend:
+columns60one:
 	CMPQ   AX, $+16
-	JLT    columns58oneend
+	JLT    columns60oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R11*4), R12
@@ -4612,9 +4645,9 @@ columns58one:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down60row:
+down62row:
 	TESTQ         R15, R15
-	JE            down60done
+	JE            down62done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
 	VBROADCASTSS  (DI)(R14*4), Z0
@@ -4633,9 +4666,9 @@ down60row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down60row
+	JMP           down62row
 
-down60done:
+down62done:
 	VMOVUPS      (CX)(R11*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -4644,11 +4677,11 @@ down60done:
 	VMOVUPS      Z0, (CX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, AX
-	JMP          columns58one
+	JMP          columns60one
 
-columns58oneend:
+columns60oneend:
 	TESTQ  AX, AX
-	JE     columns58done
+	JE     columns60done
 	MOVQ   $-1, R12
 	BZHIQ  AX, R12, R12
 	KMOVW  R12, K1
@@ -4658,9 +4691,9 @@ columns58oneend:
 	LEAQ   (DX)(R11*4), DX
 	XORQ   BX, BX
 
-down61row:
+down63row:
 	TESTQ         SI, SI
-	JE            down61done
+	JE            down63done
 	PREFETCHT0    (AX)(R10*1)
 	PREFETCHT0    (DX)(R10*1)
 	VBROADCASTSS  (DI)(BX*4), Z0
@@ -4679,9 +4712,9 @@ down61row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down61row
+	JMP           down63row
 
-down61done:
+down63done:
 	VMOVUPS.Z    (CX)(R11*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -4689,7 +4722,7 @@ down61done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R11*4)
 
-columns58done:
+columns60done:
 	VZEROUPPER
 	RET
 
@@ -4706,9 +4739,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns62many:
+columns64many:
 	CMPQ    AX, $+32
-	JLT     columns62manyend
+	JLT     columns64manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -4717,9 +4750,9 @@ columns62many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down63row:
+down65row:
 	TESTQ       R13, R13
-	JE          down63done
+	JE          down65done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -4739,26 +4772,26 @@ down63row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down63row
+	JMP         down65row
 
-down63done:
+down65done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns62many
+	JMP  columns64many
 
-columns62manyend:
-columns62one:
+columns64manyend:
+columns64one:
 	CMPQ    AX, $+16
-	JLT     columns62oneend
+	JLT     columns64oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down64row:
+down66row:
 	TESTQ       R13, R13
-	JE          down64done
+	JE          down66done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -4770,16 +4803,16 @@ down64row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down64row
+	JMP         down66row
 
-down64done:
+down66done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns62one
+	JMP  columns64one
 
-columns62oneend:
+columns64oneend:
 	TESTQ     AX, AX
-	JE        columns62done
+	JE        columns64done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -4789,9 +4822,9 @@ columns62oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down65row:
+down67row:
 	TESTQ       DX, DX
-	JE          down65done
+	JE          down67done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -4803,10 +4836,10 @@ down65row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down65row
+	JMP         down67row
 
-down65done:
-columns62done:
+down67done:
+columns64done:
 	VZEROUPPER
 	RET
 
@@ -4825,9 +4858,9 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+2688(SB), Z4, Z4
 	XORQ         BX, BX
 
-each66one:
+each68one:
 	CMPQ      AX, $+16
-	JLT       each66oneend
+	JLT       each68oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
@@ -4877,11 +4910,11 @@ each66one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each66one
+	JMP       each68one
 
-each66oneend:
+each68oneend:
 	TESTQ     AX, AX
-	JE        each66done
+	JE        each68done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -4933,7 +4966,7 @@ each66oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each66done:
+each68done:
 	VZEROUPPER
 	RET
 
@@ -4945,16 +4978,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast67next:
+cast69next:
 	CMPQ      BX, AX
-	JGE       cast67done
+	JGE       cast69done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast67next
+	JMP       cast69next
 
-cast67done:
+cast69done:
 	VZEROUPPER
 	RET
 
@@ -4966,15 +4999,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast68next:
+cast70next:
 	CMPQ      BX, AX
-	JGE       cast68done
+	JGE       cast70done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast68next
+	JMP       cast70next
 
-cast68done:
+cast70done:
 	VZEROUPPER
 	RET
 
@@ -4986,9 +5019,9 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast69next:
+cast71next:
 	CMPQ      BX, AX
-	JGE       cast69done
+	JGE       cast71done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
 	VPANDD    vectorConstants<>+2944(SB), Z1, Z1
@@ -5001,9 +5034,9 @@ cast69next:
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast69next
+	JMP       cast71next
 
-cast69done:
+cast71done:
 	VZEROUPPER
 	RET
 
@@ -5015,15 +5048,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast70next:
+cast72next:
 	CMPQ      BX, AX
-	JGE       cast70done
+	JGE       cast72done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast70next
+	JMP       cast72next
 
-cast70done:
+cast72done:
 	VZEROUPPER
 	RET
 
@@ -5048,9 +5081,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each71one:
+each73one:
 	CMPQ        AX, $+16
-	JLT         each71oneend
+	JLT         each73oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -5072,11 +5105,11 @@ each71one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each71one
+	JMP         each73one
 
-each71oneend:
+each73oneend:
 	TESTQ       AX, AX
-	JE          each71done
+	JE          each73done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -5100,7 +5133,7 @@ each71oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each71done:
+each73done:
 	VZEROUPPER
 	RET
 

@@ -13,6 +13,7 @@ func attentions(m *machine) {
 	m.softmaxRows()
 	m.gradRows()
 	m.dotRows()
+	m.askRows()
 }
 
 // expSum writes a row's exponentials and their sum.

@@ -162,3 +162,31 @@ func (m *machine) dotRows() {
 	})
 	m.leave()
 }
+
+// askRows asks for rows; the last line may begin in the row and end behind it.
+func (m *machine) askRows() {
+	m.function("askRows", "(x []float32, rows, cols, stride int)", `
+
+	for i := range rows { asks for x[i*stride:][:cols] }
+
+to be brought into the second cache. Nothing is read, and there need not be any.`)
+	x, rows := m.pointer("x"), m.GP64()
+	m.Load(m.Param("rows"), rows)
+	cols, stride := m.matrix()
+	m.SHLQ(operand.U8(2), cols)
+	m.down(rows, func() {
+		line, end := m.GP64(), m.GP64()
+		m.MOVQ(x, line)
+		m.ANDQ(operand.I8(-64), line)
+		m.LEAQ(operand.Mem{Base: x, Index: cols, Scale: 1}, end)
+		l := m.labels("ask")
+		m.Label(l("line"))
+		m.CMPQ(line, end)
+		m.JAE(operand.LabelRef(l("done")))
+		m.PREFETCHT1(operand.Mem{Base: line})
+		m.ADDQ(operand.U8(64), line)
+		m.JMP(operand.LabelRef(l("line")))
+		m.Label(l("done"))
+	}, func() { m.ADDQ(stride, x) })
+	m.leave()
+}
