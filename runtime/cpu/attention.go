@@ -1,10 +1,6 @@
 package cpu
 
-import (
-	"math"
-
-	"github.com/planc-dev/planc/runtime/rng"
-)
+import "math"
 
 // AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s
 // is at position Pos0+s of the sequence, local key t at KPos0+t; from Half and KHalf on, where these are not 0, at
@@ -239,12 +235,10 @@ func (w *scratch[F]) finish(hd *head[F], i0, i1 int) {
 	step := hd.Heads * hd.Group
 	for b := i0; b < i1; b += qBlock {
 		rows := min(qBlock, i1-b)
-		for i := range rows {
-			l, f := math.Inf(-1), 1.0
-			if sum := w.sum[b-i0+i]; sum > 0 || sum != sum {
-				l, f = float64(w.max[b-i0+i])+rng.Log(sum), 1/sum
-			}
-			hd.lse[(b+i)*step], w.factor[i] = F(l), F(f)
+		w.logRows(b-i0, rows)
+		lse := hd.lse[b*step:]
+		for i, l := range w.inner[:rows] {
+			lse[i*step] = l
 		}
 		scaleRows(hd.o.rows(b), w.factor[:rows], hd.VDim)
 	}
