@@ -1,10 +1,6 @@
 package cpu
 
-import (
-	"math"
-
-	"github.com/planc-dev/planc/runtime/rng"
-)
+import "math"
 
 // AttentionShape says what Attention works on. Query head (h, g) reads key and value head h. Local query s
 // is at position Pos0+s of the sequence, local key t at KPos0+t; from Half and KHalf on, where these are not 0, at
@@ -154,11 +150,16 @@ func (s *AttentionShape) blocks(rows int) int { return (s.Seq + rows - 1) / rows
 
 // headBlock is Attention for a few blocks of a head's queries. Later ones, which may see more keys, come first.
 func (w *scratch[F]) headBlock(a *attending[F], unit int) {
-	s, n := &a.s, a.s.blocks(a.rows)
-	unit, i0 := unit/n, (n-1-unit%n)*a.rows
-	heads := s.Heads * s.Group
-	hd := place(s, unit/heads, unit%heads, a.o, a.lse, a.q, a.k, a.v)
-	w.attend(&hd, i0, min(i0+a.rows, s.Seq))
+	hd, i0, i1 := a.block(unit)
+	w.askUnit(a, unit+teamThreads())
+	w.attend(&hd, i0, i1)
+}
+
+// block is the head and the queries of a unit of Attention.
+func (a *attending[F]) block(unit int) (hd head[F], i0, i1 int) {
+	s, n, heads := &a.s, a.s.blocks(a.rows), a.s.Heads*a.s.Group
+	i0 = (n - 1 - unit%n) * a.rows
+	return place(s, unit/n/heads, unit/n%heads, a.o, a.lse, a.q, a.k, a.v), i0, min(i0+a.rows, s.Seq)
 }
 
 // place finds query head hg = h*Group + g of sample b.
@@ -234,12 +235,10 @@ func (w *scratch[F]) finish(hd *head[F], i0, i1 int) {
 	step := hd.Heads * hd.Group
 	for b := i0; b < i1; b += qBlock {
 		rows := min(qBlock, i1-b)
-		for i := range rows {
-			l, f := math.Inf(-1), 1.0
-			if sum := w.sum[b-i0+i]; sum > 0 || sum != sum {
-				l, f = float64(w.max[b-i0+i])+rng.Log(sum), 1/sum
-			}
-			hd.lse[(b+i)*step], w.factor[i] = F(l), F(f)
+		w.logRows(b-i0, rows)
+		lse := hd.lse[b*step:]
+		for i, l := range w.inner[:rows] {
+			lse[i*step] = l
 		}
 		scaleRows(hd.o.rows(b), w.factor[:rows], hd.VDim)
 	}

@@ -11,6 +11,7 @@ func attentionGrad[F Float](dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShap
 
 // headGrad is AttentionGrad for one head of keys and the group of query heads that read it.
 func (w *scratch[F]) headGrad(a *attending[F], unit int) {
+	w.askGrad(a, unit+teamThreads())
 	s := &a.s
 	b, h := unit/s.Heads, unit%s.Heads
 	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
@@ -32,6 +33,16 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 	}
 }
 
+// headOf is query head (h, g) of sample b with its gradients.
+func (a *attending[F]) headOf(b, h, g int) head[F] {
+	s := &a.s
+	heads, hg := s.Heads*s.Group, h*s.Group+g
+	hd := place(s, b, hg, a.o, a.lse, a.q, a.k, a.v)
+	hd.dq, hd.do = at(a.dq, b, s.Seq, heads, hg, s.Dim), at(a.do, b, s.Seq, heads, hg, s.VDim)
+	hd.dk, hd.dv = at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
+	return hd
+}
+
 // clearGrads zeroes the gradients of keys lo to hi-1.
 func clearGrads[F Float](dk, dv mat[F], s *AttentionShape, lo, hi int) {
 	if lo < hi {
@@ -43,12 +54,9 @@ func clearGrads[F Float](dk, dv mat[F], s *AttentionShape, lo, hi int) {
 // keysGrad is headGrad for n keys from j0 on, which are packed. Of these, the first w.begun have gradients so far.
 func (w *scratch[F]) keysGrad(a *attending[F], b, h int, dk, dv mat[F], j0, n int) {
 	s := &a.s
-	heads := s.Heads * s.Group
 	w.begun = 0
 	for g := range s.Group {
-		hg := h*s.Group + g
-		hd := place(s, b, hg, a.o, a.lse, a.q, a.k, a.v)
-		hd.dq, hd.do, hd.dk, hd.dv = at(a.dq, b, s.Seq, heads, hg, s.Dim), at(a.do, b, s.Seq, heads, hg, s.VDim), dk, dv
+		hd := a.headOf(b, h, g)
 		for i0 := 0; i0 < s.Seq; i0 += qBlock {
 			w.attendGrad(&hd, i0, min(qBlock, s.Seq-i0), j0, n)
 		}

@@ -79,13 +79,11 @@ func (w *scratch[F]) scoresOf(c, a mat[F], b *packed[F], rows int) {
 		w.gemm(c, a, b.at, rows, w.seen.n, b.terms, false)
 		return
 	}
-	s := strips.get()
 	for j := 0; j < b.cols; j += e.cols {
 		if first, end := w.seen.rows(rows, j, j+e.cols); first < end {
-			multiplyPacked(e, s, &c.d[first*c.ld+j], c.ld, &a.d[first*a.ld], a, b, j, end-first, 0, b.terms, false)
+			w.multiplyPacked(e, &c.d[first*c.ld+j], c.ld, &a.d[first*a.ld], a, b, j, end-first, 0, b.terms, false)
 		}
 	}
-	giveStrip(s)
 }
 
 // sumSeen is c = a·b (+ c if acc) for a row of a a query, 0 but for the keys that it sees.
@@ -95,7 +93,6 @@ func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
 		w.gemm(c, a, b.at, rows, b.cols, w.seen.n, acc)
 		return
 	}
-	s := strips.get()
 	for i := 0; i < rows; i += together * e.rows {
 		n := min(together*e.rows, rows-i)
 		lo, hi := w.seen.lo[i], w.seen.hi[i+n-1]
@@ -103,10 +100,9 @@ func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
 			clearRows(c.rows(i), n, b.cols)
 		}
 		for j := 0; j < b.cols && lo < hi; j += e.cols {
-			multiplyPacked(e, s, &c.d[i*c.ld+j], c.ld, &a.d[i*a.ld+lo], a, b, j, n, lo, hi, acc)
+			w.multiplyPacked(e, &c.d[i*c.ld+j], c.ld, &a.d[i*a.ld+lo], a, b, j, n, lo, hi, acc)
 		}
 	}
-	giveStrip(s)
 }
 
 // sumSeeing is c = a^T·b for n keys, + c for those begun: a has a row for each query, 0 but for the keys that it sees.
@@ -114,10 +110,8 @@ func (w *scratch[F]) sumSeeing(c, a mat[F], b *packed[F], n int) {
 	a.t = true
 	fresh := min(w.begun, n)
 	if e := engineOf[F](); e != nil {
-		s := strips.get()
-		w.sumRange(e, s, c, a, b, 0, fresh, true)
-		w.sumRange(e, s, c, a, b, fresh, n, false)
-		giveStrip(s)
+		w.sumRange(e, c, a, b, 0, fresh, true)
+		w.sumRange(e, c, a, b, fresh, n, false)
 		return
 	}
 	if fresh < n {
@@ -127,7 +121,7 @@ func (w *scratch[F]) sumSeeing(c, a mat[F], b *packed[F], n int) {
 }
 
 // sumRange is sumSeeing for keys lo to hi-1.
-func (w *scratch[F]) sumRange(e *engine[F], s *strip, c, a mat[F], b *packed[F], lo, hi int, acc bool) {
+func (w *scratch[F]) sumRange(e *engine[F], c, a mat[F], b *packed[F], lo, hi int, acc bool) {
 	for i := lo; i < hi; i += together * e.rows {
 		m := min(together*e.rows, hi-i)
 		first, end := w.seen.rows(b.terms, i, i+m)
@@ -135,14 +129,16 @@ func (w *scratch[F]) sumRange(e *engine[F], s *strip, c, a mat[F], b *packed[F],
 			clearRows(c.rows(i), m, b.cols)
 		}
 		for j := 0; j < b.cols && first < end; j += e.cols {
-			multiplyPacked(e, s, &c.d[i*c.ld+j], c.ld, &a.d[first*a.ld+i], a, b, j, m, first, end, acc)
+			w.multiplyPacked(e, &c.d[i*c.ld+j], c.ld, &a.d[first*a.ld+i], a, b, j, m, first, end, acc)
 		}
 	}
 }
 
 // multiplyPacked is c = a·b (+ c if acc) for m rows, the columns of b's panel that begins at j, and its terms p0 to p1-1, of
 // which the first is a's first.
-func multiplyPacked[F Float](e *engine[F], s *strip, c *F, cld int, first *F, a mat[F], b *packed[F], j, m, p0, p1 int, acc bool) {
+func (w *scratch[F]) multiplyPacked(e *engine[F], c *F, cld int, first *F, a mat[F], b *packed[F], j, m, p0, p1 int, acc bool) {
+	w.ask()
+	s := &w.strip
 	size, rows, ld := sizeOf[F](), uintptr(e.rows), uintptr(a.ld)
 	s.a, s.ai, s.ap, s.panel = unsafe.Pointer(first), ld*size, size, rows*ld*size
 	if a.t {
@@ -158,10 +154,4 @@ func multiplyPacked[F Float](e *engine[F], s *strip, c *F, cld int, first *F, a 
 	s.m, s.k = m, p1-p0
 	s.setCols(min(e.cols, b.cols-j), int(size/4))
 	e.multiply((*byte)(unsafe.Pointer(s)))
-}
-
-// giveStrip gives back a strip, which then points to nothing.
-func giveStrip(s *strip) {
-	s.c, s.a, s.b = nil, nil, nil
-	strips.put(s)
 }

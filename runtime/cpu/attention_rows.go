@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/planc-dev/planc/runtime/rng"
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
@@ -17,6 +18,9 @@ func (w *scratch[F]) plainRows(hd *head[F], rows int) (*vec.Kernels, *scratch[fl
 	return nil, nil
 }
 
+// weighElems is how many scores go through their maxima and their exponentials at a time: fewer than the first cache holds.
+const weighElems = 4096
+
 // weighRows is weigh of so many rows, of which the first is number at: or does nothing, and says so. Without scores before,
 // there is nothing that factors are of.
 func (w *scratch[F]) weighRows(hd *head[F], rows, at int, before bool) bool {
@@ -26,7 +30,12 @@ func (w *scratch[F]) weighRows(hd *head[F], rows, at int, before bool) bool {
 	}
 	top := s.max[at:][:rows]
 	old := s.factor[:copy(s.factor[:], top)]
-	k.SoftmaxRows(s.p[:], s.seen.hi[:rows], s.seen.n, pRow, float32(hd.Scale), top, s.own[:])
+	scale, each := float32(hd.Scale), max(1, weighElems/s.seen.n)
+	for i := 0; i < rows; i += each {
+		n := min(i+each, rows)
+		k.TopRows(top[i:n], s.p[i*pRow:], s.seen.hi[i:n], pRow, scale)
+		k.ExpRows(s.p[i*pRow:], s.seen.hi[i:n], s.seen.n, pRow, scale, top[i:n], s.own[i:])
+	}
 	if !before {
 		copy(s.sum[at:], s.own[:rows])
 		return true
@@ -56,6 +65,24 @@ func (w *scratch[F]) gradRows(hd *head[F], rows int) bool {
 	scale := float32(hd.Scale)
 	k.GradRows(s.p[:], s.dp[:], seen[:rows], s.seen.n, pRow, scale, scale, s.max[:], s.inner[:])
 	return true
+}
+
+// logRows puts the logarithms of the sums of exponentials of so many rows, of which the first is number at, times e^max, into
+// w.inner, and 1/sum into w.factor; of a row without scores -Inf and 1.
+func (w *scratch[F]) logRows(at, rows int) {
+	if k, lse := loops32(w.inner[:]); k != nil {
+		s := any(w).(*scratch[float32])
+		n := (rows + 7) &^ 7
+		k.LogRows(lse, s.factor[:], s.max[at:][:n], s.sum[at:][:n])
+		return
+	}
+	for i := range rows {
+		l, f := math.Inf(-1), 1.0
+		if sum := w.sum[at+i]; sum > 0 || sum != sum {
+			l, f = float64(w.max[at+i])+rng.Log(sum), 1/sum
+		}
+		w.inner[i], w.factor[i] = F(l), F(f)
+	}
 }
 
 // innerRows is

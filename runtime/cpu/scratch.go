@@ -23,6 +23,8 @@ type scratch[F Float] struct {
 	begun    int         // keys of the block that have a gradient
 	k, kt, v packed[F]   // the keys, their transpose, the values; in the gradient, these transposed
 	rows     packed[F]   // of queries, or of their outputs' gradient
+	strip    strip       // of the product that is made
+	ahead    ahead[F]
 }
 
 var pools [2]sync.Pool // of *scratch[float32] and *scratch[float64]
@@ -45,5 +47,7 @@ func (w *scratch[F]) giveBack() {
 	for _, p := range []*packed[F]{&w.k, &w.kt, &w.v, &w.rows} {
 		p.at = mat[F]{} // the pool keeps no caller's tensors
 	}
+	w.strip.c, w.strip.a, w.strip.b = nil, nil, nil
+	w.ahead = ahead[F]{}
 	poolOf[F]().Put(w)
 }

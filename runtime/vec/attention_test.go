@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/runtime/rng"
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
@@ -94,7 +95,8 @@ func TestRowsOfScores(t *testing.T) {
 				seen[i], top[i] = cols*i/(rows-1), float32(i%3-1)
 			}
 			p, e, dp, shift := slices.Clone(a), slices.Clone(a), slices.Clone(g), slices.Clone(top)
-			k.SoftmaxRows(p, seen, cols, stride, scale, top, sum)
+			k.TopRows(top, p, seen, stride, scale)
+			k.ExpRows(p, seen, cols, stride, scale, top, sum)
 			k.GradRows(e, dp, seen, cols, stride, scale, factor, shift, d)
 			for i := range rows {
 				x, most, total := a[i*stride:], shift[i], 0.0
@@ -124,7 +126,7 @@ func TestRowsOfScores(t *testing.T) {
 				if top[i] != most {
 					t.Fatalf("row %d of %d scores has maximum %v, want %v", i, cols, top[i], most)
 				}
-				same(t, "SoftmaxRows' sum", cols, sum[i], total, total, 1.2e-7)
+				same(t, "ExpRows' sum", cols, sum[i], total, total, 1.2e-7)
 			}
 			k.DotRows(d, a, g, cols, stride, stride)
 			for i := range rows {
@@ -145,7 +147,8 @@ func TestRowsNotFinite(t *testing.T) {
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
 		x := []float32{-inf, -inf, -inf, 1, nan, 2, nan, nan, nan, -inf, 3, -inf}
 		top, sum := []float32{-inf, -inf, -inf, -inf}, make([]float64, 4)
-		k.SoftmaxRows(x, []int{3, 3, 3, 3}, 3, 3, 1, top, sum)
+		k.TopRows(top, x, []int{3, 3, 3, 3}, 3, 1)
+		k.ExpRows(x, []int{3, 3, 3, 3}, 3, 3, 1, top, sum)
 		if !slices.Equal(top, []float32{-inf, 2, -inf, 3}) {
 			t.Errorf("maxima are %v", top)
 		}
@@ -157,5 +160,44 @@ func TestRowsNotFinite(t *testing.T) {
 				t.Errorf("element %d is %v, want %v", i, x[i], want)
 			}
 		}
+	})
+}
+
+// Rows are asked for and neither change nor need to be there.
+func TestAskRows(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		x := draw(8, 100, false)
+		y := slices.Clone(x)
+		for _, cols := range lengths {
+			k.AskRows(y, 5, cols, cols+3)
+		}
+		k.AskRows(y, 0, 7, 7)
+		k.AskRows(nil, 3, 16, 1<<40)
+		if !slices.Equal(x, y) {
+			t.Error("what is asked for changes")
+		}
+	})
+}
+
+// Logarithms of sums and inverses beside their loop, with the bits of rng's logarithm.
+func TestLogRows(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		inf, nan := math.Inf(1), math.NaN()
+		sum := []float64{1, 0, 2, 0.5, math.Sqrt2, math.Sqrt2 / 2, nan, inf, 0x1p-1022, math.MaxFloat64, 256, 3.75, 1 + 0x1p-52, 1 - 0x1p-53, 1e-300, 77}
+		for i := range 240 {
+			sum = append(sum, math.Exp(float64(i)/11-7)+rng.Log(float64(i+2)))
+		}
+		top, lse, inverse := draw(8, len(sum), true), make([]float32, len(sum)), make([]float32, len(sum))
+		k.LogRows(lse, inverse, top, sum)
+		for i, x := range sum {
+			l, f := float32(float64(top[i])+rng.Log(x)), float32(1/x)
+			if x == 0 {
+				l, f = float32(-inf), 1
+			}
+			if !(lse[i] == l || l != l && lse[i] != lse[i]) || !(inverse[i] == f || f != f && inverse[i] != inverse[i]) {
+				t.Errorf("of %v and %v: %v and %v, want %v and %v", top[i], x, lse[i], inverse[i], l, f)
+			}
+		}
+		k.LogRows(nil, nil, nil, nil)
 	})
 }

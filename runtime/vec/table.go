@@ -106,15 +106,25 @@ type Kernels struct {
 	// ScaleRows is
 	//	for i, j := range [len(factors), cols] { y[i*stride+j] *= factors[i] }
 	ScaleRows func(y, factors []float32, cols, stride int)
-	// SoftmaxRows is
-	//	for i := range seen {
-	//		row, n := x[i*stride:][:cols], seen[i]
-	//		for j := range n { top[i] = max(top[i], scale*row[j]) }
+	// TopRows is
+	//	for i, n := range seen { for j := range n { top[i] = max(top[i], scale*x[i*stride+j]) } }
+	// of numbers alone. scale > 0.
+	TopRows func(top, x []float32, seen []int, stride int, scale float32)
+	// ExpRows is
+	//	for i, n := range seen {
+	//		row := x[i*stride:][:cols]
 	//		for j := range n { row[j] = e^(scale*row[j]-top[i]) }
 	//		clear(row[n:]); sum[i] = the sum of row
 	//	}
-	// with maxima of numbers alone, exponentials of -Inf 0 whatever top[i] is, and sums in float64. scale > 0.
-	SoftmaxRows func(x []float32, seen []int, cols, stride int, scale float32, top []float32, sum []float64)
+	// with exponentials of -Inf 0 whatever top[i] is, and sums in float64. No scale*row[j] is above top[i].
+	ExpRows func(x []float32, seen []int, cols, stride int, scale float32, top []float32, sum []float64)
+	// LogRows is
+	//	for i := range sum {
+	//		lse[i], inverse[i] = top[i] + log(sum[i]), 1/sum[i]
+	//		if sum[i] == 0 { lse[i], inverse[i] = -Inf, 1 }
+	//	}
+	// in float64, with rng's logarithm. There are a multiple of 8 sums; each is 0, at least 2^-1022, or a NaN.
+	LogRows func(lse, inverse, top []float32, sum []float64)
 	// GradRows is
 	//	for i := range seen {
 	//		row, grad, n := p[i*stride:][:cols], dp[i*stride:][:cols], seen[i]
@@ -129,6 +139,10 @@ type Kernels struct {
 	//	for i := range d { d[i] = sum_{j < cols} x[i*stride+j]*y[i*yStride+j] }
 	// with sums in float64.
 	DotRows func(d, x, y []float32, cols, stride, yStride int)
+	// AskRows is
+	//	for i := range rows { asks for x[i*stride:][:cols] }
+	// to be brought into the second cache. Nothing is read, and there need not be any.
+	AskRows func(x []float32, rows, cols, stride int)
 
 	// Moments is
 	//	for i := range mean {

@@ -3831,63 +3831,59 @@ down35done:
 	VZEROUPPER
 	RET
 
-// func softmaxRowsAVX2(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
-// Requires: AVX, AVX2, FMA3
-TEXT ·softmaxRowsAVX2(SB), NOSPLIT, $0-120
-	MOVQ         seen_len+32(FP), AX
-	MOVQ         seen_base+24(FP), CX
-	MOVQ         x_base+0(FP), DX
-	MOVQ         cols+48(FP), BX
-	MOVQ         stride+56(FP), SI
-	SHLQ         $0x02, SI
-	VBROADCASTSS scale+64(FP), Y0
-	MOVQ         top_base+72(FP), DI
-	MOVQ         sum_base+96(FP), R8
+// func topRowsAVX2(top []float32, x []float32, seen []int, stride int, scale float32)
+// Requires: AVX
+TEXT ·topRowsAVX2(SB), NOSPLIT, $0-84
+	MOVQ         seen_len+56(FP), AX
+	MOVQ         seen_base+48(FP), CX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         stride+72(FP), BX
+	VBROADCASTSS scale+80(FP), Y0
+	MOVQ         top_base+0(FP), SI
 
 down37row:
 	TESTQ   AX, AX
 	JE      down37done
-	MOVQ    (CX), R9
+	MOVQ    (CX), DI
 	VMOVUPS vectorConstants<>+2560(SB), Y1
 	VMOVUPS vectorConstants<>+2560(SB), Y2
 	VMOVUPS vectorConstants<>+2560(SB), Y3
 	VMOVUPS vectorConstants<>+2560(SB), Y4
-	XORQ    R10, R10
-	MOVQ    R9, R11
+	XORQ    R8, R8
 
 each38many:
-	CMPQ    R11, $+32
+	CMPQ    DI, $+32
 	JLT     each38manyend
-	VMOVUPS (DX)(R10*4), Y5
+	VMOVUPS (DX)(R8*4), Y5
 	VMAXPS  Y1, Y5, Y1
-	VMOVUPS 32(DX)(R10*4), Y5
+	VMOVUPS 32(DX)(R8*4), Y5
 	VMAXPS  Y2, Y5, Y2
-	VMOVUPS 64(DX)(R10*4), Y5
+	VMOVUPS 64(DX)(R8*4), Y5
 	VMAXPS  Y3, Y5, Y3
-	VMOVUPS 96(DX)(R10*4), Y5
+	VMOVUPS 96(DX)(R8*4), Y5
 	VMAXPS  Y4, Y5, Y4
-	ADDQ    $+32, R10
-	SUBQ    $+32, R11
+	ADDQ    $+32, R8
+	SUBQ    $+32, DI
 	JMP     each38many
 
 each38manyend:
 each38one:
-	CMPQ    R11, $+8
+	CMPQ    DI, $+8
 	JLT     each38oneend
-	VMOVUPS (DX)(R10*4), Y5
+	VMOVUPS (DX)(R8*4), Y5
 	VMAXPS  Y1, Y5, Y1
-	ADDQ    $+8, R10
-	SUBQ    $+8, R11
+	ADDQ    $+8, R8
+	SUBQ    $+8, DI
 	JMP     each38one
 
 each38oneend:
-	TESTQ      R11, R11
+	TESTQ      DI, DI
 	JE         each38done
-	LEAQ       vectorMasks<>+0(SB), R12
-	MOVQ       $+8, R13
-	SUBQ       R11, R13
-	VMOVUPS    (R12)(R13*4), Y5
-	VMASKMOVPS (DX)(R10*4), Y5, Y6
+	LEAQ       vectorMasks<>+0(SB), R9
+	MOVQ       $+8, R10
+	SUBQ       DI, R10
+	VMOVUPS    (R9)(R10*4), Y5
+	VMASKMOVPS (DX)(R8*4), Y5, Y6
 	VMOVUPS    vectorConstants<>+2560(SB), Y7
 	VBLENDVPS  Y5, Y6, Y7, Y6
 	VMAXPS     Y1, Y6, Y1
@@ -3903,9 +3899,36 @@ each38done:
 	VPSHUFD      $0xb1, X1, X2
 	VMAXPS       X2, X1, X1
 	VMULSS       X0, X1, X1
-	VMAXSS       (DI), X1, X1
-	VMOVSS       X1, (DI)
-	VBROADCASTSS X1, Y1
+	VMAXSS       (SI), X1, X1
+	VMOVSS       X1, (SI)
+	ADDQ         $0x08, CX
+	ADDQ         $0x04, SI
+	LEAQ         (DX)(BX*4), DX
+	DECQ         AX
+	JMP          down37row
+
+down37done:
+	VZEROUPPER
+	RET
+
+// func expRowsAVX2(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expRowsAVX2(SB), NOSPLIT, $0-120
+	MOVQ         seen_len+32(FP), AX
+	MOVQ         seen_base+24(FP), CX
+	MOVQ         x_base+0(FP), DX
+	MOVQ         cols+48(FP), BX
+	MOVQ         stride+56(FP), SI
+	SHLQ         $0x02, SI
+	VBROADCASTSS scale+64(FP), Y0
+	MOVQ         top_base+72(FP), DI
+	MOVQ         sum_base+96(FP), R8
+
+down39row:
+	TESTQ        AX, AX
+	JE           down39done
+	MOVQ         (CX), R9
+	VBROADCASTSS (DI), Y1
 	VMAXPS       vectorConstants<>+2624(SB), Y1, Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
@@ -3914,9 +3937,9 @@ each38done:
 	XORQ         R10, R10
 	MOVQ         R9, R11
 
-each39many:
+each40many:
 	CMPQ         R11, $+16
-	JLT          each39manyend
+	JLT          each40manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -3981,12 +4004,12 @@ each39many:
 	VADDPD       Y7, Y5, Y5
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each39many
+	JMP          each40many
 
-each39manyend:
-each39one:
+each40manyend:
+each40one:
 	CMPQ         R11, $+8
-	JLT          each39oneend
+	JLT          each40oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -4020,11 +4043,11 @@ each39one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each39one
+	JMP          each40one
 
-each39oneend:
+each40oneend:
 	TESTQ        R11, R11
-	JE           each39done
+	JE           each40done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -4062,7 +4085,7 @@ each39oneend:
 	VADDPD       Y1, Y2, Y2
 	VADDPD       Y6, Y3, Y3
 
-each39done:
+each40done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -4077,18 +4100,18 @@ each39done:
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each40one:
+each41one:
 	CMPQ    R12, $+8
-	JLT     each40oneend
+	JLT     each41oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Y1, (R10)(R11*4)
 	ADDQ    $+8, R11
 	SUBQ    $+8, R12
-	JMP     each40one
+	JMP     each41one
 
-each40oneend:
+each41oneend:
 	TESTQ      R12, R12
-	JE         each40done
+	JE         each41done
 	LEAQ       vectorMasks<>+0(SB), R10
 	MOVQ       $+8, R13
 	SUBQ       R12, R13
@@ -4096,15 +4119,91 @@ each40oneend:
 	LEAQ       (DX)(R9*4), R10
 	VMASKMOVPS Y1, Y2, (R10)(R11*4)
 
-each40done:
+each41done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down37row
+	JMP  down39row
 
-down37done:
+down39done:
+	VZEROUPPER
+	RET
+
+// func logRowsAVX2(lse []float32, inverse []float32, top []float32, sum []float64)
+// Requires: AVX, AVX2
+TEXT ·logRowsAVX2(SB), NOSPLIT, $0-96
+	MOVQ sum_len+80(FP), AX
+	MOVQ lse_base+0(FP), CX
+	MOVQ inverse_base+24(FP), DX
+	MOVQ top_base+48(FP), BX
+	MOVQ sum_base+72(FP), SI
+	XORQ DI, DI
+
+log42vector:
+	CMPQ       DI, AX
+	JGE        log42done
+	VMOVUPD    (SI)(DI*8), Y0
+	VMOVUPS    vectorConstants<>+2688(SB), Y1
+	VPADDQ     Y0, Y1, Y1
+	VPAND      vectorConstants<>+2752(SB), Y1, Y2
+	VPADDQ     vectorConstants<>+2816(SB), Y2, Y2
+	VPSRLQ     $0x34, Y1, Y1
+	VPADDQ     vectorConstants<>+2880(SB), Y1, Y1
+	VSUBPD     vectorConstants<>+2944(SB), Y1, Y1
+	VSUBPD     vectorConstants<>+3008(SB), Y2, Y2
+	VADDPD     vectorConstants<>+3072(SB), Y2, Y3
+	VDIVPD     Y3, Y2, Y3
+	VMULPD     Y3, Y3, Y4
+	VMULPD     Y4, Y4, Y5
+	VMOVUPD    vectorConstants<>+3136(SB), Y6
+	VMULPD     Y5, Y6, Y6
+	VADDPD     vectorConstants<>+3200(SB), Y6, Y6
+	VMULPD     Y5, Y6, Y6
+	VADDPD     vectorConstants<>+3264(SB), Y6, Y6
+	VMULPD     Y5, Y6, Y6
+	VADDPD     vectorConstants<>+3328(SB), Y6, Y6
+	VMULPD     Y4, Y6, Y6
+	VMOVUPD    vectorConstants<>+3392(SB), Y4
+	VMULPD     Y5, Y4, Y4
+	VADDPD     vectorConstants<>+3456(SB), Y4, Y4
+	VMULPD     Y5, Y4, Y4
+	VADDPD     vectorConstants<>+3520(SB), Y4, Y4
+	VMULPD     Y5, Y4, Y4
+	VADDPD     Y4, Y6, Y6
+	VMULPD     vectorConstants<>+3584(SB), Y2, Y4
+	VMULPD     Y2, Y4, Y4
+	VADDPD     Y6, Y4, Y6
+	VMULPD     Y3, Y6, Y6
+	VMULPD     vectorConstants<>+3648(SB), Y1, Y3
+	VADDPD     Y3, Y6, Y6
+	VSUBPD     Y6, Y4, Y4
+	VSUBPD     Y2, Y4, Y4
+	VMULPD     vectorConstants<>+3712(SB), Y1, Y1
+	VSUBPD     Y4, Y1, Y1
+	VMOVUPD    vectorConstants<>+3776(SB), Y2
+	VCMPPD     $0x11, Y2, Y0, Y2
+	VBLENDVPD  Y2, Y1, Y0, Y2
+	VCVTPS2PD  (BX)(DI*4), Y1
+	VADDPD     Y1, Y2, Y2
+	VMOVUPD    vectorConstants<>+3840(SB), Y1
+	VMOVUPD    vectorConstants<>+3008(SB), Y4
+	VDIVPD     Y0, Y4, Y3
+	VPXOR      Y5, Y5, Y5
+	VCMPPD     $0x00, Y5, Y0, Y5
+	VBLENDVPD  Y5, Y1, Y2, Y1
+	VPXOR      Y2, Y2, Y2
+	VCMPPD     $0x00, Y2, Y0, Y0
+	VBLENDVPD  Y0, Y4, Y3, Y0
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (CX)(DI*4)
+	VCVTPD2PSY Y0, X0
+	VMOVUPS    X0, (DX)(DI*4)
+	ADDQ       $0x04, DI
+	JMP        log42vector
+
+log42done:
 	VZEROUPPER
 	RET
 
@@ -4123,18 +4222,18 @@ TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down41row:
+down43row:
 	TESTQ        AX, AX
-	JE           down41done
+	JE           down43done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Y2
 	VBROADCASTSS (R9), Y3
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each42many:
+each44many:
 	CMPQ         R12, $+16
-	JLT          each42manyend
+	JLT          each44manyend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -4203,12 +4302,12 @@ each42many:
 	VMOVUPS      Y5, 32(BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each42many
+	JMP          each44many
 
-each42manyend:
-each42one:
+each44manyend:
+each44one:
 	CMPQ         R12, $+8
-	JLT          each42oneend
+	JLT          each44oneend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -4244,11 +4343,11 @@ each42one:
 	VMOVUPS      Y5, (BX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R12
-	JMP          each42one
+	JMP          each44one
 
-each42oneend:
+each44oneend:
 	TESTQ        R12, R12
-	JE           each42done
+	JE           each44done
 	LEAQ         vectorMasks<>+0(SB), R13
 	MOVQ         $+8, R14
 	SUBQ         R12, R14
@@ -4287,27 +4386,27 @@ each42oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (BX)(R11*4)
 
-each42done:
+each44done:
 	VPXOR Y2, Y2, Y2
 	MOVQ  SI, R11
 	SUBQ  R10, R11
 	XORQ  R12, R12
 	MOVQ  R11, R13
 
-each43one:
+each45one:
 	CMPQ    R13, $+8
-	JLT     each43oneend
+	JLT     each45oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	ADDQ    $+8, R12
 	SUBQ    $+8, R13
-	JMP     each43one
+	JMP     each45one
 
-each43oneend:
+each45oneend:
 	TESTQ      R13, R13
-	JE         each43done
+	JE         each45done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R14
 	SUBQ       R13, R14
@@ -4317,16 +4416,16 @@ each43oneend:
 	LEAQ       (BX)(R10*4), R11
 	VMASKMOVPS Y2, Y3, (R11)(R12*4)
 
-each43done:
+each45done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down41row
+	JMP  down43row
 
-down41done:
+down43done:
 	VZEROUPPER
 	RET
 
@@ -4342,9 +4441,9 @@ TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down44row:
+down46row:
 	TESTQ AX, AX
-	JE    down44done
+	JE    down46done
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4352,9 +4451,9 @@ down44row:
 	XORQ  R9, R9
 	MOVQ  SI, R10
 
-each45many:
+each47many:
 	CMPQ         R10, $+16
-	JLT          each45manyend
+	JLT          each47manyend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -4377,12 +4476,12 @@ each45many:
 	VFMADD231PD  Y4, Y6, Y3
 	ADDQ         $+16, R9
 	SUBQ         $+16, R10
-	JMP          each45many
+	JMP          each47many
 
-each45manyend:
-each45one:
+each47manyend:
+each47one:
 	CMPQ         R10, $+8
-	JLT          each45oneend
+	JLT          each47oneend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -4395,11 +4494,11 @@ each45one:
 	VFMADD231PD  Y4, Y6, Y1
 	ADDQ         $+8, R9
 	SUBQ         $+8, R10
-	JMP          each45one
+	JMP          each47one
 
-each45oneend:
+each47oneend:
 	TESTQ        R10, R10
-	JE           each45done
+	JE           each47done
 	LEAQ         vectorMasks<>+0(SB), R11
 	MOVQ         $+8, R12
 	SUBQ         R10, R12
@@ -4415,7 +4514,7 @@ each45oneend:
 	VFMADD231PD  Y6, Y7, Y0
 	VFMADD231PD  Y5, Y4, Y1
 
-each45done:
+each47done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4429,9 +4528,42 @@ each45done:
 	ADDQ         DI, DX
 	LEAQ         (BX)(R8*4), BX
 	DECQ         AX
-	JMP          down44row
+	JMP          down46row
 
-down44done:
+down46done:
+	VZEROUPPER
+	RET
+
+// func askRowsAVX2(x []float32, rows int, cols int, stride int)
+// Requires: AVX, MMX+
+TEXT ·askRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), AX
+	MOVQ rows+24(FP), CX
+	MOVQ cols+32(FP), DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	SHLQ $0x02, DX
+
+down48row:
+	TESTQ CX, CX
+	JE    down48done
+	MOVQ  AX, SI
+	ANDQ  $-64, SI
+	LEAQ  (AX)(DX*1), DI
+
+ask49line:
+	CMPQ       SI, DI
+	JAE        ask49done
+	PREFETCHT1 (SI)
+	ADDQ       $0x40, SI
+	JMP        ask49line
+
+ask49done:
+	ADDQ BX, AX
+	DECQ CX
+	JMP  down48row
+
+down48done:
 	VZEROUPPER
 	RET
 
@@ -4450,9 +4582,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down46row:
+down50row:
 	TESTQ AX, AX
-	JE    down46done
+	JE    down50done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4460,9 +4592,9 @@ down46row:
 	XORQ  DI, DI
 	MOVQ  SI, R8
 
-each47many:
+each51many:
 	CMPQ    R8, $+32
-	JLT     each47manyend
+	JLT     each51manyend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	VMOVUPS 32(BX)(DI*4), Y6
@@ -4473,21 +4605,21 @@ each47many:
 	VADDPS  Y6, Y5, Y5
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each47many
+	JMP     each51many
 
-each47manyend:
-each47one:
+each51manyend:
+each51one:
 	CMPQ    R8, $+8
-	JLT     each47oneend
+	JLT     each51oneend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each47one
+	JMP     each51one
 
-each47oneend:
+each51oneend:
 	TESTQ      R8, R8
-	JE         each47done
+	JE         each51done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -4495,7 +4627,7 @@ each47oneend:
 	VMASKMOVPS (BX)(DI*4), Y6, Y6
 	VADDPS     Y6, Y2, Y2
 
-each47done:
+each51done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4515,9 +4647,9 @@ each47done:
 	XORQ         DI, DI
 	MOVQ         SI, R8
 
-each48many:
+each52many:
 	CMPQ        R8, $+32
-	JLT         each48manyend
+	JLT         each52manyend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
@@ -4532,22 +4664,22 @@ each48many:
 	VFMADD231PS Y7, Y7, Y6
 	ADDQ        $+32, DI
 	SUBQ        $+32, R8
-	JMP         each48many
+	JMP         each52many
 
-each48manyend:
-each48one:
+each52manyend:
+each52one:
 	CMPQ        R8, $+8
-	JLT         each48oneend
+	JLT         each52oneend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
 	ADDQ        $+8, DI
 	SUBQ        $+8, R8
-	JMP         each48one
+	JMP         each52one
 
-each48oneend:
+each52oneend:
 	TESTQ       R8, R8
-	JE          each48done
+	JE          each52done
 	LEAQ        vectorMasks<>+0(SB), R9
 	MOVQ        $+8, R10
 	SUBQ        R8, R10
@@ -4557,7 +4689,7 @@ each48oneend:
 	VANDPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
 
-each48done:
+each52done:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -4577,9 +4709,9 @@ each48done:
 	ADDQ         $0x04, CX
 	ADDQ         $0x04, DX
 	DECQ         AX
-	JMP          down46row
+	JMP          down50row
 
-down46done:
+down50done:
 	VZEROUPPER
 	RET
 
@@ -4597,9 +4729,9 @@ TEXT ·meanSquaresAVX2(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down49row:
+down53row:
 	TESTQ AX, AX
-	JE    down49done
+	JE    down53done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4607,9 +4739,9 @@ down49row:
 	XORQ  SI, SI
 	MOVQ  BX, DI
 
-each50many:
+each54many:
 	CMPQ        DI, $+32
-	JLT         each50manyend
+	JLT         each54manyend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	VMOVUPS     32(DX)(SI*4), Y6
@@ -4620,21 +4752,21 @@ each50many:
 	VFMADD231PS Y6, Y6, Y5
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each50many
+	JMP         each54many
 
-each50manyend:
-each50one:
+each54manyend:
+each54one:
 	CMPQ        DI, $+8
-	JLT         each50oneend
+	JLT         each54oneend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each50one
+	JMP         each54one
 
-each50oneend:
+each54oneend:
 	TESTQ       DI, DI
-	JE          each50done
+	JE          each54done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -4642,7 +4774,7 @@ each50oneend:
 	VMASKMOVPS  (DX)(SI*4), Y6, Y6
 	VFMADD231PS Y6, Y6, Y2
 
-each50done:
+each54done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4661,9 +4793,9 @@ each50done:
 	LEAQ         (DX)(BX*4), DX
 	ADDQ         $0x04, CX
 	DECQ         AX
-	JMP          down49row
+	JMP          down53row
 
-down49done:
+down53done:
 	VZEROUPPER
 	RET
 
@@ -4679,17 +4811,17 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down51row:
+down55row:
 	TESTQ        AX, AX
-	JE           down51done
+	JE           down55done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each52many:
+each56many:
 	CMPQ    R10, $+32
-	JLT     each52manyend
+	JLT     each56manyend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -4720,12 +4852,12 @@ each52many:
 	VMOVUPS Y3, 96(DX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R10
-	JMP     each52many
+	JMP     each56many
 
-each52manyend:
-each52one:
+each56manyend:
+each56one:
 	CMPQ    R10, $+8
-	JLT     each52oneend
+	JLT     each56oneend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -4735,11 +4867,11 @@ each52one:
 	VMOVUPS Y3, (DX)(R9*4)
 	ADDQ    $+8, R9
 	SUBQ    $+8, R10
-	JMP     each52one
+	JMP     each56one
 
-each52oneend:
+each56oneend:
 	TESTQ      R10, R10
-	JE         each52done
+	JE         each56done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       R10, R12
@@ -4752,15 +4884,15 @@ each52oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (DX)(R9*4)
 
-each52done:
+each56done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down51row
+	JMP  down55row
 
-down51done:
+down55done:
 	VZEROUPPER
 	RET
 
@@ -4777,17 +4909,17 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down53row:
+down57row:
 	TESTQ        AX, AX
-	JE           down53done
+	JE           down57done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each54many:
+each58many:
 	CMPQ        R11, $+32
-	JLT         each54manyend
+	JLT         each58manyend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -4822,12 +4954,12 @@ each54many:
 	VMOVUPS     Y3, 96(DX)(R10*4)
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each54many
+	JMP         each58many
 
-each54manyend:
-each54one:
+each58manyend:
+each58one:
 	CMPQ        R11, $+8
-	JLT         each54oneend
+	JLT         each58oneend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -4838,11 +4970,11 @@ each54one:
 	VMOVUPS     Y3, (DX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each54one
+	JMP         each58one
 
-each54oneend:
+each58oneend:
 	TESTQ       R11, R11
-	JE          each54done
+	JE          each58done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -4856,15 +4988,15 @@ each54oneend:
 	VFMADD213PS Y1, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (DX)(R10*4)
 
-each54done:
+each58done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down53row
+	JMP  down57row
 
-down53done:
+down57done:
 	VZEROUPPER
 	RET
 
@@ -4888,9 +5020,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Y2
 	VMULPS       Y2, Y1, Y1
 
-down55row:
+down59row:
 	TESTQ        AX, AX
-	JE           down55done
+	JE           down59done
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS (R9), Y4
 	VPXOR        Y5, Y5, Y5
@@ -4900,9 +5032,9 @@ down55row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each56many:
+each60many:
 	CMPQ        R11, $+16
-	JLT         each56manyend
+	JLT         each60manyend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -4921,12 +5053,12 @@ each56many:
 	VFMADD231PS Y10, Y9, Y8
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each56many
+	JMP         each60many
 
-each56manyend:
-each56one:
+each60manyend:
+each60one:
 	CMPQ        R11, $+8
-	JLT         each56oneend
+	JLT         each60oneend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -4937,11 +5069,11 @@ each56one:
 	VFMADD231PS Y10, Y9, Y7
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each56one
+	JMP         each60one
 
-each56oneend:
+each60oneend:
 	TESTQ       R11, R11
-	JE          each56done
+	JE          each60done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -4955,7 +5087,7 @@ each56oneend:
 	VSUBPS      Y3, Y11, Y11
 	VFMADD231PS Y11, Y10, Y7
 
-each56done:
+each60done:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -4979,9 +5111,9 @@ each56done:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each57many:
+each61many:
 	CMPQ         R11, $+32
-	JLT          each57manyend
+	JLT          each61manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -5020,12 +5152,12 @@ each57many:
 	VMOVUPS      Y6, 96(BX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, R11
-	JMP          each57many
+	JMP          each61many
 
-each57manyend:
-each57one:
+each61manyend:
+each61one:
 	CMPQ         R11, $+8
-	JLT          each57oneend
+	JLT          each61oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -5037,11 +5169,11 @@ each57one:
 	VMOVUPS      Y6, (BX)(R10*4)
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each57one
+	JMP          each61one
 
-each57oneend:
+each61oneend:
 	TESTQ        R11, R11
-	JE           each57done
+	JE           each61done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -5056,16 +5188,16 @@ each57oneend:
 	VMULPS       Y4, Y8, Y8
 	VMASKMOVPS   Y8, Y6, (BX)(R10*4)
 
-each57done:
+each61done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down55row
+	JMP  down59row
 
-down55done:
+down59done:
 	VZEROUPPER
 	RET
 
@@ -5083,9 +5215,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns58many:
+columns62many:
 	CMPQ  AX, $+16
-	JLT   columns58manyend
+	JLT   columns62manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5095,9 +5227,9 @@ columns58many:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down59row:
+down63row:
 	TESTQ        R15, R15
-	JE           down59done
+	JE           down63done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y4
@@ -5126,9 +5258,9 @@ down59row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down59row
+	JMP          down63row
 
-down59done:
+down63done:
 	VMOVUPS     (CX)(R11*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -5143,12 +5275,12 @@ down59done:
 	VMOVUPS     Y0, 32(CX)(R11*4)
 	ADDQ        $+16, R11
 	SUBQ        $+16, AX
-	JMP         columns58many
+	JMP         columns62many
 
-columns58manyend:
-columns58one:
+columns62manyend:
+columns62one:
 	CMPQ  AX, $+8
-	JLT   columns58oneend
+	JLT   columns62oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R11*4), R12
@@ -5156,9 +5288,9 @@ columns58one:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down60row:
+down64row:
 	TESTQ        R15, R15
-	JE           down60done
+	JE           down64done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y2
@@ -5177,9 +5309,9 @@ down60row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down60row
+	JMP          down64row
 
-down60done:
+down64done:
 	VMOVUPS     (CX)(R11*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -5188,11 +5320,11 @@ down60done:
 	VMOVUPS     Y2, (CX)(R11*4)
 	ADDQ        $+8, R11
 	SUBQ        $+8, AX
-	JMP         columns58one
+	JMP         columns62one
 
-columns58oneend:
+columns62oneend:
 	TESTQ   AX, AX
-	JE      columns58done
+	JE      columns62done
 	LEAQ    vectorMasks<>+0(SB), R12
 	MOVQ    $+8, R13
 	SUBQ    AX, R13
@@ -5203,9 +5335,9 @@ columns58oneend:
 	LEAQ    (DX)(R11*4), DX
 	XORQ    BX, BX
 
-down61row:
+down65row:
 	TESTQ        SI, SI
-	JE           down61done
+	JE           down65done
 	PREFETCHT0   (AX)(R10*1)
 	PREFETCHT0   (DX)(R10*1)
 	VBROADCASTSS (DI)(BX*4), Y3
@@ -5224,9 +5356,9 @@ down61row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down61row
+	JMP          down65row
 
-down61done:
+down65done:
 	VMASKMOVPS  (CX)(R11*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -5234,7 +5366,7 @@ down61done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R11*4)
 
-columns58done:
+columns62done:
 	VZEROUPPER
 	RET
 
@@ -5251,9 +5383,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns62many:
+columns66many:
 	CMPQ    AX, $+16
-	JLT     columns62manyend
+	JLT     columns66manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -5262,9 +5394,9 @@ columns62many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down63row:
+down67row:
 	TESTQ       R13, R13
-	JE          down63done
+	JE          down67done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -5284,26 +5416,26 @@ down63row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down63row
+	JMP         down67row
 
-down63done:
+down67done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns62many
+	JMP  columns66many
 
-columns62manyend:
-columns62one:
+columns66manyend:
+columns66one:
 	CMPQ    AX, $+8
-	JLT     columns62oneend
+	JLT     columns66oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down64row:
+down68row:
 	TESTQ       R13, R13
-	JE          down64done
+	JE          down68done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -5315,16 +5447,16 @@ down64row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down64row
+	JMP         down68row
 
-down64done:
+down68done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns62one
+	JMP  columns66one
 
-columns62oneend:
+columns66oneend:
 	TESTQ      AX, AX
-	JE         columns62done
+	JE         columns66done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -5335,9 +5467,9 @@ columns62oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down65row:
+down69row:
 	TESTQ       DX, DX
-	JE          down65done
+	JE          down69done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -5349,10 +5481,10 @@ down65row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down65row
+	JMP         down69row
 
-down65done:
-columns62done:
+down69done:
+columns66done:
 	VZEROUPPER
 	RET
 
@@ -5367,34 +5499,34 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Y2
 	VPBROADCASTQ first+48(FP), Y3
 	VPBROADCASTQ first+48(FP), Y4
-	VPADDQ       vectorConstants<>+2688(SB), Y3, Y3
-	VPADDQ       vectorConstants<>+2752(SB), Y4, Y4
+	VPADDQ       vectorConstants<>+3904(SB), Y3, Y3
+	VPADDQ       vectorConstants<>+3968(SB), Y4, Y4
 	XORQ         BX, BX
 
-each66one:
+each70one:
 	CMPQ     AX, $+8
-	JLT      each66oneend
+	JLT      each70oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
-	VPADDQ   vectorConstants<>+2816(SB), Y3, Y3
+	VPADDQ   vectorConstants<>+4032(SB), Y3, Y3
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+2944(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4160(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+2880(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4096(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+3072(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4288(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+3008(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4224(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
@@ -5402,43 +5534,43 @@ each66one:
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+2944(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4160(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+2880(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4096(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+3072(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4288(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+3008(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4224(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x0b, Y6, Y6
 	VMOVUPS  Y4, Y7
-	VPADDQ   vectorConstants<>+2816(SB), Y4, Y4
+	VPADDQ   vectorConstants<>+4032(SB), Y4, Y4
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+2880(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+2944(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4096(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4160(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+3008(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+3072(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4224(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4288(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -5446,20 +5578,20 @@ each66one:
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+2880(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+2944(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4096(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4160(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+2880(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+3008(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+3072(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4224(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4288(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+3008(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -5472,11 +5604,11 @@ each66one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each66one
+	JMP      each70one
 
-each66oneend:
+each70oneend:
 	TESTQ      AX, AX
-	JE         each66done
+	JE         each70done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -5484,24 +5616,24 @@ each66oneend:
 	VMASKMOVPS (DX)(BX*4), Y5, Y6
 	VMULPS     Y0, Y6, Y6
 	VMOVUPS    Y3, Y0
-	VPADDQ     vectorConstants<>+2816(SB), Y3, Y3
+	VPADDQ     vectorConstants<>+4032(SB), Y3, Y3
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+2944(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4160(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+2880(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4096(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+3072(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4288(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+3008(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4224(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
@@ -5509,43 +5641,43 @@ each66oneend:
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+2944(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4160(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+2880(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4096(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+3072(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4288(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+3008(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4224(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x0b, Y0, Y0
 	VMOVUPS    Y4, Y3
-	VPADDQ     vectorConstants<>+2816(SB), Y4, Y4
+	VPADDQ     vectorConstants<>+4032(SB), Y4, Y4
 	VPSRLQ     $0x1e, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+2880(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+2944(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+4096(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+4160(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+3008(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+3072(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+4224(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+4288(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y4
 	VPXOR      Y4, Y3, Y3
@@ -5553,20 +5685,20 @@ each66oneend:
 	VPSRLQ     $0x1e, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+2880(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+2944(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+4096(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+4160(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+2880(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+3008(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+3072(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+4224(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+4288(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+3008(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y1
 	VPXOR      Y1, Y3, Y3
@@ -5578,7 +5710,7 @@ each66oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each66done:
+each70done:
 	VZEROUPPER
 	RET
 
@@ -5590,16 +5722,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast67next:
+cast71next:
 	CMPQ      BX, AX
-	JGE       cast67done
+	JGE       cast71done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast67next
+	JMP       cast71next
 
-cast67done:
+cast71done:
 	VZEROUPPER
 	RET
 
@@ -5611,15 +5743,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast68next:
+cast72next:
 	CMPQ      BX, AX
-	JGE       cast68done
+	JGE       cast72done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast68next
+	JMP       cast72next
 
-cast68done:
+cast72done:
 	VZEROUPPER
 	RET
 
@@ -5631,26 +5763,26 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast69next:
+cast73next:
 	CMPQ      BX, AX
-	JGE       cast69done
+	JGE       cast73done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
-	VPAND     vectorConstants<>+3136(SB), Y1, Y1
-	VPADDD    vectorConstants<>+3200(SB), Y1, Y1
+	VPAND     vectorConstants<>+4352(SB), Y1, Y1
+	VPADDD    vectorConstants<>+4416(SB), Y1, Y1
 	VPADDD    Y0, Y1, Y1
 	VPSRLD    $0x10, Y1, Y1
 	VPSRLD    $0x10, Y0, Y2
-	VPOR      vectorConstants<>+3264(SB), Y2, Y2
+	VPOR      vectorConstants<>+4480(SB), Y2, Y2
 	VCMPPS    $0x03, Y0, Y0, Y0
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VPACKUSDW Y0, Y0, Y0
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast69next
+	JMP       cast73next
 
-cast69done:
+cast73done:
 	VZEROUPPER
 	RET
 
@@ -5662,15 +5794,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast70next:
+cast74next:
 	CMPQ      BX, AX
-	JGE       cast70done
+	JGE       cast74done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast70next
+	JMP       cast74next
 
-cast70done:
+cast74done:
 	VZEROUPPER
 	RET
 
@@ -5695,9 +5827,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each71one:
+each75one:
 	CMPQ        AX, $+8
-	JLT         each71oneend
+	JLT         each75oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -5719,11 +5851,11 @@ each71one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each71one
+	JMP         each75one
 
-each71oneend:
+each75oneend:
 	TESTQ       AX, AX
-	JE          each71done
+	JE          each75done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -5748,7 +5880,7 @@ each71oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each71done:
+each75done:
 	VZEROUPPER
 	RET
 
@@ -6088,87 +6220,239 @@ DATA vectorConstants<>+2656(SB)/8, $0xff61b1e6ff61b1e6
 DATA vectorConstants<>+2664(SB)/8, $0xff61b1e6ff61b1e6
 DATA vectorConstants<>+2672(SB)/8, $0xff61b1e6ff61b1e6
 DATA vectorConstants<>+2680(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2688(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+2696(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+2704(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+2712(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+2720(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+2728(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+2736(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+2744(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+2752(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+2760(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+2768(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+2776(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+2784(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2792(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+2800(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+2808(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+2816(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2824(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2832(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2840(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2848(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2856(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2864(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2872(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2880(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2888(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2896(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2904(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2912(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2920(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2928(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2936(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2944(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2952(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2960(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2968(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2976(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2984(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+2992(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+3000(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+3008(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3016(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3024(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3032(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3040(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3048(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3056(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3064(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+3072(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3080(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3088(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3096(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3104(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3112(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3120(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3128(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+3136(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3144(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3152(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3160(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3168(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3176(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3184(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3192(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3200(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3208(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3216(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3224(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3232(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3240(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3248(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3256(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3264(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3272(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3280(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3288(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3296(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3304(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3312(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3320(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3328
+DATA vectorConstants<>+2688(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2696(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2704(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2712(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2720(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2728(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2736(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2744(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2752(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2760(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2768(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2776(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2784(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2792(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2800(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2808(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2816(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2824(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2832(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2840(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2848(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2856(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2864(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2872(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2880(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2888(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2896(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2904(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2912(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2920(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2928(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2936(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2944(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2952(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2960(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2968(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2976(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2984(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2992(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3000(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3008(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3016(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3024(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3032(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3040(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3048(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3056(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3064(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3072(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3080(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3088(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3096(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3104(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3112(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3120(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3128(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3136(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3144(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3152(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3160(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3168(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3176(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3184(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3192(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3200(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3208(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3216(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3224(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3232(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3240(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3248(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3256(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3264(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3272(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3280(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3288(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3296(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3304(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3312(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3320(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3328(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3336(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3344(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3352(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3360(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3368(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3376(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3384(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3392(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3400(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3408(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3416(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3424(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3432(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3440(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3448(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3456(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3464(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3472(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3480(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3488(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3496(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3504(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3512(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3520(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3528(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3536(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3544(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3552(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3560(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3568(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3576(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3584(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3592(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3600(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3608(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3616(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3624(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3632(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3640(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3648(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3656(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3664(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3672(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3680(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3688(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3696(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3704(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3712(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3720(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3728(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3736(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3744(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3752(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3760(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3768(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3776(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3784(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3792(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3800(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3808(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3816(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3824(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3832(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3840(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3848(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3856(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3864(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3872(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3880(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3888(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3896(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3904(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+3912(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+3920(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+3928(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+3936(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+3944(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+3952(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+3960(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+3968(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+3976(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+3984(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+3992(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+4000(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4008(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+4016(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+4024(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+4032(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4040(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4048(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4056(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4064(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4072(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4080(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4088(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4096(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4104(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4112(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4120(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4128(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4136(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4144(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4152(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4160(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4168(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4176(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4184(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4192(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4200(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4208(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4216(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4224(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4232(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4240(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4248(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4256(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4264(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4272(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4280(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4288(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4296(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4304(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4312(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4320(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4328(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4336(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4344(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4352(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4360(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4368(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4376(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4384(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4392(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4400(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4408(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4416(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4424(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4432(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4440(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4448(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4456(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4464(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4472(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4480(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4488(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4496(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4504(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4512(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4520(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4528(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4536(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $4544
 
 DATA vectorMasks<>+0(SB)/4, $0xffffffff
 DATA vectorMasks<>+4(SB)/4, $0xffffffff

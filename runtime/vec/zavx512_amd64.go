@@ -217,19 +217,39 @@ func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d fl
 //go:noescape
 func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
 
-// softmaxRowsAVX512 is
+// topRowsAVX512 is
 //
-//	for i := range seen {
-//		row, n := x[i*stride:][:cols], seen[i]
-//		for j := range n { top[i] = max(top[i], scale*row[j]) }
+//	for i, n := range seen { for j := range n { top[i] = max(top[i], scale*x[i*stride+j]) } }
+//
+// of numbers alone. scale > 0.
+//
+//go:noescape
+func topRowsAVX512(top []float32, x []float32, seen []int, stride int, scale float32)
+
+// expRowsAVX512 is
+//
+//	for i, n := range seen {
+//		row := x[i*stride:][:cols]
 //		for j := range n { row[j] = e^(scale*row[j]-top[i]) }
 //		clear(row[n:]); sum[i] = the sum of row
 //	}
 //
-// with maxima of numbers alone, exponentials of -Inf 0 whatever top[i] is, and sums in float64. scale > 0.
+// with exponentials of -Inf 0 whatever top[i] is, and sums in float64. No scale*row[j] is above top[i].
 //
 //go:noescape
-func softmaxRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+func expRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+
+// logRowsAVX512 is
+//
+//	for i := range sum {
+//		lse[i], inverse[i] = top[i] + log(sum[i]), 1/sum[i]
+//		if sum[i] == 0 { lse[i], inverse[i] = -Inf, 1 }
+//	}
+//
+// in float64. There are a multiple of 8 sums; each is 0, at least 2^-1022, or a NaN.
+//
+//go:noescape
+func logRowsAVX512(lse []float32, inverse []float32, top []float32, sum []float64)
 
 // gradRowsAVX512 is
 //
@@ -253,6 +273,15 @@ func gradRowsAVX512(p []float32, dp []float32, seen []int, cols int, stride int,
 //
 //go:noescape
 func dotRowsAVX512(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
+
+// askRowsAVX512 is
+//
+//	for i := range rows { asks for x[i*stride:][:cols] }
+//
+// to be brought into the second cache. Nothing is read, and there need not be any.
+//
+//go:noescape
+func askRowsAVX512(x []float32, rows int, cols int, stride int)
 
 // momentsAVX512 is
 //

@@ -3336,256 +3336,355 @@ down35done:
 	VZEROUPPER
 	RET
 
-// func softmaxRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+// func topRowsAVX512(top []float32, x []float32, seen []int, stride int, scale float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
-TEXT ·softmaxRowsAVX512(SB), NOSPLIT, $0-120
+TEXT ·topRowsAVX512(SB), NOSPLIT, $0-84
 	VMOVUPS      vectorConstants<>+2496(SB), Z0
-	VMOVUPS      vectorConstants<>+2560(SB), Z1
-	VMOVUPS      vectorConstants<>+64(SB), Z2
-	VMOVUPS      vectorConstants<>+128(SB), Z3
-	VMOVUPS      vectorConstants<>+192(SB), Z4
-	VMOVUPS      vectorConstants<>+256(SB), Z5
-	VMOVUPS      vectorConstants<>+320(SB), Z6
-	VMOVUPS      vectorConstants<>+384(SB), Z7
-	VMOVUPS      vectorConstants<>+448(SB), Z8
-	VMOVUPS      vectorConstants<>+512(SB), Z9
-	VMOVUPS      vectorConstants<>+576(SB), Z10
-	VMOVUPS      vectorConstants<>+640(SB), Z11
+	MOVQ         seen_len+56(FP), AX
+	MOVQ         seen_base+48(FP), CX
+	MOVQ         x_base+24(FP), DX
+	MOVQ         stride+72(FP), BX
+	VBROADCASTSS scale+80(FP), Z1
+	MOVQ         top_base+0(FP), SI
+
+down37row:
+	TESTQ   AX, AX
+	JE      down37done
+	MOVQ    (CX), DI
+	VMOVUPS Z0, Z2
+	VMOVUPS Z0, Z3
+	VMOVUPS Z0, Z4
+	VMOVUPS Z0, Z5
+	XORQ    R8, R8
+
+each38many:
+	CMPQ    DI, $+64
+	JLT     each38manyend
+	VMOVUPS (DX)(R8*4), Z6
+	VMAXPS  Z2, Z6, Z2
+	VMOVUPS 64(DX)(R8*4), Z6
+	VMAXPS  Z3, Z6, Z3
+	VMOVUPS 128(DX)(R8*4), Z6
+	VMAXPS  Z4, Z6, Z4
+	VMOVUPS 192(DX)(R8*4), Z6
+	VMAXPS  Z5, Z6, Z5
+	ADDQ    $+64, R8
+	SUBQ    $+64, DI
+	JMP     each38many
+
+each38manyend:
+each38one:
+	CMPQ    DI, $+16
+	JLT     each38oneend
+	VMOVUPS (DX)(R8*4), Z6
+	VMAXPS  Z2, Z6, Z2
+	ADDQ    $+16, R8
+	SUBQ    $+16, DI
+	JMP     each38one
+
+each38oneend:
+	TESTQ     DI, DI
+	JE        each38done
+	MOVQ      $-1, R9
+	BZHIQ     DI, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (DX)(R8*4), K1, Z6
+	VBLENDMPS Z6, Z0, K1, Z6
+	VMAXPS    Z2, Z6, Z2
+
+each38done:
+	VMAXPS        Z4, Z2, Z2
+	VMAXPS        Z5, Z3, Z3
+	VMAXPS        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VMAXPS        Y3, Y2, Y2
+	VEXTRACTF32X4 $0x01, Y2, X3
+	VMAXPS        X3, X2, X2
+	VPSHUFD       $0x4e, X2, X3
+	VMAXPS        X3, X2, X2
+	VPSHUFD       $0xb1, X2, X3
+	VMAXPS        X3, X2, X2
+	VMULSS        X1, X2, X2
+	VMAXSS        (SI), X2, X2
+	VMOVSS        X2, (SI)
+	ADDQ          $0x08, CX
+	ADDQ          $0x04, SI
+	LEAQ          (DX)(BX*4), DX
+	DECQ          AX
+	JMP           down37row
+
+down37done:
+	VZEROUPPER
+	RET
+
+// func expRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·expRowsAVX512(SB), NOSPLIT, $0-120
+	VMOVUPS      vectorConstants<>+2560(SB), Z0
+	VMOVUPS      vectorConstants<>+64(SB), Z1
+	VMOVUPS      vectorConstants<>+128(SB), Z2
+	VMOVUPS      vectorConstants<>+192(SB), Z3
+	VMOVUPS      vectorConstants<>+256(SB), Z4
+	VMOVUPS      vectorConstants<>+320(SB), Z5
+	VMOVUPS      vectorConstants<>+384(SB), Z6
+	VMOVUPS      vectorConstants<>+448(SB), Z7
+	VMOVUPS      vectorConstants<>+512(SB), Z8
+	VMOVUPS      vectorConstants<>+576(SB), Z9
+	VMOVUPS      vectorConstants<>+640(SB), Z10
 	MOVQ         seen_len+32(FP), AX
 	MOVQ         seen_base+24(FP), CX
 	MOVQ         x_base+0(FP), DX
 	MOVQ         cols+48(FP), BX
 	MOVQ         stride+56(FP), SI
 	SHLQ         $0x02, SI
-	VBROADCASTSS scale+64(FP), Z12
+	VBROADCASTSS scale+64(FP), Z11
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down37row:
-	TESTQ   AX, AX
-	JE      down37done
-	MOVQ    (CX), R9
-	VMOVUPS Z0, Z13
-	VMOVUPS Z0, Z14
-	VMOVUPS Z0, Z15
-	VMOVUPS Z0, Z16
-	XORQ    R10, R10
-	MOVQ    R9, R11
+down39row:
+	TESTQ        AX, AX
+	JE           down39done
+	MOVQ         (CX), R9
+	VBROADCASTSS (DI), Z12
+	VMAXPS       Z0, Z12, Z12
+	VPXORD       Z13, Z13, Z13
+	VPXORD       Z14, Z14, Z14
+	VPXORD       Z15, Z15, Z15
+	VPXORD       Z16, Z16, Z16
+	XORQ         R10, R10
+	MOVQ         R9, R11
 
-each38many:
-	CMPQ    R11, $+64
-	JLT     each38manyend
-	VMOVUPS (DX)(R10*4), Z17
-	VMAXPS  Z13, Z17, Z13
-	VMOVUPS 64(DX)(R10*4), Z17
-	VMAXPS  Z14, Z17, Z14
-	VMOVUPS 128(DX)(R10*4), Z17
-	VMAXPS  Z15, Z17, Z15
-	VMOVUPS 192(DX)(R10*4), Z17
-	VMAXPS  Z16, Z17, Z16
-	ADDQ    $+64, R10
-	SUBQ    $+64, R11
-	JMP     each38many
-
-each38manyend:
-each38one:
-	CMPQ    R11, $+16
-	JLT     each38oneend
-	VMOVUPS (DX)(R10*4), Z17
-	VMAXPS  Z13, Z17, Z13
-	ADDQ    $+16, R10
-	SUBQ    $+16, R11
-	JMP     each38one
-
-each38oneend:
-	TESTQ     R11, R11
-	JE        each38done
-	MOVQ      $-1, R12
-	BZHIQ     R11, R12, R12
-	KMOVW     R12, K1
-	VMOVUPS.Z (DX)(R10*4), K1, Z17
-	VBLENDMPS Z17, Z0, K1, Z17
-	VMAXPS    Z13, Z17, Z13
-
-each38done:
-	VMAXPS        Z15, Z13, Z13
-	VMAXPS        Z16, Z14, Z14
-	VMAXPS        Z14, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y14
-	VMAXPS        Y14, Y13, Y13
-	VEXTRACTF32X4 $0x01, Y13, X14
-	VMAXPS        X14, X13, X13
-	VPSHUFD       $0x4e, X13, X14
-	VMAXPS        X14, X13, X13
-	VPSHUFD       $0xb1, X13, X14
-	VMAXPS        X14, X13, X13
-	VMULSS        X12, X13, X13
-	VMAXSS        (DI), X13, X13
-	VMOVSS        X13, (DI)
-	VBROADCASTSS  X13, Z13
-	VMAXPS        Z1, Z13, Z13
-	VPXORD        Z18, Z18, Z18
-	VPXORD        Z19, Z19, Z19
-	VPXORD        Z20, Z20, Z20
-	VPXORD        Z21, Z21, Z21
-	XORQ          R10, R10
-	MOVQ          R9, R11
-
-each39many:
+each40many:
 	CMPQ          R11, $+32
-	JLT           each39manyend
-	VMOVUPS       (DX)(R10*4), Z14
-	VFMSUB213PS   Z13, Z12, Z14
-	VMAXPS        Z14, Z2, Z14
-	VMULPS        Z3, Z14, Z15
-	VRNDSCALEPS   $0x08, Z15, Z15
-	VFNMADD231PS  Z4, Z15, Z14
-	VFNMADD231PS  Z5, Z15, Z14
-	VMOVUPS       Z6, Z16
-	VFMADD213PS   Z7, Z14, Z16
-	VFMADD213PS   Z8, Z14, Z16
-	VFMADD213PS   Z9, Z14, Z16
-	VFMADD213PS   Z10, Z14, Z16
-	VMULPS        Z14, Z14, Z17
-	VFMADD213PS   Z14, Z17, Z16
-	VADDPS        Z11, Z16, Z16
-	VSCALEFPS     Z15, Z16, Z16
-	VMOVUPS       Z16, (DX)(R10*4)
-	VCVTPS2PD     Y16, Z14
-	VEXTRACTF64X4 $0x01, Z16, Y15
-	VCVTPS2PD     Y15, Z15
-	VADDPD        Z14, Z18, Z18
-	VADDPD        Z15, Z19, Z19
-	VMOVUPS       64(DX)(R10*4), Z14
-	VFMSUB213PS   Z13, Z12, Z14
-	VMAXPS        Z14, Z2, Z14
-	VMULPS        Z3, Z14, Z15
-	VRNDSCALEPS   $0x08, Z15, Z15
-	VFNMADD231PS  Z4, Z15, Z14
-	VFNMADD231PS  Z5, Z15, Z14
-	VMOVUPS       Z6, Z16
-	VFMADD213PS   Z7, Z14, Z16
-	VFMADD213PS   Z8, Z14, Z16
-	VFMADD213PS   Z9, Z14, Z16
-	VFMADD213PS   Z10, Z14, Z16
-	VMULPS        Z14, Z14, Z17
-	VFMADD213PS   Z14, Z17, Z16
-	VADDPS        Z11, Z16, Z16
-	VSCALEFPS     Z15, Z16, Z16
-	VMOVUPS       Z16, 64(DX)(R10*4)
-	VCVTPS2PD     Y16, Z14
-	VEXTRACTF64X4 $0x01, Z16, Y15
-	VCVTPS2PD     Y15, Z15
-	VADDPD        Z14, Z20, Z20
-	VADDPD        Z15, Z21, Z21
+	JLT           each40manyend
+	VMOVUPS       (DX)(R10*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, (DX)(R10*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z13, Z13
+	VADDPD        Z18, Z14, Z14
+	VMOVUPS       64(DX)(R10*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, 64(DX)(R10*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z15, Z15
+	VADDPD        Z18, Z16, Z16
 	ADDQ          $+32, R10
 	SUBQ          $+32, R11
-	JMP           each39many
+	JMP           each40many
 
-each39manyend:
-each39one:
+each40manyend:
+each40one:
 	CMPQ          R11, $+16
-	JLT           each39oneend
-	VMOVUPS       (DX)(R10*4), Z14
-	VFMSUB213PS   Z13, Z12, Z14
-	VMAXPS        Z14, Z2, Z14
-	VMULPS        Z3, Z14, Z15
-	VRNDSCALEPS   $0x08, Z15, Z15
-	VFNMADD231PS  Z4, Z15, Z14
-	VFNMADD231PS  Z5, Z15, Z14
-	VMOVUPS       Z6, Z16
-	VFMADD213PS   Z7, Z14, Z16
-	VFMADD213PS   Z8, Z14, Z16
-	VFMADD213PS   Z9, Z14, Z16
-	VFMADD213PS   Z10, Z14, Z16
-	VMULPS        Z14, Z14, Z17
-	VFMADD213PS   Z14, Z17, Z16
-	VADDPS        Z11, Z16, Z16
-	VSCALEFPS     Z15, Z16, Z16
-	VMOVUPS       Z16, (DX)(R10*4)
-	VCVTPS2PD     Y16, Z14
-	VEXTRACTF64X4 $0x01, Z16, Y15
-	VCVTPS2PD     Y15, Z15
-	VADDPD        Z14, Z18, Z18
-	VADDPD        Z15, Z19, Z19
+	JLT           each40oneend
+	VMOVUPS       (DX)(R10*4), Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z18
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z4, Z18, Z17
+	VMOVUPS       Z5, Z19
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z9, Z17, Z19
+	VMULPS        Z17, Z17, Z20
+	VFMADD213PS   Z17, Z20, Z19
+	VADDPS        Z10, Z19, Z19
+	VSCALEFPS     Z18, Z19, Z19
+	VMOVUPS       Z19, (DX)(R10*4)
+	VCVTPS2PD     Y19, Z17
+	VEXTRACTF64X4 $0x01, Z19, Y18
+	VCVTPS2PD     Y18, Z18
+	VADDPD        Z17, Z13, Z13
+	VADDPD        Z18, Z14, Z14
 	ADDQ          $+16, R10
 	SUBQ          $+16, R11
-	JMP           each39one
+	JMP           each40one
 
-each39oneend:
+each40oneend:
 	TESTQ         R11, R11
-	JE            each39done
+	JE            each40done
 	MOVQ          $-1, R12
 	BZHIQ         R11, R12, R12
 	KMOVW         R12, K1
-	VMOVUPS.Z     (DX)(R10*4), K1, Z14
-	VFMSUB213PS   Z13, Z12, Z14
-	VMAXPS        Z14, Z2, Z14
-	VMULPS        Z3, Z14, Z13
-	VRNDSCALEPS   $0x08, Z13, Z13
-	VFNMADD231PS  Z4, Z13, Z14
-	VFNMADD231PS  Z5, Z13, Z14
-	VMOVUPS       Z6, Z15
-	VFMADD213PS   Z7, Z14, Z15
-	VFMADD213PS   Z8, Z14, Z15
-	VFMADD213PS   Z9, Z14, Z15
-	VFMADD213PS   Z10, Z14, Z15
-	VMULPS        Z14, Z14, Z16
-	VFMADD213PS   Z14, Z16, Z15
-	VADDPS        Z11, Z15, Z15
-	VSCALEFPS     Z13, Z15, Z15
-	VMOVAPS.Z     Z15, K1, Z15
-	VMOVUPS       Z15, K1, (DX)(R10*4)
-	VCVTPS2PD     Y15, Z13
-	VEXTRACTF64X4 $0x01, Z15, Y14
-	VCVTPS2PD     Y14, Z14
-	VADDPD        Z13, Z18, Z18
-	VADDPD        Z14, Z19, Z19
+	VMOVUPS.Z     (DX)(R10*4), K1, Z17
+	VFMSUB213PS   Z12, Z11, Z17
+	VMAXPS        Z17, Z1, Z17
+	VMULPS        Z2, Z17, Z12
+	VRNDSCALEPS   $0x08, Z12, Z12
+	VFNMADD231PS  Z3, Z12, Z17
+	VFNMADD231PS  Z4, Z12, Z17
+	VMOVUPS       Z5, Z18
+	VFMADD213PS   Z6, Z17, Z18
+	VFMADD213PS   Z7, Z17, Z18
+	VFMADD213PS   Z8, Z17, Z18
+	VFMADD213PS   Z9, Z17, Z18
+	VMULPS        Z17, Z17, Z19
+	VFMADD213PS   Z17, Z19, Z18
+	VADDPS        Z10, Z18, Z18
+	VSCALEFPS     Z12, Z18, Z18
+	VMOVAPS.Z     Z18, K1, Z18
+	VMOVUPS       Z18, K1, (DX)(R10*4)
+	VCVTPS2PD     Y18, Z12
+	VEXTRACTF64X4 $0x01, Z18, Y17
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z12, Z13, Z13
+	VADDPD        Z17, Z14, Z14
 
-each39done:
-	VADDPD        Z20, Z18, Z18
-	VADDPD        Z21, Z19, Z19
-	VADDPD        Z19, Z18, Z18
-	VEXTRACTF64X4 $0x01, Z18, Y13
-	VADDPD        Y13, Y18, Y18
-	VEXTRACTF32X4 $0x01, Y18, X13
-	VADDPD        X13, X18, X18
-	VPSHUFD       $0x4e, X18, X13
-	VADDPD        X13, X18, X18
-	VMOVSD        X18, (R8)
-	VPXORD        Z22, Z22, Z22
+each40done:
+	VADDPD        Z15, Z13, Z13
+	VADDPD        Z16, Z14, Z14
+	VADDPD        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y12
+	VADDPD        Y12, Y13, Y13
+	VEXTRACTF32X4 $0x01, Y13, X12
+	VADDPD        X12, X13, X13
+	VPSHUFD       $0x4e, X13, X12
+	VADDPD        X12, X13, X13
+	VMOVSD        X13, (R8)
+	VPXORD        Z21, Z21, Z21
 	MOVQ          BX, R10
 	SUBQ          R9, R10
 	XORQ          R11, R11
 	MOVQ          R10, R12
 
-each40one:
+each41one:
 	CMPQ    R12, $+16
-	JLT     each40oneend
+	JLT     each41oneend
 	LEAQ    (DX)(R9*4), R10
-	VMOVUPS Z22, (R10)(R11*4)
+	VMOVUPS Z21, (R10)(R11*4)
 	ADDQ    $+16, R11
 	SUBQ    $+16, R12
-	JMP     each40one
+	JMP     each41one
 
-each40oneend:
+each41oneend:
 	TESTQ   R12, R12
-	JE      each40done
+	JE      each41done
 	MOVQ    $-1, R10
 	BZHIQ   R12, R10, R10
 	KMOVW   R10, K1
 	LEAQ    (DX)(R9*4), R10
-	VMOVUPS Z22, K1, (R10)(R11*4)
+	VMOVUPS Z21, K1, (R10)(R11*4)
 
-each40done:
+each41done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down37row
+	JMP  down39row
 
-down37done:
+down39done:
+	VZEROUPPER
+	RET
+
+// func logRowsAVX512(lse []float32, inverse []float32, top []float32, sum []float64)
+// Requires: AVX, AVX512F
+TEXT ·logRowsAVX512(SB), NOSPLIT, $0-96
+	MOVQ sum_len+80(FP), AX
+	MOVQ lse_base+0(FP), CX
+	MOVQ inverse_base+24(FP), DX
+	MOVQ top_base+48(FP), BX
+	MOVQ sum_base+72(FP), SI
+	XORQ DI, DI
+
+log42vector:
+	CMPQ      DI, AX
+	JGE       log42done
+	VMOVUPD   (SI)(DI*8), Z0
+	VMOVUPS   vectorConstants<>+2624(SB), Z1
+	VPADDQ    Z0, Z1, Z1
+	VPANDQ    vectorConstants<>+2688(SB), Z1, Z7
+	VPADDQ    vectorConstants<>+2752(SB), Z7, Z7
+	VPSRLQ    $0x34, Z1, Z1
+	VPADDQ    vectorConstants<>+2816(SB), Z1, Z1
+	VSUBPD    vectorConstants<>+2880(SB), Z1, Z1
+	VSUBPD    vectorConstants<>+2944(SB), Z7, Z7
+	VADDPD    vectorConstants<>+3008(SB), Z7, Z8
+	VDIVPD    Z8, Z7, Z8
+	VMULPD    Z8, Z8, Z9
+	VMULPD    Z9, Z9, Z10
+	VMOVUPD   vectorConstants<>+3072(SB), Z11
+	VMULPD    Z10, Z11, Z11
+	VADDPD    vectorConstants<>+3136(SB), Z11, Z11
+	VMULPD    Z10, Z11, Z11
+	VADDPD    vectorConstants<>+3200(SB), Z11, Z11
+	VMULPD    Z10, Z11, Z11
+	VADDPD    vectorConstants<>+3264(SB), Z11, Z11
+	VMULPD    Z9, Z11, Z11
+	VMOVUPD   vectorConstants<>+3328(SB), Z9
+	VMULPD    Z10, Z9, Z9
+	VADDPD    vectorConstants<>+3392(SB), Z9, Z9
+	VMULPD    Z10, Z9, Z9
+	VADDPD    vectorConstants<>+3456(SB), Z9, Z9
+	VMULPD    Z10, Z9, Z9
+	VADDPD    Z9, Z11, Z11
+	VMULPD    vectorConstants<>+3520(SB), Z7, Z9
+	VMULPD    Z7, Z9, Z9
+	VADDPD    Z11, Z9, Z11
+	VMULPD    Z8, Z11, Z11
+	VMULPD    vectorConstants<>+3584(SB), Z1, Z8
+	VADDPD    Z8, Z11, Z11
+	VSUBPD    Z11, Z9, Z9
+	VSUBPD    Z7, Z9, Z9
+	VMULPD    vectorConstants<>+3648(SB), Z1, Z1
+	VSUBPD    Z9, Z1, Z1
+	VMOVUPD   vectorConstants<>+3712(SB), Z7
+	VCMPPD    $0x11, Z7, Z0, K1
+	VBLENDMPD Z1, Z0, K1, Z2
+	VCVTPS2PD (BX)(DI*4), Z1
+	VADDPD    Z1, Z2, Z2
+	VMOVUPD   vectorConstants<>+3776(SB), Z1
+	VMOVUPD   vectorConstants<>+2944(SB), Z8
+	VDIVPD    Z0, Z8, Z7
+	VPXORD    Z3, Z3, Z3
+	VCMPPD    $0x00, Z3, Z0, K1
+	VBLENDMPD Z1, Z2, K1, Z4
+	VPXORD    Z5, Z5, Z5
+	VCMPPD    $0x00, Z5, Z0, K1
+	VBLENDMPD Z8, Z7, K1, Z6
+	VCVTPD2PS Z4, Y4
+	VMOVUPS   Y4, (CX)(DI*4)
+	VCVTPD2PS Z6, Y6
+	VMOVUPS   Y6, (DX)(DI*4)
+	ADDQ      $0x08, DI
+	JMP       log42vector
+
+log42done:
 	VZEROUPPER
 	RET
 
@@ -3615,18 +3714,18 @@ TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down41row:
+down43row:
 	TESTQ        AX, AX
-	JE           down41done
+	JE           down43done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Z13
 	VBROADCASTSS (R9), Z14
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each42many:
+each44many:
 	CMPQ         R12, $+32
-	JLT          each42manyend
+	JLT          each44manyend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -3675,12 +3774,12 @@ each42many:
 	VMOVUPS      Z16, 64(BX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, R12
-	JMP          each42many
+	JMP          each44many
 
-each42manyend:
-each42one:
+each44manyend:
+each44one:
 	CMPQ         R12, $+16
-	JLT          each42oneend
+	JLT          each44oneend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -3706,11 +3805,11 @@ each42one:
 	VMOVUPS      Z16, (BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each42one
+	JMP          each44one
 
-each42oneend:
+each44oneend:
 	TESTQ        R12, R12
-	JE           each42done
+	JE           each44done
 	MOVQ         $-1, R13
 	BZHIQ        R12, R13, R13
 	KMOVW        R13, K1
@@ -3738,27 +3837,27 @@ each42oneend:
 	VMULPS       Z12, Z16, Z16
 	VMOVUPS      Z16, K1, (BX)(R11*4)
 
-each42done:
+each44done:
 	VPXORD Z20, Z20, Z20
 	MOVQ   SI, R11
 	SUBQ   R10, R11
 	XORQ   R12, R12
 	MOVQ   R11, R13
 
-each43one:
+each45one:
 	CMPQ    R13, $+16
-	JLT     each43oneend
+	JLT     each45oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Z20, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z20, (R11)(R12*4)
 	ADDQ    $+16, R12
 	SUBQ    $+16, R13
-	JMP     each43one
+	JMP     each45one
 
-each43oneend:
+each45oneend:
 	TESTQ   R13, R13
-	JE      each43done
+	JE      each45done
 	MOVQ    $-1, R11
 	BZHIQ   R13, R11, R11
 	KMOVW   R11, K1
@@ -3767,16 +3866,16 @@ each43oneend:
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z20, K1, (R11)(R12*4)
 
-each43done:
+each45done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down41row
+	JMP  down43row
 
-down41done:
+down43done:
 	VZEROUPPER
 	RET
 
@@ -3792,9 +3891,9 @@ TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down44row:
+down46row:
 	TESTQ  AX, AX
-	JE     down44done
+	JE     down46done
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3802,9 +3901,9 @@ down44row:
 	XORQ   R9, R9
 	MOVQ   SI, R10
 
-each45many:
+each47many:
 	CMPQ          R10, $+32
-	JLT           each45manyend
+	JLT           each47manyend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -3827,12 +3926,12 @@ each45many:
 	VFMADD231PD   Z4, Z6, Z3
 	ADDQ          $+32, R9
 	SUBQ          $+32, R10
-	JMP           each45many
+	JMP           each47many
 
-each45manyend:
-each45one:
+each47manyend:
+each47one:
 	CMPQ          R10, $+16
-	JLT           each45oneend
+	JLT           each47oneend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -3845,11 +3944,11 @@ each45one:
 	VFMADD231PD   Z4, Z6, Z1
 	ADDQ          $+16, R9
 	SUBQ          $+16, R10
-	JMP           each45one
+	JMP           each47one
 
-each45oneend:
+each47oneend:
 	TESTQ         R10, R10
-	JE            each45done
+	JE            each47done
 	MOVQ          $-1, R11
 	BZHIQ         R10, R11, R11
 	KMOVW         R11, K1
@@ -3864,7 +3963,7 @@ each45oneend:
 	VFMADD231PD   Z5, Z7, Z0
 	VFMADD231PD   Z4, Z6, Z1
 
-each45done:
+each47done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -3880,9 +3979,42 @@ each45done:
 	ADDQ          DI, DX
 	LEAQ          (BX)(R8*4), BX
 	DECQ          AX
-	JMP           down44row
+	JMP           down46row
 
-down44done:
+down46done:
+	VZEROUPPER
+	RET
+
+// func askRowsAVX512(x []float32, rows int, cols int, stride int)
+// Requires: AVX, MMX+
+TEXT ·askRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), AX
+	MOVQ rows+24(FP), CX
+	MOVQ cols+32(FP), DX
+	MOVQ stride+40(FP), BX
+	SHLQ $0x02, BX
+	SHLQ $0x02, DX
+
+down48row:
+	TESTQ CX, CX
+	JE    down48done
+	MOVQ  AX, SI
+	ANDQ  $-64, SI
+	LEAQ  (AX)(DX*1), DI
+
+ask49line:
+	CMPQ       SI, DI
+	JAE        ask49done
+	PREFETCHT1 (SI)
+	ADDQ       $0x40, SI
+	JMP        ask49line
+
+ask49done:
+	ADDQ BX, AX
+	DECQ CX
+	JMP  down48row
+
+down48done:
 	VZEROUPPER
 	RET
 
@@ -3901,9 +4033,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down46row:
+down50row:
 	TESTQ  AX, AX
-	JE     down46done
+	JE     down50done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -3911,9 +4043,9 @@ down46row:
 	XORQ   DI, DI
 	MOVQ   SI, R8
 
-each47many:
+each51many:
 	CMPQ    R8, $+64
-	JLT     each47manyend
+	JLT     each51manyend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	VMOVUPS 64(BX)(DI*4), Z2
@@ -3924,28 +4056,28 @@ each47many:
 	VADDPS  Z2, Z6, Z6
 	ADDQ    $+64, DI
 	SUBQ    $+64, R8
-	JMP     each47many
+	JMP     each51many
 
-each47manyend:
-each47one:
+each51manyend:
+each51one:
 	CMPQ    R8, $+16
-	JLT     each47oneend
+	JLT     each51oneend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each47one
+	JMP     each51one
 
-each47oneend:
+each51oneend:
 	TESTQ     R8, R8
-	JE        each47done
+	JE        each51done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
 	VMOVUPS.Z (BX)(DI*4), K1, Z2
 	VADDPS    Z2, Z3, Z3
 
-each47done:
+each51done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -3967,9 +4099,9 @@ each47done:
 	XORQ          DI, DI
 	MOVQ          SI, R8
 
-each48many:
+each52many:
 	CMPQ        R8, $+64
-	JLT         each48manyend
+	JLT         each52manyend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
@@ -3984,22 +4116,22 @@ each48many:
 	VFMADD231PS Z2, Z2, Z10
 	ADDQ        $+64, DI
 	SUBQ        $+64, R8
-	JMP         each48many
+	JMP         each52many
 
-each48manyend:
-each48one:
+each52manyend:
+each52one:
 	CMPQ        R8, $+16
-	JLT         each48oneend
+	JLT         each52oneend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
 	ADDQ        $+16, DI
 	SUBQ        $+16, R8
-	JMP         each48one
+	JMP         each52one
 
-each48oneend:
+each52oneend:
 	TESTQ       R8, R8
-	JE          each48done
+	JE          each52done
 	MOVQ        $-1, R9
 	BZHIQ       R8, R9, R9
 	KMOVW       R9, K1
@@ -4008,7 +4140,7 @@ each48oneend:
 	VMOVAPS.Z   Z2, K1, Z2
 	VFMADD231PS Z2, Z2, Z7
 
-each48done:
+each52done:
 	VADDPS        Z9, Z7, Z7
 	VADDPS        Z10, Z8, Z8
 	VADDPS        Z8, Z7, Z7
@@ -4030,9 +4162,9 @@ each48done:
 	ADDQ          $0x04, CX
 	ADDQ          $0x04, DX
 	DECQ          AX
-	JMP           down46row
+	JMP           down50row
 
-down46done:
+down50done:
 	VZEROUPPER
 	RET
 
@@ -4050,9 +4182,9 @@ TEXT ·meanSquaresAVX512(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down49row:
+down53row:
 	TESTQ  AX, AX
-	JE     down49done
+	JE     down53done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -4060,9 +4192,9 @@ down49row:
 	XORQ   SI, SI
 	MOVQ   BX, DI
 
-each50many:
+each54many:
 	CMPQ        DI, $+64
-	JLT         each50manyend
+	JLT         each54manyend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	VMOVUPS     64(DX)(SI*4), Z2
@@ -4073,28 +4205,28 @@ each50many:
 	VFMADD231PS Z2, Z2, Z6
 	ADDQ        $+64, SI
 	SUBQ        $+64, DI
-	JMP         each50many
+	JMP         each54many
 
-each50manyend:
-each50one:
+each54manyend:
+each54one:
 	CMPQ        DI, $+16
-	JLT         each50oneend
+	JLT         each54oneend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each50one
+	JMP         each54one
 
-each50oneend:
+each54oneend:
 	TESTQ       DI, DI
-	JE          each50done
+	JE          each54done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
 	VMOVUPS.Z   (DX)(SI*4), K1, Z2
 	VFMADD231PS Z2, Z2, Z3
 
-each50done:
+each54done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -4115,9 +4247,9 @@ each50done:
 	LEAQ          (DX)(BX*4), DX
 	ADDQ          $0x04, CX
 	DECQ          AX
-	JMP           down49row
+	JMP           down53row
 
-down49done:
+down53done:
 	VZEROUPPER
 	RET
 
@@ -4133,17 +4265,17 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down51row:
+down55row:
 	TESTQ        AX, AX
-	JE           down51done
+	JE           down55done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each52many:
+each56many:
 	CMPQ    R10, $+64
-	JLT     each52manyend
+	JLT     each56manyend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -4174,12 +4306,12 @@ each52many:
 	VMOVUPS Z3, 192(DX)(R9*4)
 	ADDQ    $+64, R9
 	SUBQ    $+64, R10
-	JMP     each52many
+	JMP     each56many
 
-each52manyend:
-each52one:
+each56manyend:
+each56one:
 	CMPQ    R10, $+16
-	JLT     each52oneend
+	JLT     each56oneend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -4189,11 +4321,11 @@ each52one:
 	VMOVUPS Z3, (DX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R10
-	JMP     each52one
+	JMP     each56one
 
-each52oneend:
+each56oneend:
 	TESTQ     R10, R10
-	JE        each52done
+	JE        each56done
 	MOVQ      $-1, R11
 	BZHIQ     R10, R11, R11
 	KMOVW     R11, K1
@@ -4205,15 +4337,15 @@ each52oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (DX)(R9*4)
 
-each52done:
+each56done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down51row
+	JMP  down55row
 
-down51done:
+down55done:
 	VZEROUPPER
 	RET
 
@@ -4230,17 +4362,17 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down53row:
+down57row:
 	TESTQ        AX, AX
-	JE           down53done
+	JE           down57done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each54many:
+each58many:
 	CMPQ        R11, $+64
-	JLT         each54manyend
+	JLT         each58manyend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -4275,12 +4407,12 @@ each54many:
 	VMOVUPS     Z3, 192(DX)(R10*4)
 	ADDQ        $+64, R10
 	SUBQ        $+64, R11
-	JMP         each54many
+	JMP         each58many
 
-each54manyend:
-each54one:
+each58manyend:
+each58one:
 	CMPQ        R11, $+16
-	JLT         each54oneend
+	JLT         each58oneend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -4291,11 +4423,11 @@ each54one:
 	VMOVUPS     Z3, (DX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each54one
+	JMP         each58one
 
-each54oneend:
+each58oneend:
 	TESTQ       R11, R11
-	JE          each54done
+	JE          each58done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4308,15 +4440,15 @@ each54oneend:
 	VFMADD213PS Z1, Z4, Z3
 	VMOVUPS     Z3, K1, (DX)(R10*4)
 
-each54done:
+each58done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down53row
+	JMP  down57row
 
-down53done:
+down57done:
 	VZEROUPPER
 	RET
 
@@ -4340,9 +4472,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Z2
 	VMULPS       Z2, Z1, Z1
 
-down55row:
+down59row:
 	TESTQ        AX, AX
-	JE           down55done
+	JE           down59done
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS (R9), Z8
 	VPXORD       Z4, Z4, Z4
@@ -4352,9 +4484,9 @@ down55row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each56many:
+each60many:
 	CMPQ        R11, $+32
-	JLT         each56manyend
+	JLT         each60manyend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -4373,12 +4505,12 @@ each56many:
 	VFMADD231PS Z10, Z9, Z7
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each56many
+	JMP         each60many
 
-each56manyend:
-each56one:
+each60manyend:
+each60one:
 	CMPQ        R11, $+16
-	JLT         each56oneend
+	JLT         each60oneend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -4389,11 +4521,11 @@ each56one:
 	VFMADD231PS Z10, Z9, Z6
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each56one
+	JMP         each60one
 
-each56oneend:
+each60oneend:
 	TESTQ       R11, R11
-	JE          each56done
+	JE          each60done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4406,7 +4538,7 @@ each56oneend:
 	VSUBPS      Z3, Z10, Z10
 	VFMADD231PS Z10, Z9, Z6
 
-each56done:
+each60done:
 	VADDPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y9
 	VADDPS        Y9, Y4, Y4
@@ -4434,9 +4566,9 @@ each56done:
 	XORQ          R10, R10
 	MOVQ          CX, R11
 
-each57many:
+each61many:
 	CMPQ         R11, $+64
-	JLT          each57manyend
+	JLT          each61manyend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -4475,12 +4607,12 @@ each57many:
 	VMOVUPS      Z9, 192(BX)(R10*4)
 	ADDQ         $+64, R10
 	SUBQ         $+64, R11
-	JMP          each57many
+	JMP          each61many
 
-each57manyend:
-each57one:
+each61manyend:
+each61one:
 	CMPQ         R11, $+16
-	JLT          each57oneend
+	JLT          each61oneend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -4492,11 +4624,11 @@ each57one:
 	VMOVUPS      Z9, (BX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each57one
+	JMP          each61one
 
-each57oneend:
+each61oneend:
 	TESTQ        R11, R11
-	JE           each57done
+	JE           each61done
 	MOVQ         $-1, R12
 	BZHIQ        R11, R12, R12
 	KMOVW        R12, K1
@@ -4510,16 +4642,16 @@ each57oneend:
 	VMULPS       Z8, Z9, Z9
 	VMOVUPS      Z9, K1, (BX)(R10*4)
 
-each57done:
+each61done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down55row
+	JMP  down59row
 
-down55done:
+down59done:
 	VZEROUPPER
 	RET
 
@@ -4537,9 +4669,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns58many:
+columns62many:
 	CMPQ   AX, $+32
-	JLT    columns58manyend
+	JLT    columns62manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4549,9 +4681,9 @@ columns58many:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down59row:
+down63row:
 	TESTQ         R15, R15
-	JE            down59done
+	JE            down63done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    64(R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
@@ -4582,9 +4714,9 @@ down59row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down59row
+	JMP           down63row
 
-down59done:
+down63done:
 	VMOVUPS      (CX)(R11*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -4599,12 +4731,12 @@ down59done:
 	VMOVUPS      Z4, 64(CX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, AX
-	JMP          columns58many
+	JMP          columns62many
 
-columns58manyend:
-columns58one:
+columns62manyend:
+columns62one:
 	CMPQ   AX, $+16
-	JLT    columns58oneend
+	JLT    columns62oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R11*4), R12
@@ -4612,9 +4744,9 @@ columns58one:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down60row:
+down64row:
 	TESTQ         R15, R15
-	JE            down60done
+	JE            down64done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
 	VBROADCASTSS  (DI)(R14*4), Z0
@@ -4633,9 +4765,9 @@ down60row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down60row
+	JMP           down64row
 
-down60done:
+down64done:
 	VMOVUPS      (CX)(R11*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -4644,11 +4776,11 @@ down60done:
 	VMOVUPS      Z0, (CX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, AX
-	JMP          columns58one
+	JMP          columns62one
 
-columns58oneend:
+columns62oneend:
 	TESTQ  AX, AX
-	JE     columns58done
+	JE     columns62done
 	MOVQ   $-1, R12
 	BZHIQ  AX, R12, R12
 	KMOVW  R12, K1
@@ -4658,9 +4790,9 @@ columns58oneend:
 	LEAQ   (DX)(R11*4), DX
 	XORQ   BX, BX
 
-down61row:
+down65row:
 	TESTQ         SI, SI
-	JE            down61done
+	JE            down65done
 	PREFETCHT0    (AX)(R10*1)
 	PREFETCHT0    (DX)(R10*1)
 	VBROADCASTSS  (DI)(BX*4), Z0
@@ -4679,9 +4811,9 @@ down61row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down61row
+	JMP           down65row
 
-down61done:
+down65done:
 	VMOVUPS.Z    (CX)(R11*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -4689,7 +4821,7 @@ down61done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R11*4)
 
-columns58done:
+columns62done:
 	VZEROUPPER
 	RET
 
@@ -4706,9 +4838,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns62many:
+columns66many:
 	CMPQ    AX, $+32
-	JLT     columns62manyend
+	JLT     columns66manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -4717,9 +4849,9 @@ columns62many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down63row:
+down67row:
 	TESTQ       R13, R13
-	JE          down63done
+	JE          down67done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -4739,26 +4871,26 @@ down63row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down63row
+	JMP         down67row
 
-down63done:
+down67done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns62many
+	JMP  columns66many
 
-columns62manyend:
-columns62one:
+columns66manyend:
+columns66one:
 	CMPQ    AX, $+16
-	JLT     columns62oneend
+	JLT     columns66oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down64row:
+down68row:
 	TESTQ       R13, R13
-	JE          down64done
+	JE          down68done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -4770,16 +4902,16 @@ down64row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down64row
+	JMP         down68row
 
-down64done:
+down68done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns62one
+	JMP  columns66one
 
-columns62oneend:
+columns66oneend:
 	TESTQ     AX, AX
-	JE        columns62done
+	JE        columns66done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -4789,9 +4921,9 @@ columns62oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down65row:
+down69row:
 	TESTQ       DX, DX
-	JE          down65done
+	JE          down69done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -4803,10 +4935,10 @@ down65row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down65row
+	JMP         down69row
 
-down65done:
-columns62done:
+down69done:
+columns66done:
 	VZEROUPPER
 	RET
 
@@ -4821,52 +4953,52 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Z2
 	VPBROADCASTQ first+48(FP), Z3
 	VPBROADCASTQ first+48(FP), Z4
-	VPADDQ       vectorConstants<>+2624(SB), Z3, Z3
-	VPADDQ       vectorConstants<>+2688(SB), Z4, Z4
+	VPADDQ       vectorConstants<>+3840(SB), Z3, Z3
+	VPADDQ       vectorConstants<>+3904(SB), Z4, Z4
 	XORQ         BX, BX
 
-each66one:
+each70one:
 	CMPQ      AX, $+16
-	JLT       each66oneend
+	JLT       each70oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
-	VPADDQ    vectorConstants<>+2752(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+3968(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2816(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+4032(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2880(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+4096(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPXORQ    Z1, Z6, Z6
 	VPSRLQ    $0x1e, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2816(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+4032(SB), Z6, Z6
 	VPSRLQ    $0x1b, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
-	VPMULLQ   vectorConstants<>+2880(SB), Z6, Z6
+	VPMULLQ   vectorConstants<>+4096(SB), Z6, Z6
 	VPSRLQ    $0x1f, Z6, Z7
 	VPXORQ    Z7, Z6, Z6
 	VPSRLQ    $0x0b, Z6, Z6
 	VMOVUPS   Z4, Z7
-	VPADDQ    vectorConstants<>+2752(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+3968(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2816(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+4032(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2880(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+4096(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPXORQ    Z1, Z7, Z7
 	VPSRLQ    $0x1e, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2816(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+4032(SB), Z7, Z7
 	VPSRLQ    $0x1b, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
-	VPMULLQ   vectorConstants<>+2880(SB), Z7, Z7
+	VPMULLQ   vectorConstants<>+4096(SB), Z7, Z7
 	VPSRLQ    $0x1f, Z7, Z8
 	VPXORQ    Z8, Z7, Z7
 	VPSRLQ    $0x0b, Z7, Z7
@@ -4877,53 +5009,53 @@ each66one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each66one
+	JMP       each70one
 
-each66oneend:
+each70oneend:
 	TESTQ     AX, AX
-	JE        each66done
+	JE        each70done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
 	VMOVUPS.Z (DX)(BX*4), K1, Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z0
-	VPADDQ    vectorConstants<>+2752(SB), Z3, Z3
+	VPADDQ    vectorConstants<>+3968(SB), Z3, Z3
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2816(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+4032(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2880(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+4096(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPXORQ    Z1, Z0, Z0
 	VPSRLQ    $0x1e, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2816(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+4032(SB), Z0, Z0
 	VPSRLQ    $0x1b, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
-	VPMULLQ   vectorConstants<>+2880(SB), Z0, Z0
+	VPMULLQ   vectorConstants<>+4096(SB), Z0, Z0
 	VPSRLQ    $0x1f, Z0, Z3
 	VPXORQ    Z3, Z0, Z0
 	VPSRLQ    $0x0b, Z0, Z0
 	VMOVUPS   Z4, Z3
-	VPADDQ    vectorConstants<>+2752(SB), Z4, Z4
+	VPADDQ    vectorConstants<>+3968(SB), Z4, Z4
 	VPSRLQ    $0x1e, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+2816(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+4032(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
-	VPMULLQ   vectorConstants<>+2880(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+4096(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z4
 	VPXORQ    Z4, Z3, Z3
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x1e, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+2816(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+4032(SB), Z3, Z3
 	VPSRLQ    $0x1b, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
-	VPMULLQ   vectorConstants<>+2880(SB), Z3, Z3
+	VPMULLQ   vectorConstants<>+4096(SB), Z3, Z3
 	VPSRLQ    $0x1f, Z3, Z1
 	VPXORQ    Z1, Z3, Z3
 	VPSRLQ    $0x0b, Z3, Z3
@@ -4933,7 +5065,7 @@ each66oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each66done:
+each70done:
 	VZEROUPPER
 	RET
 
@@ -4945,16 +5077,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast67next:
+cast71next:
 	CMPQ      BX, AX
-	JGE       cast67done
+	JGE       cast71done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast67next
+	JMP       cast71next
 
-cast67done:
+cast71done:
 	VZEROUPPER
 	RET
 
@@ -4966,15 +5098,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast68next:
+cast72next:
 	CMPQ      BX, AX
-	JGE       cast68done
+	JGE       cast72done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast68next
+	JMP       cast72next
 
-cast68done:
+cast72done:
 	VZEROUPPER
 	RET
 
@@ -4986,24 +5118,24 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast69next:
+cast73next:
 	CMPQ      BX, AX
-	JGE       cast69done
+	JGE       cast73done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
-	VPANDD    vectorConstants<>+2944(SB), Z1, Z1
-	VPADDD    vectorConstants<>+3008(SB), Z1, Z1
+	VPANDD    vectorConstants<>+4160(SB), Z1, Z1
+	VPADDD    vectorConstants<>+4224(SB), Z1, Z1
 	VPADDD    Z0, Z1, Z1
 	VPSRLD    $0x10, Z1, Z1
 	VPSRLD    $0x10, Z0, Z2
-	VPORD     vectorConstants<>+3072(SB), Z2, Z2
+	VPORD     vectorConstants<>+4288(SB), Z2, Z2
 	VCMPPS    $0x03, Z0, Z0, K1
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast69next
+	JMP       cast73next
 
-cast69done:
+cast73done:
 	VZEROUPPER
 	RET
 
@@ -5015,15 +5147,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast70next:
+cast74next:
 	CMPQ      BX, AX
-	JGE       cast70done
+	JGE       cast74done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast70next
+	JMP       cast74next
 
-cast70done:
+cast74done:
 	VZEROUPPER
 	RET
 
@@ -5048,9 +5180,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each71one:
+each75one:
 	CMPQ        AX, $+16
-	JLT         each71oneend
+	JLT         each75oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -5072,11 +5204,11 @@ each71one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each71one
+	JMP         each75one
 
-each71oneend:
+each75oneend:
 	TESTQ       AX, AX
-	JE          each71done
+	JE          each75done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -5100,7 +5232,7 @@ each71oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each71done:
+each75done:
 	VZEROUPPER
 	RET
 
@@ -5432,68 +5564,220 @@ DATA vectorConstants<>+2592(SB)/8, $0xff61b1e6ff61b1e6
 DATA vectorConstants<>+2600(SB)/8, $0xff61b1e6ff61b1e6
 DATA vectorConstants<>+2608(SB)/8, $0xff61b1e6ff61b1e6
 DATA vectorConstants<>+2616(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2624(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+2632(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+2640(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+2648(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+2656(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+2664(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+2672(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+2680(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+2688(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+2696(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+2704(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+2712(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+2720(SB)/8, $0x6a99b4b1f77dd0fc
-DATA vectorConstants<>+2728(SB)/8, $0x08d12e6b76c84d11
-DATA vectorConstants<>+2736(SB)/8, $0xa708a824f612c926
-DATA vectorConstants<>+2744(SB)/8, $0x454021de755d453b
-DATA vectorConstants<>+2752(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2760(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2768(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2776(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2784(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2792(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2800(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2808(SB)/8, $0xe3779b97f4a7c150
-DATA vectorConstants<>+2816(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2824(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2832(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2840(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2848(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2856(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2864(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2872(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+2880(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2888(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2896(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2904(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2912(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2920(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2928(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2936(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+2944(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2952(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2960(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2968(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2976(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2984(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+2992(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3000(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+3008(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3016(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3024(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3032(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3040(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3048(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3056(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3064(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+3072(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3080(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3088(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3096(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3104(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3112(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3120(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+3128(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $3136
+DATA vectorConstants<>+2624(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2632(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2640(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2648(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2656(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2664(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2672(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2680(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+2688(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2696(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2704(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2712(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2720(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2728(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2736(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2744(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+2752(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2760(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2768(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2776(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2784(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2792(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2800(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2808(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+2816(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2824(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2832(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2840(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2848(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2856(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2864(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2872(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+2880(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2888(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2896(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2904(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2912(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2920(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2928(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2936(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+2944(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+2952(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+2960(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+2968(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+2976(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+2984(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+2992(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3000(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3008(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3016(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3024(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3032(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3040(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3048(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3056(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3064(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3072(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3080(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3088(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3096(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3104(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3112(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3120(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3128(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3136(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3144(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3152(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3160(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3168(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3176(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3184(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3192(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3200(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3208(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3216(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3224(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3232(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3240(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3248(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3256(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3264(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3272(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3280(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3288(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3296(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3304(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3312(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3320(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3328(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3336(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3344(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3352(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3360(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3368(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3376(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3384(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3392(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3400(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3408(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3416(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3424(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3432(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3440(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3448(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3456(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3464(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3472(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3480(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3488(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3496(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3504(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3512(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+3520(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3528(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3536(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3544(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3552(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3560(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3568(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3576(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+3584(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3592(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3600(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3608(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3616(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3624(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3632(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3640(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+3648(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3656(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3664(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3672(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3680(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3688(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3696(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3704(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+3712(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3720(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3728(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3736(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3744(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3752(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3760(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3768(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+3776(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3784(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3792(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3800(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3808(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3816(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3824(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3832(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+3840(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+3848(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+3856(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+3864(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+3872(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+3880(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+3888(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+3896(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+3904(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+3912(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+3920(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+3928(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+3936(SB)/8, $0x6a99b4b1f77dd0fc
+DATA vectorConstants<>+3944(SB)/8, $0x08d12e6b76c84d11
+DATA vectorConstants<>+3952(SB)/8, $0xa708a824f612c926
+DATA vectorConstants<>+3960(SB)/8, $0x454021de755d453b
+DATA vectorConstants<>+3968(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+3976(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+3984(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+3992(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+4000(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+4008(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+4016(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+4024(SB)/8, $0xe3779b97f4a7c150
+DATA vectorConstants<>+4032(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4040(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4048(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4056(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4064(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4072(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4080(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4088(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4096(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4104(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4112(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4120(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4128(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4136(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4144(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4152(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4160(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4168(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4176(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4184(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4192(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4200(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4208(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4216(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4224(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4232(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4240(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4248(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4256(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4264(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4272(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4280(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4288(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4296(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4304(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4312(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4320(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4328(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4336(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+4344(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $4352

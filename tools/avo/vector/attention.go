@@ -10,9 +10,12 @@ func attentions(m *machine) {
 	m.expSum()
 	m.expGrad()
 	m.scaleRows()
-	m.softmaxRows()
+	m.topRows()
+	m.expRows()
+	m.logRows()
 	m.gradRows()
 	m.dotRows()
+	m.askRows()
 }
 
 // expSum writes a row's exponentials and their sum.

@@ -34,23 +34,20 @@ func (m *machine) unseen(n, cols reg.Register, rows ...reg.Register) {
 	})
 }
 
-// softmaxRows writes the exponentials of rows of scores, with their maxima and sums.
-func (m *machine) softmaxRows() {
-	m.function("softmaxRows", "(x []float32, seen []int, cols, stride int, scale float32, top []float32, sum []float64)", `
+// topRows writes the maxima of rows of scores. A row's maximum is many steps that wait for each other, as is what its
+// exponentials need behind it: so they are loops of their own, in each of which the next rows' work fills the waiting.
+func (m *machine) topRows() {
+	m.function("topRows", "(top, x []float32, seen []int, stride int, scale float32)", `
 
-	for i := range seen {
-		row, n := x[i*stride:][:cols], seen[i]
-		for j := range n { top[i] = max(top[i], scale*row[j]) }
-		for j := range n { row[j] = e^(scale*row[j]-top[i]) }
-		clear(row[n:]); sum[i] = the sum of row
-	}
+	for i, n := range seen { for j := range n { top[i] = max(top[i], scale*x[i*stride+j]) } }
 
-with maxima of numbers alone, exponentials of -Inf 0 whatever top[i] is, and sums in float64. scale > 0.`)
+of numbers alone. scale > 0.`)
 	low := float32(math.Inf(-1))
-	m.hold([]float32{low, least}, expTop[1:], expReduce, expPoly)
+	m.hold([]float32{low})
 	rows, seen, x := m.length("seen"), m.pointer("seen"), m.pointer("x")
-	cols, stride := m.matrix()
-	scale, top, sum := m.scalar("scale"), m.pointer("top"), m.pointer("sum")
+	stride := m.GP64()
+	m.Load(m.Param("stride"), stride)
+	scale, top := m.scalar("scale"), m.pointer("top")
 	m.down(rows, func() {
 		n := m.GP64()
 		m.MOVQ(operand.Mem{Base: seen}, n)
@@ -66,11 +63,37 @@ with maxima of numbers alone, exponentials of -Inf 0 whatever top[i] is, and sum
 			}
 			m.VMAXPS(tops[u], v, tops[u]) // the second operand, if one is a NaN
 		})
-		shift := m.across(m.fold(tops, m.VMAXPS), false, m.VMAXPS)
-		m.VMULSS(scale.AsX(), shift.AsX(), shift.AsX())
-		m.VMAXSS(operand.Mem{Base: top}, shift.AsX(), shift.AsX())
-		m.VMOVSS(shift.AsX(), operand.Mem{Base: top})
-		m.spread(shift)
+		most := m.across(m.fold(tops, m.VMAXPS), false, m.VMAXPS).AsX()
+		m.VMULSS(scale.AsX(), most, most)
+		m.VMAXSS(operand.Mem{Base: top}, most, most)
+		m.VMOVSS(most, operand.Mem{Base: top})
+	}, func() {
+		m.ADDQ(operand.U8(8), seen)
+		m.ADDQ(operand.U8(4), top)
+		m.LEAQ(operand.Mem{Base: x, Index: stride, Scale: 4}, x)
+	})
+	m.leave()
+}
+
+// expRows writes the exponentials of rows of scores, with their sums.
+func (m *machine) expRows() {
+	m.function("expRows", "(x []float32, seen []int, cols, stride int, scale float32, top []float32, sum []float64)", `
+
+	for i, n := range seen {
+		row := x[i*stride:][:cols]
+		for j := range n { row[j] = e^(scale*row[j]-top[i]) }
+		clear(row[n:]); sum[i] = the sum of row
+	}
+
+with exponentials of -Inf 0 whatever top[i] is, and sums in float64. No scale*row[j] is above top[i].`)
+	m.hold([]float32{least}, expTop[1:], expReduce, expPoly)
+	rows, seen, x := m.length("seen"), m.pointer("seen"), m.pointer("x")
+	cols, stride := m.matrix()
+	scale, top, sum := m.scalar("scale"), m.pointer("top"), m.pointer("sum")
+	m.down(rows, func() {
+		n, shift := m.GP64(), m.vec()
+		m.MOVQ(operand.Mem{Base: seen}, n)
+		m.VBROADCASTSS(operand.Mem{Base: top}, shift)
 		m.VMAXPS(m.c(least), shift, shift)
 		sums := m.zeros(4)
 		m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
@@ -160,5 +183,33 @@ func (m *machine) dotRows() {
 		m.ADDQ(stride, x)
 		m.LEAQ(operand.Mem{Base: y, Index: yStride, Scale: 4}, y)
 	})
+	m.leave()
+}
+
+// askRows asks for rows; the last line may begin in the row and end behind it.
+func (m *machine) askRows() {
+	m.function("askRows", "(x []float32, rows, cols, stride int)", `
+
+	for i := range rows { asks for x[i*stride:][:cols] }
+
+to be brought into the second cache. Nothing is read, and there need not be any.`)
+	x, rows := m.pointer("x"), m.GP64()
+	m.Load(m.Param("rows"), rows)
+	cols, stride := m.matrix()
+	m.SHLQ(operand.U8(2), cols)
+	m.down(rows, func() {
+		line, end := m.GP64(), m.GP64()
+		m.MOVQ(x, line)
+		m.ANDQ(operand.I8(-64), line)
+		m.LEAQ(operand.Mem{Base: x, Index: cols, Scale: 1}, end)
+		l := m.labels("ask")
+		m.Label(l("line"))
+		m.CMPQ(line, end)
+		m.JAE(operand.LabelRef(l("done")))
+		m.PREFETCHT1(operand.Mem{Base: line})
+		m.ADDQ(operand.U8(64), line)
+		m.JMP(operand.LabelRef(l("line")))
+		m.Label(l("done"))
+	}, func() { m.ADDQ(stride, x) })
 	m.leave()
 }

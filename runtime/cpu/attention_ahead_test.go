@@ -1,0 +1,34 @@
+package cpu
+
+import "testing"
+
+// What is asked for is never beyond a call's tensors, and less than what a list or the second cache holds.
+func TestAskedRows(t *testing.T) {
+	s := AttentionShape{Batch: 2, Seq: 70, KSeq: 300, Heads: 2, Group: 3, Dim: 16, VDim: 512, Causal: true, Pos0: 230}
+	x := drawTensors[float32](s)
+	a := &attending[float32]{s: s, o: x.o, lse: x.lse, q: x.q, k: x.k, v: x.v, dq: x.dq, dk: x.dk, dv: x.dv, do: x.do, rows: qBlock}
+	w := borrow[float32]()
+	defer w.giveBack()
+	for _, c := range []struct {
+		units, lists int
+		ask          func(*attending[float32], int)
+	}{{2 * 6 * 2, 3, w.askUnit}, {2 * 2, 8, w.askGrad}} {
+		a.units = c.units
+		for u := range c.units + 3 {
+			c.ask(a, u)
+			if want := c.lists; u < c.units != (w.ahead.n == want) {
+				t.Fatalf("unit %d of %d: %d lists, want %d", u, c.units, w.ahead.n, want)
+			}
+			for i, l := range w.ahead.lists[:w.ahead.n] {
+				if (l.rows-1)*l.ld+l.cols > len(l.d) || l.rows*l.cols*4 > askMost {
+					t.Errorf("unit %d asks for %d rows of %d, list %d, of %d elements", u, l.rows, l.cols, i, len(l.d))
+				}
+			}
+			for n := 0; w.ahead.n > 0; n++ {
+				if w.ask(); n > 1000 {
+					t.Fatal("asking does not end")
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package cpu
+
+import "testing"
+
+// Attention as the models of bench/step have it, a layer a turn.
+func BenchmarkAttentionOf(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		s    AttentionShape
+	}{
+		{"nano", AttentionShape{Batch: 12, Seq: 64, KSeq: 64, Heads: 4, Group: 1, Dim: 32, VDim: 32, Scale: 0.17677669529663687, Causal: true}},
+		{"gpt2", AttentionShape{Batch: 4, Seq: 64, KSeq: 64, Heads: 12, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}},
+		{"mid", AttentionShape{Batch: 8, Seq: 256, KSeq: 256, Heads: 6, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}},
+		{"llama", AttentionShape{Batch: 4, Seq: 512, KSeq: 512, Heads: 2, Group: 3, Dim: 64, VDim: 64, Scale: 0.125, Causal: true}},
+	} {
+		var sets [8]tensors[float32] // as of so many layers
+		for i := range sets {
+			sets[i] = drawTensors[float32](c.s)
+		}
+		k, i := Table[float32](), 0
+		b.Run(c.name+"/forward", func(b *testing.B) {
+			for b.Loop() {
+				x := &sets[i%len(sets)]
+				i++
+				k.Attention(x.o, x.lse, x.q, x.k, x.v, c.s)
+			}
+		})
+		b.Run(c.name+"/gradient", func(b *testing.B) {
+			for i := range sets {
+				x := &sets[i]
+				k.Attention(x.o, x.lse, x.q, x.k, x.v, c.s)
+			}
+			for b.Loop() {
+				x := &sets[i%len(sets)]
+				i++
+				k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, c.s)
+			}
+		})
+	}
+}
