@@ -56,8 +56,8 @@ func calls(dir string, m model, limit float64) error {
 	if err := json.Unmarshal(text, &took); err != nil {
 		return err
 	}
-	for _, name := range runtimes {
-		places = append(places, call{Name: "runtime: " + name})
+	for _, name := range ofRuntime {
+		places = append(places, call{Name: runtimes + name})
 	}
 	for i, c := range took.Calls {
 		places[i].Count, places[i].Took = c.Count, c.Took
@@ -74,6 +74,9 @@ func printCalls(places []call, steps []float64, limit float64) {
 	for _, c := range places {
 		least, share := slices.Min(c.Took), ""
 		for i, t := range c.Took {
+			if *threads > 1 && strings.HasPrefix(c.Name, runtimes) {
+				continue
+			}
 			all[i] += t
 			between[i] -= t
 		}
@@ -90,8 +93,12 @@ func printCalls(places []call, steps []float64, limit float64) {
 	}
 }
 
-// runtimes are the kernels that the runtime calls in a step, as fields of its table.
-var runtimes = []string{"AdamW", "SumSquares"}
+// runtimes begins the names of what the runtime calls. On several threads those calls go on beside others, so that what a
+// step waits for them is between calls.
+const runtimes = "runtime: "
+
+// ofRuntime are the kernels that the runtime calls in a step, as fields of its table.
+var ofRuntime = []string{"AdamW", "SumSquares"}
 
 // writeTimed writes a module to dir: the model's program as planc gen prints it, with a clock around each call.
 func writeTimed(dir string, m model) (places []call, err error) {
@@ -122,7 +129,7 @@ func writeTimed(dir string, m model) (places []call, err error) {
 		return nil, err
 	}
 	for name, text := range map[string][]byte{
-		generated: text, filepath.Join(code, "calls.go"): timedCalls(len(places), len(runtimes)),
+		generated: text, filepath.Join(code, "calls.go"): timedCalls(len(places), len(ofRuntime)),
 		filepath.Join(dir, "main.go"): []byte(timedMain), filepath.Join(dir, "go.sum"): sums,
 		filepath.Join(dir, "go.mod"): []byte("module calls\n\ngo 1.26\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"),
 	} {
@@ -240,6 +247,7 @@ func timedCalls(places, runtimes int) []byte {
 const timedText = `package timed
 
 import (
+	"sync/atomic"
 	"time"
 
 	"` + module + `/runtime/cpu"
@@ -272,22 +280,22 @@ type Call struct {
 
 var Calls [{{index . 1}}]Call
 
-var spent [{{index . 1}}]time.Duration
-var count [{{index . 1}}]int
+var spent, count [{{index . 1}}]atomic.Int64
 
 func took(i int, began time.Time) {
-	spent[i] += time.Since(began)
-	count[i]++
+	spent[i].Add(int64(time.Since(began)))
+	count[i].Add(1)
 }
 
 // Step ends a step.
 func Step(counts bool) {
 	for i := range Calls {
 		if counts {
-			Calls[i].Count = count[i]
-			Calls[i].Took = append(Calls[i].Took, spent[i].Seconds())
+			Calls[i].Count = int(count[i].Load())
+			Calls[i].Took = append(Calls[i].Took, time.Duration(spent[i].Load()).Seconds())
 		}
-		spent[i], count[i] = 0, 0
+		spent[i].Store(0)
+		count[i].Store(0)
 	}
 }
 `
