@@ -26,8 +26,9 @@ type call struct {
 }
 
 // calls trains a model for a turn in a program that times each kernel's call, and prints where a step's time goes: of each
-// place the least and the median over the steps, the largest first, with the share of the limit in GFLOP/s that a product reaches
-// at its least. On a busy machine the least says more.
+// place, and of the kernels that the runtime calls, the least and the median over the steps, the largest first, with the share
+// of the limit in GFLOP/s that a product reaches at its least; then of all calls of a step together, and of what is between
+// them. On a busy machine the least says more.
 func calls(dir string, m model, limit float64) error {
 	if m.ranks != 1 || *isa != "auto" {
 		return fmt.Errorf("-calls is for one rank and -cpu-isa auto")
@@ -55,6 +56,9 @@ func calls(dir string, m model, limit float64) error {
 	if err := json.Unmarshal(text, &took); err != nil {
 		return err
 	}
+	for _, name := range ofRuntime {
+		places = append(places, call{Name: runtimes + name})
+	}
 	for i, c := range took.Calls {
 		places[i].Count, places[i].Took = c.Count, c.Took
 	}
@@ -66,18 +70,35 @@ func printCalls(places []call, steps []float64, limit float64) {
 	places = slices.DeleteFunc(places, func(c call) bool { return c.Count == 0 })
 	slices.SortFunc(places, func(a, b call) int { return cmp.Compare(slices.Min(b.Took), slices.Min(a.Took)) })
 	fmt.Printf("%9s %9s %6s %6s\n", "least ms", "median", "share", "calls")
-	var all float64
+	all, between := make([]float64, len(steps)), slices.Clone(steps)
 	for _, c := range places {
 		least, share := slices.Min(c.Took), ""
-		all += least
+		for i, t := range c.Took {
+			if *threads > 1 && strings.HasPrefix(c.Name, runtimes) {
+				continue
+			}
+			all[i] += t
+			between[i] -= t
+		}
 		if c.flops > 0 {
 			share = fmt.Sprintf("%.0f%%", 100*c.flops*float64(c.Count)/limit/1e9/least)
 		}
 		fmt.Printf("%9.3f %9.3f %6s %6d  %s\n", 1e3*least, 1e3*median(c.Took), share, c.Count, c.Name)
 	}
-	fmt.Printf("%9.3f %9s %6s %6s  all of these\n%9.3f %9.3f %6s %6s  a step\n", 1e3*all, "", "", "",
-		1e3*slices.Min(steps), 1e3*median(steps), "", "")
+	for _, line := range []struct {
+		what string
+		took []float64
+	}{{"all of these", all}, {"between them", between}, {"a step", steps}} {
+		fmt.Printf("%9.3f %9.3f %6s %6s  %s\n", 1e3*slices.Min(line.took), 1e3*median(line.took), "", "", line.what)
+	}
 }
+
+// runtimes begins the names of what the runtime calls. On several threads those calls go on beside others, so that what a
+// step waits for them is between calls.
+const runtimes = "runtime: "
+
+// ofRuntime are the kernels that the runtime calls in a step, as fields of its table.
+var ofRuntime = []string{"AdamW", "SumSquares"}
 
 // writeTimed writes a module to dir: the model's program as planc gen prints it, with a clock around each call.
 func writeTimed(dir string, m model) (places []call, err error) {
@@ -108,7 +129,7 @@ func writeTimed(dir string, m model) (places []call, err error) {
 		return nil, err
 	}
 	for name, text := range map[string][]byte{
-		generated: text, filepath.Join(code, "calls.go"): timedCalls(len(places)),
+		generated: text, filepath.Join(code, "calls.go"): timedCalls(len(places), len(ofRuntime)),
 		filepath.Join(dir, "main.go"): []byte(timedMain), filepath.Join(dir, "go.sum"): sums,
 		filepath.Join(dir, "go.mod"): []byte("module calls\n\ngo 1.26\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"),
 	} {
@@ -217,15 +238,37 @@ func flopsOf(kernel string, c *ast.CallExpr) float64 {
 }
 
 // timedCalls is what timed code calls.
-func timedCalls(places int) []byte {
+func timedCalls(places, runtimes int) []byte {
 	var b bytes.Buffer
-	template.Must(template.New("").Parse(timedText)).Execute(&b, places)
+	template.Must(template.New("").Parse(timedText)).Execute(&b, []int{places, places + runtimes})
 	return b.Bytes()
 }
 
 const timedText = `package timed
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+
+	"` + module + `/runtime/cpu"
+)
+
+// The kernels that the runtime calls have the places behind those of the code.
+func init() {
+	table := cpu.Table[float32]()
+	adamW, sumSquares := table.AdamW, table.SumSquares
+	table.AdamW = func(p, g, m, v []float32, o cpu.AdamStep) {
+		began := now()
+		adamW(p, g, m, v, o)
+		took({{index . 0}}, began)
+	}
+	table.SumSquares = func(x []float32) float64 {
+		began := now()
+		sum := sumSquares(x)
+		took({{index . 0}}+1, began)
+		return sum
+	}
+}
 
 func now() time.Time { return time.Now() }
 
@@ -235,24 +278,24 @@ type Call struct {
 	Took  []float64
 }
 
-var Calls [{{.}}]Call
+var Calls [{{index . 1}}]Call
 
-var spent [{{.}}]time.Duration
-var count [{{.}}]int
+var spent, count [{{index . 1}}]atomic.Int64
 
 func took(i int, began time.Time) {
-	spent[i] += time.Since(began)
-	count[i]++
+	spent[i].Add(int64(time.Since(began)))
+	count[i].Add(1)
 }
 
 // Step ends a step.
 func Step(counts bool) {
 	for i := range Calls {
 		if counts {
-			Calls[i].Count = count[i]
-			Calls[i].Took = append(Calls[i].Took, spent[i].Seconds())
+			Calls[i].Count = int(count[i].Load())
+			Calls[i].Took = append(Calls[i].Took, time.Duration(spent[i].Load()).Seconds())
 		}
-		spent[i], count[i] = 0, 0
+		spent[i].Store(0)
+		count[i].Store(0)
 	}
 }
 `
