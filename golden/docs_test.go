@@ -70,18 +70,6 @@ func holdPage(t *testing.T, name, got, want string) {
 	t.Errorf("%s:%d is out of date; go test ./golden -update takes what is true now\n  page %s\n  true %s", name, at+1, is[at], should[at])
 }
 
-// buildPlanc builds the command.
-func buildPlanc(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "planc")
-	cmd := exec.Command("go", "build", "-o", bin, "./cmd/planc")
-	cmd.Dir = repoRoot
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
-
 // A world is where a page's blocks happen, one after the other.
 type world struct {
 	planc, dir, name string

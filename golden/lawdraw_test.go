@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
@@ -135,8 +136,21 @@ func TestDrawsOfThePage(t *testing.T) {
 
 func pickOf[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// drawCase draws a plan of number n, for the model of that number.
+// drawnCases are those that were drawn, by number: tests ask for the same ones.
+var drawnCases sync.Map
+
+// drawCase is the case of number n.
 func drawCase(n uint64) lawCase {
+	if c, ok := drawnCases.Load(n); ok {
+		return c.(lawCase)
+	}
+	c := drawAnew(n)
+	drawnCases.Store(n, c)
+	return c
+}
+
+// drawAnew draws a plan of number n, for the model of that number.
+func drawAnew(n uint64) lawCase {
 	first := rand.New(rand.NewPCG(n/lawDrawsModel, 1))
 	c := drawModel(first)
 	drawExperts(rand.New(rand.NewPCG(n/lawDrawsModel, 2)), &c)

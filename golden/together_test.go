@@ -1,6 +1,8 @@
 package golden_test
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,7 +18,7 @@ import (
 // hundreds, put them into a few packages; nothing but names changes. TestCases and the scripts have packages as users do.
 
 // togetherPrograms is how many a package takes in: the compiler keeps two cores busy, and does not need memory for all at once.
-const togetherPrograms = 24
+const togetherPrograms = 48
 
 // rename is a place of a file where other text goes.
 type rename struct {
@@ -27,12 +29,7 @@ type rename struct {
 // together is a module's files with its packages in a few, each top-level name of a package X as name_X.
 func together(t *testing.T, module string, files map[string][]byte) map[string][]byte {
 	t.Helper()
-	into := map[string]string{} // package to the one that takes it in
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if dir := path.Dir(name); dir != "." && into[dir] == "" {
-			into[dir] = fmt.Sprintf("g%d", len(into)/togetherPrograms)
-		}
-	}
+	into := shared(files)
 	out := map[string][]byte{}
 	for name, src := range files {
 		dir := path.Dir(name)
@@ -43,6 +40,25 @@ func together(t *testing.T, module string, files map[string][]byte) map[string][
 		out[into[dir]+"/"+dir+"_"+path.Base(name)] = renamed(t, src, func(f *ast.File) []rename { return ownNames(f, into[dir], "_"+dir) })
 	}
 	return out
+}
+
+// shared names, for each package of a module, the one that takes it in. Packages of the same types are neighbours, since a generic
+// function is compiled once for each type that its package has.
+func shared(files map[string][]byte) map[string]string {
+	types := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if dir := path.Dir(name); dir != "." {
+			for _, elem := range []string{"num.BF16", "num.F16", "= float64\n"} {
+				types[dir] += fmt.Sprint(bytes.Contains(files[name], []byte(elem)), " ")
+			}
+		}
+	}
+	dirs := slices.SortedFunc(maps.Keys(types), func(a, b string) int { return cmp.Or(cmp.Compare(types[a], types[b]), cmp.Compare(a, b)) })
+	into := map[string]string{}
+	for i, dir := range dirs {
+		into[dir] = fmt.Sprintf("g%d", i/togetherPrograms)
+	}
+	return into
 }
 
 // renamed is src with what find tells of its file replaced.

@@ -186,6 +186,18 @@ func (d *difference) planRows() string {
 	return out
 }
 
+// devicesOf says how many m devices are, beside n: "2 × the devices", "1/2 of the devices".
+func devicesOf(m, n int) string {
+	if m > n {
+		return short(float64(m)/float64(n)) + " × the devices"
+	}
+	a, b := m, n
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return fmt.Sprintf("%d/%d of the devices", m/a, n/a)
+}
+
 // figures are the step and the memory before and after.
 func (d *difference) figures() string {
 	a, b := d.from.predict, d.to.predict
@@ -194,7 +206,7 @@ func (d *difference) figures() string {
 	switch ratio := float64(b.StepS / a.StepS); {
 	case a.StepS <= 0 || b.StepS <= 0 || a.StepS == b.StepS:
 	case n != m && n > 0:
-		step += fmt.Sprintf("    %s × as fast on %s × the devices", digits(1/ratio, 3), short(float64(m)/float64(n)))
+		step += fmt.Sprintf("    %s × as fast on %s", digits(1/ratio, 3), devicesOf(m, n))
 	case ratio >= 2: // +13900 % says it to nobody
 		step += fmt.Sprintf("    %s × as long", digits(ratio, 3))
 	default:

@@ -32,7 +32,7 @@ func (m module) flags() []string {
 	if m.plain == "" {
 		return flags
 	}
-	return append(slices.Clone(flags), "-gcflags="+m.plain+"=-N -l")
+	return append(slices.Clone(flags), "-gcflags="+m.plain+"=-dwarf=false -N -l")
 }
 
 // newModule lays the generated files and the runtime's sources out.

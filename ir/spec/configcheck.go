@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -47,7 +48,11 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 	}
 	if c.Experts > 0 && c.Choices > c.Experts {
 		at := c.blame("num_experts_per_tok", "num_local_experts", "num_experts", "n_routed_experts")
-		diags.Addf(at, BadModel, "num_experts_per_tok is %d; there are %d experts", c.Choices, c.Experts)
+		there := fmt.Sprintf("there are %d experts", c.Experts)
+		if c.Experts == 1 {
+			there = "there is 1 expert"
+		}
+		diags.Addf(at, BadModel, "num_experts_per_tok is %d; %s", c.Choices, there)
 	}
 	if p := c.approxParams(); p > 1e17 {
 		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters", p)

@@ -1,0 +1,13 @@
+package search
+
+import (
+	"os"
+	"runtime/debug"
+	"testing"
+)
+
+// TestMain collects garbage as seldom as planc does when it searches.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
