@@ -54,7 +54,7 @@ type kindNeed struct{ size, spare int }
 // blocksOf are the layers of a family's plans that recompute in one way.
 func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
 	i := a.variant(each)
-	if f.blocks[i] == nil {
+	if f.looked().blocks[i] == nil {
 		plan := f.plan
 		if !a.plain() {
 			a.set(&plan, 1)
@@ -278,7 +278,7 @@ func (s *searcher) stageBytes(k *kept, n *stateNeed, h *hold) int {
 
 // batch is a step's sequences of one replica.
 func (f *family) batch(s *searcher) int {
-	if f.batchBytes == 0 {
+	if f.looked().batchBytes == 0 {
 		f.batchBytes = batchRegion(f.plan, s.base(f.plan).profile)
 	}
 	return f.batchBytes

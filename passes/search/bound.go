@@ -161,7 +161,7 @@ type stretch struct {
 
 // cut is the layers of a family's chunks.
 func (s *searcher) cut(f *family) [][]stretch {
-	if f.layers != nil {
+	if f.looked().layers != nil {
 		return f.layers
 	}
 	segs, split := s.problem.Model.Segments, f.counts

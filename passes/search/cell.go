@@ -84,7 +84,7 @@ func (s *searcher) nearly(p *Problem, c *cell, plan *ir.Plan) costmodel.Seconds 
 
 // base is that of a family which has a bound, its own or its cell's.
 func (f *family) base() *base {
-	if f.blocks[0] == nil {
+	if f.inside == nil || f.blocks[0] == nil {
 		return f.cell.base
 	}
 	return f.blocks[0].base

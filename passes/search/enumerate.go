@@ -335,7 +335,7 @@ func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 		e.slab = make([]family, 64)
 	}
 	f := &e.slab[0]
-	f.plan, f.counts, f.first, f.splits, f.problem = *plan, split, e.out.size, plan.Splits(), e.p
+	f.plan, f.counts, f.first, f.splits = *plan, split, e.out.size, plan.Splits()
 	f.cell = e.cell(plan)
 	if len(e.p.unfollowed(*plan)) > 0 {
 		return f

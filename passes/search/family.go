@@ -33,7 +33,7 @@ var never, perhaps = again{kind: "none"}, again{kind: anyKind}
 
 // open lists a family's branches.
 func (s *searcher) open(p *Problem, f *family) []*branch {
-	if f.branches != nil {
+	if f.looked().branches != nil {
 		return f.branches
 	}
 	agains := s.agains(p, &f.plan, slices.Max(f.counts))
@@ -67,7 +67,7 @@ func (s *searcher) weigh(p *Problem, b *branch) {
 
 // smallest is the least that any sharding needs of each part, of the stages that may be the fullest.
 func (s *searcher) smallest(p *Problem, f *family) []stateNeed {
-	if f.smallest != nil {
+	if f.looked().smallest != nil {
 		return f.smallest
 	}
 	for i, of := range s.shardings(p, &f.plan) {
@@ -170,7 +170,7 @@ func (s *searcher) faster(m *member) bool {
 
 // least is at most what any plan of a family needs: the most sharding, with one block's input kept of each chunk.
 func (s *searcher) least(p *Problem, f *family) int {
-	if f.least > 0 {
+	if f.looked().least > 0 {
 		return f.least
 	}
 	_, split := p.Pins["recompute_split"]

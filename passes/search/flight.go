@@ -30,8 +30,7 @@ func flightOf(f *ir.Func, m ir.Mesh, i, at int) flight {
 
 // flying is the cost of a function that has messages under way while it computes, one after the other. On a CPU, whose
 // ranks copy them themselves, they are in line.
-func (s *searcher) flying(p *funcProfile, k int, rounds float64, m *meshAt, own arithmetic) costmodel.Cost {
-	ways := s.waysOf(p, m)
+func (s *searcher) flying(p *funcProfile, own *arithmetic, k int, rounds float64, ways []way) costmodel.Cost {
 	c := costmodel.Cost{Compute: own.time, Remade: own.remade, Empty: own.empty}
 	now, free, kernels := costmodel.Seconds(0), costmodel.Seconds(0), own.kernels
 	ends := make([]costmodel.Seconds, len(p.comms))
@@ -39,7 +38,7 @@ func (s *searcher) flying(p *funcProfile, k int, rounds float64, m *meshAt, own 
 	for i := range len(p.ops) + 1 {
 		for ; next < len(p.comms) && p.comms[next].from == i; next++ {
 			l := &p.comms[next]
-			t, more := s.moving(l, &ways[next], k, rounds)
+			t, more := s.moving(l, &ways[l.kind], k, rounds)
 			kernels += more
 			if l.until > l.from && !s.problem.Cluster.IsCPU() {
 				free = max(free, now) + t

@@ -57,7 +57,9 @@ func TestRingBesideAddsToContext(t *testing.T) {
 		return commLine{what: ir.Collective{Op: ir.OpAllGather, Axes: []ir.Axis{"cp"}, Bytes: 1 << 30}, beside: beside}
 	}
 	context := func(lines ...commLine) costmodel.Seconds {
-		return s.cost(&funcProfile{comms: lines}, 1, load{}, &meshAt{plan: &plan}).Context
+		of := &profile{segs: []segmentProfile{{forward: funcProfile{comms: lines}}}}
+		of.sort()
+		return s.cost(&of.segs[0].forward, &arithmetic{}, 1, load{}, s.goingOf(of, &meshAt{plan: &plan}).ways).Context
 	}
 	line, ring := context(over(false)), context(over(true))
 	if line <= 0 || ring <= 0 {

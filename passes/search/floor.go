@@ -19,7 +19,7 @@ type order struct {
 
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
-	if f.orders == nil && f.cell != nil {
+	if f.looked().orders == nil && f.cell != nil {
 		f.orders = f.cell.orders
 	}
 	if f.orders == nil {
@@ -195,7 +195,7 @@ func (s *searcher) slowest(f *family, fr *frame, message costmodel.Seconds, ends
 
 // mostOwned is of how many parameters the ranks of the stage that has most own the state at least, all replicas sharing it.
 func (s *searcher) mostOwned(f *family) int {
-	if f.mostOwned > 0 {
+	if f.looked().mostOwned > 0 {
 		return f.mostOwned
 	}
 	b, fr, shared := s.base(f.plan), s.frame(f), ownersOf(&f.plan, f.plan.Replicas())

@@ -46,7 +46,7 @@ type frameKey struct {
 
 // frame finds a family's frame, or makes it.
 func (s *searcher) frame(f *family) *frame {
-	if f.frame != nil {
+	if f.looked().frame != nil {
 		return f.frame
 	}
 	k := frameKey{f.plan.StageLayers, f.plan.PP, f.plan.VPP, f.plan.Schedule == "zb-v"}
@@ -138,7 +138,7 @@ func add(shares []share, kind, n int) []share {
 // holds are the activation buffers of each stage by the kinds of their chunks, of those stages that may be the fullest: a
 // stage that has what another before it has, and no more buffers, is not among them.
 func (s *searcher) holdsOf(f *family) []hold {
-	if f.held != nil {
+	if f.looked().held != nil {
 		return f.held
 	}
 	fr, buffers := s.frame(f), s.flights(&f.plan)

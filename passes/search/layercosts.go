@@ -17,7 +17,7 @@ type floorTable struct {
 
 // costsOf are those of layers.
 func (s *searcher) costsOf(f *family, a *again, each bool, o *order) *layerTable {
-	at := &f.costs[a.variant(each)]
+	at := &f.looked().costs[a.variant(each)]
 	for len(*at) <= o.place {
 		*at = append(*at, nil)
 	}
@@ -72,7 +72,7 @@ func (c *costSums) perhaps(of *costSums) {
 func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
 	plan := f.plan
 	plan.AxisOrder = o.name
-	k := blockCost{b, s.alike(b.base.profile, &meshAt{plan: &plan, strides: strides(&f.plan, o.tp, o.cp, o.dp)})}
+	k := blockCost{b, s.goingOf(b.base.profile, &meshAt{plan: &plan, strides: strides(&f.plan, o.tp, o.cp, o.dp)})}
 	if c := s.blockCosts[k]; c != nil {
 		return c
 	}
@@ -85,8 +85,8 @@ func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
 }
 
 // blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
-// cp, where expert parallel ones are those and that of dp, or others with which collectives go the same ways.
+// cp, where expert parallel ones are those and that of dp, and of these what counts is how collectives go.
 type blockCost struct {
-	blocks  *blocks
-	strides [3]int
+	blocks *blocks
+	going  *going
 }

@@ -38,6 +38,7 @@ func keyOf(p ir.Plan) profileKey {
 type profile struct {
 	prog   *ir.Program      // of one micro-batch, dp 1 or 2
 	segs   []segmentProfile // and recomputed variants
+	kinds  []commKind       // of the collectives of all of them
 	rows   []rowBytes       // the batch inputs
 	logits int              // bytes of the logits entry's result
 	wide   int              // bytes of a CPU rank's scratch
@@ -63,6 +64,11 @@ func (p *segmentProfile) function(kind ir.ActionKind) *funcProfile {
 		return &p.backward
 	}
 	return &p.weights
+}
+
+// functions are all of them.
+func (p *segmentProfile) functions() [3]*funcProfile {
+	return [3]*funcProfile{&p.forward, &p.backward, &p.weights}
 }
 
 // funcProfile is the work of a function on one rank, an entry for each node that has any.
@@ -102,6 +108,7 @@ type commLine struct {
 	flight
 	group group
 	round bool
+	kind  int // among the profile's
 }
 
 // profile finds a profile, or makes it.
@@ -109,6 +116,7 @@ func (s *searcher) profile(k profileKey) *profile {
 	if p := s.profiles[k]; p != nil {
 		if s.stale[k] {
 			s.foreign(p, k)
+			p.sort()
 			delete(s.stale, k)
 		}
 		return p
@@ -151,6 +159,7 @@ func (s *searcher) newProfile(k profileKey) *profile {
 		p.logits = l.Outputs[0].Type.LocalBytes(prog.Mesh)
 	}
 	s.foreign(p, k)
+	p.sort()
 	return p
 }
 
@@ -205,8 +214,10 @@ func (p *funcProfile) add(o costmodel.Op, round, places bool) {
 }
 
 // of is the profile of a variant of a segment.
-func (p *profile) of(v *ir.Segment) *segmentProfile {
-	return &p.segs[slices.IndexFunc(p.segs, func(s segmentProfile) bool { return s.variant == v })]
+func (p *profile) of(v *ir.Segment) *segmentProfile { return &p.segs[p.index(v)] }
+
+func (p *profile) index(v *ir.Segment) int {
+	return slices.IndexFunc(p.segs, func(s segmentProfile) bool { return s.variant == v })
 }
 
 // layerCost is what a layer of a segment costs, and of its recomputed variant.
@@ -219,33 +230,35 @@ type layerCost struct {
 // costSums are the whole of each cost.
 type costSums struct{ forward, backward, weights, rematForward, rematBackward costmodel.Seconds }
 
-// costKey is what the costs of layers depend on: a profile, how many times its micro-batch, and where tensor parallel ranks
-// are.
+// costKey is what the costs of layers depend on: how the collectives of a profile go, and how many times its micro-batch.
 type costKey struct {
-	profile *profile
-	times   int
-	strides [3]int // of the axes tp and cp, and of dp where ep has ranks of it; of those that cost alike the first
+	going *going
+	times int
 }
 
 // costs are those of the model's segments at times the profile's micro-batch, on a plan's mesh.
 func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []layerCost {
 	at := &meshAt{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"), stride(plan, "dp"))}
-	key := costKey{p, times, s.alike(p, at)}
+	key := costKey{s.goingOf(p, at), times}
 	if c := s.layerCosts[key]; c != nil {
 		return c
 	}
-	load := s.load(&k, k.micro*times)
-	out := make([]layerCost, 0, len(p.prog.Model.Segments))
-	for _, seg := range p.prog.Model.Segments {
-		plain := p.of(seg)
-		c := layerCost{forward: s.cost(&plain.forward, times, load, at), backward: s.cost(&plain.backward, times, load, at),
-			weights: s.cost(&plain.weights, times, load, at)}
+	load, ways := s.load(&k, k.micro*times), key.going.ways
+	works := s.worksOf(p, times, load)
+	out := make([]layerCost, len(p.prog.Model.Segments))
+	for i, seg := range p.prog.Model.Segments {
+		c, at := &out[i], p.index(seg)
+		plain, work := &p.segs[at], &works[at]
+		c.forward = s.cost(&plain.forward, &work[0], times, load, ways)
+		c.backward = s.cost(&plain.backward, &work[1], times, load, ways)
+		c.weights = s.cost(&plain.weights, &work[2], times, load, ways)
 		if seg.Remat != nil {
-			again := p.of(seg.Remat)
-			c.rematForward, c.rematBackward = s.cost(&again.forward, times, load, at), s.cost(&again.backward, times, load, at)
+			at = p.index(seg.Remat)
+			again, work := &p.segs[at], &works[at]
+			c.rematForward = s.cost(&again.forward, &work[0], times, load, ways)
+			c.rematBackward = s.cost(&again.backward, &work[1], times, load, ways)
 		}
 		c.sums = costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
-		out = append(out, c)
 	}
 	s.layerCosts[key] = out
 	return out
@@ -272,22 +285,22 @@ func stride(p *ir.Plan, axis string) int {
 	return n
 }
 
-// cost is the function's time at k times the micro-batch of the profile, where tokens load experts so.
-func (s *searcher) cost(p *funcProfile, k int, of load, m *meshAt) costmodel.Cost {
-	own := s.arithmetic(p, k, of)
+// cost is the function's time at k times the micro-batch of the profile, where tokens load experts so and collectives go such
+// ways, one for each kind.
+func (s *searcher) cost(p *funcProfile, own *arithmetic, k int, of load, ways []way) costmodel.Cost {
 	if p.flights {
-		return s.flying(p, k, of.rounds, m, own)
+		return s.flying(p, own, k, of.rounds, ways)
 	}
 	c := costmodel.Cost{Compute: own.time, Remade: own.remade, Empty: own.empty}
 	kernels, beside, hidden := own.kernels, costmodel.Seconds(0), costmodel.Seconds(0)
-	ways := s.waysOf(p, m)
 	for i := range p.comms {
 		l := &p.comms[i]
-		t, more := s.moving(l, &ways[i], k, of.rounds)
+		w := &ways[l.kind]
+		t, more := s.moving(l, w, k, of.rounds)
 		kernels += more
 		if l.beside {
 			beside += t
-			hidden = own.attention * costmodel.Seconds(1-1/float64(ways[i].place.Ranks()))
+			hidden = own.attention * costmodel.Seconds(1-1/float64(w.place.Ranks()))
 			continue
 		}
 		if l.group.experts != nil {
@@ -336,9 +349,9 @@ func (l *commLine) enter(c *costmodel.Cost, t costmodel.Seconds) {
 	}
 }
 
-// worksKey is what a function's arithmetic depends on: of degrees and clusters nothing that the profile does not.
+// worksKey is what functions' arithmetic depends on: of degrees and clusters nothing that the profile does not.
 type worksKey struct {
-	of    *funcProfile
+	of    *profile
 	times int
 }
 
@@ -352,19 +365,31 @@ type arithmetic struct {
 	each      []costmodel.Seconds // of each op, where some collectives are under way beside them
 }
 
-// arithmetic is the function's at k times the micro-batch of the profile, where tokens load experts so, which follows from
-// both.
-func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
+// worksOf is the arithmetic of all functions of a profile, of each segment the forward pass, the backward pass and its second
+// part, at k times the micro-batch of the profile, where tokens load experts so, which follows from both.
+func (s *searcher) worksOf(p *profile, k int, l load) [][3]arithmetic {
 	if s.own == nil {
 		if s.works[s.device] == nil {
-			s.works[s.device] = map[worksKey]arithmetic{}
+			s.works[s.device] = map[worksKey][][3]arithmetic{}
 		}
 		s.own = s.works[s.device]
 	}
 	key := worksKey{p, k}
-	if own, known := s.own[key]; known {
-		return own
+	if known := s.own[key]; known != nil {
+		return known
 	}
+	out := make([][3]arithmetic, len(p.segs))
+	for i := range p.segs {
+		for j, f := range p.segs[i].functions() {
+			out[i][j] = s.arithmetic(f, k, l)
+		}
+	}
+	s.own[key] = out
+	return out
+}
+
+// arithmetic is a function's.
+func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
 		times, empty := 1.0, costmodel.Op{}
@@ -387,6 +412,5 @@ func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
 		}
 		own.kernels += float64(times * o.Issued())
 	}
-	s.own[key] = own
 	return own
 }

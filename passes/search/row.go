@@ -21,7 +21,7 @@ type ending struct {
 
 // row finds a family's row of a sharding, or makes it.
 func (s *searcher) row(f *family, of sharding) *row {
-	for len(f.rows) <= of.index {
+	for len(f.looked().rows) <= of.index {
 		f.rows = append(f.rows, row{})
 	}
 	r := &f.rows[of.index]

@@ -53,17 +53,17 @@ type caches struct {
 	states   map[stateKey]*state
 
 	timetables map[flightKey]*ir.Timetable
-	works      map[costmodel.Device]map[worksKey]arithmetic
+	works      map[costmodel.Device]map[worksKey][][3]arithmetic
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey]arithmetic{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
 }
 
 // copied are caches of their own that begin with what these hold, which nobody changes any more.
 func (c *caches) copied() *caches {
 	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), works: map[costmodel.Device]map[worksKey]arithmetic{}}
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}
@@ -96,16 +96,15 @@ type searcher struct {
 	blockCosts map[blockCost]*layerTable
 	layerMoves map[moveKey][]moved
 	messages   map[[2]int]costmodel.Seconds
-	own        map[worksKey]arithmetic // of works, those of the device
+	own        map[worksKey][][3]arithmetic // of works, those of the device
 	listed     map[shardingsKey][]sharding
 	named      map[ordersKey][]string
 	redone     map[againsKey][]again
 	stageNeeds map[needsKey][]stateNeed
 	routes     map[routeKey]*costmodel.Route
-	ways       map[waysKey][]way
 	interns    map[costmodel.Route]*costmodel.Route
-	alikes     map[likeKey][3]int
-	likes      map[*profile][]like
+	goings     map[goingKey]*going
+	likes      map[*profile][]*going
 	placed     map[placedKey]*costmodel.Route
 	settlings  map[settleKey][]settling
 	places     map[[4]int]costmodel.Placement
@@ -130,7 +129,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, ways: map[waysKey][]way{}, interns: map[costmodel.Route]*costmodel.Route{}, alikes: map[likeKey][3]int{}, likes: map[*profile][]like{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
+		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, interns: map[costmodel.Route]*costmodel.Route{}, goings: map[goingKey]*going{}, likes: map[*profile][]*going{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
@@ -207,7 +206,7 @@ type hunt struct {
 	s       *searcher
 	sp      *space
 	keep    *keep
-	rest    []*family // by their rough bounds: those that had no turn yet
+	rest    []rank // those that had no turn yet
 	queue   queue
 	n       Counts
 	fits    []fit
@@ -232,7 +231,7 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	}
 	h := &hunt{s: s, sp: sp, keep: k}
 	h.n.Space = sp.size
-	h.queue, h.rest = s.queue[:0], sp.rough(s)
+	h.queue, h.rest = s.queue[:0], sp.ranked(s)
 	h.fastest = costmodel.Seconds(math.Inf(1))
 	if k.limit > 0 {
 		h.fastest = k.limit
@@ -245,7 +244,7 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 		case e.branch != nil:
 			h.members(e.branch)
 		case e.family.floor == 0:
-			s.bound(e.family)
+			h.bound(e.family)
 			h.push(e.family)
 		default:
 			h.branches(e.family)
@@ -269,10 +268,10 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 // next tells whether something may be no slower than the best, and queues the families whose turn comes before it.
 func (h *hunt) next() bool {
 	limit := h.fastest * (1 + tie)
-	for len(h.rest) > 0 && h.rest[0].rough <= limit && (len(h.queue) == 0 || h.rest[0].rough <= h.queue[0].floor) {
-		f := h.rest[0]
-		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(f) {
-			h.refine(f)
+	for len(h.rest) > 0 && h.rest[0].floor <= limit && (len(h.queue) == 0 || h.rest[0].floor <= h.queue[0].floor) {
+		r := &h.rest[0]
+		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(r.family) {
+			h.refine(r)
 			h.watch()
 		}
 	}
@@ -291,13 +290,18 @@ func (h *hunt) room(f *family) bool {
 
 // refine queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As long as none
 // was found to have room that is looked at first: perhaps none has.
-func (h *hunt) refine(f *family) {
+func (h *hunt) refine(r *rank) {
+	f := r.family
 	if f.floor == 0 && (h.roomy || h.room(f)) {
-		if t := h.s.nearly(h.sp.problem, f.cell, &f.plan); t > f.rough {
-			heap.Push(&h.queue, entry{floor: t, order: f.first, family: f})
+		if f.rough <= r.floor { // no more is known than when it got its rank
+			f.rough = max(f.rough, h.s.nearly(h.sp.problem, f.cell, &f.plan))
+		}
+		if f.rough > r.floor {
+			h.sp.raised++
+			heap.Push(&h.queue, entry{floor: f.rough, order: f.first, family: f})
 			return
 		}
-		h.s.bound(f)
+		h.bound(f)
 	}
 	h.push(f)
 }
@@ -310,7 +314,10 @@ func (h *hunt) push(f *family) {
 }
 
 // bound finds a family's own bound.
-func (s *searcher) bound(f *family) { f.floor = max(f.rough, s.familyFloor(f, &perhaps, 0)) }
+func (h *hunt) bound(f *family) {
+	f.floor = max(f.rough, h.s.familyFloor(f, &perhaps, 0))
+	h.sp.raised++
+}
 
 func (h *hunt) branches(f *family) {
 	if !h.room(f) {

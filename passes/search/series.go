@@ -72,11 +72,10 @@ func (s *searcher) workOfAll(p *ir.Plan) costmodel.Seconds {
 	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
 	work, known := b.works[k]
 	if !known {
-		load := s.load(&b.key, p.MicroBatch)
+		works := s.worksOf(b.profile, p.MicroBatch, s.load(&b.key, p.MicroBatch))
 		for _, seg := range b.prog.Model.Segments {
-			of := b.profile.of(seg)
-			for _, f := range []*funcProfile{&of.forward, &of.backward, &of.weights} {
-				work += costmodel.Seconds(seg.Count) * s.arithmetic(f, p.MicroBatch, load).time
+			for _, own := range works[b.profile.index(seg)] {
+				work += costmodel.Seconds(seg.Count) * own.time
 			}
 		}
 		b.works[k] = work

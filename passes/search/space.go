@@ -14,38 +14,51 @@ type space struct {
 	families []*family
 	size     int
 
-	roughly []*family // by their rough bounds, once they were asked for
+	ranks  []rank // the families by their bounds, once they were asked for
+	raised int    // families whose bounds have risen since
 }
 
-// family is the plans that agree in all but sharding, recomputation and axis order. What prices read comes first, so that
-// it lies together.
+// family is the plans that agree in all but sharding, recomputation and axis order. Few of a space's are ever looked into:
+// what one then has of its own lies apart, so that the others take little room.
 type family struct {
-	splits     bool // backward is two passes
+	*inside // nil until it was looked into; see looked
+
+	splits bool     // backward is two passes
+	cell   *cell    // nil of plans from outside
+	plan   ir.Plan  // without those, the axes in their usual order
+	counts []int    // blocks of each chunk
+	names  []string // of the orders of its axes that pins allow
+	first  int      // where its plans begin in the space
+	size   int
+	rough  costmodel.Seconds // no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
+	floor  costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
+}
+
+// inside is what is found out about one family. What prices read comes first, so that it lies together.
+type inside struct {
 	batchBytes int
-	frame      *frame // this and what follows: once it was asked for
-	rows       []row  // by the sharding's index
+	frame      *frame
+	rows       []row // by the sharding's index
 	held       []hold
 	blocks     [variants]*blocks
 	costs      [variants][]*layerTable // by the order's place
 	perhaps    []floorTable
 	mostOwned  int
 
-	cell   *cell   // nil of plans from outside
-	plan   ir.Plan // without those, the axes in their usual order
-	counts []int   // blocks of each chunk
-	first  int     // where its plans begin in the space
-	size   int
-	rough  costmodel.Seconds // no plan of it takes less, by its arithmetic alone; 0 where nobody asked
-	floor  costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
-	least  int               // bytes; no plan of it needs less
-
-	names    []string // of the orders of its axes that pins allow
+	least    int // bytes; no plan of it needs less
 	orders   []order
 	stateOf  [4][3]*state // by zero, and by how groups share a copy
-	problem  *Problem
-	branches []*branch   // once it was opened
-	smallest []stateNeed // of its shardings, likewise
-	layers   [][]stretch // of each chunk
+	branches []*branch    // once it was opened
+	smallest []stateNeed  // of its shardings, likewise
+	layers   [][]stretch  // of each chunk
+}
+
+// looked is the family, with room for what is found out about it.
+func (f *family) looked() *family {
+	if f.inside == nil {
+		f.inside = &inside{}
+	}
+	return f
 }
 
 // space lists the families of the legal plans. If there are none, the error says which rules the nearest plan breaks.
@@ -72,19 +85,35 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	return e.out, nil
 }
 
-// rough are the families in the order of their rough bounds.
-func (sp *space) rough(s *searcher) []*family {
-	if sp.roughly != nil {
-		return sp.roughly
+// rank is a family with a bound of its plans.
+type rank struct {
+	floor  costmodel.Seconds
+	order  int
+	family *family
+}
+
+// ranked are the families in the order of what is known of their bounds; where little more is known than when that was asked
+// last, as it was then.
+func (sp *space) ranked(s *searcher) []rank {
+	if sp.ranks != nil && sp.raised < len(sp.ranks)/16 {
+		return sp.ranks
 	}
-	for _, f := range sp.families {
-		if f.rough == 0 {
-			f.rough = s.roughly(f.cell, &f.plan)
+	if sp.ranks == nil {
+		sp.ranks = make([]rank, len(sp.families))
+		for i, f := range sp.families {
+			if f.rough == 0 {
+				f.rough = s.roughly(f.cell, &f.plan)
+			}
+			sp.ranks[i] = rank{f.rough, f.first, f}
 		}
 	}
-	sp.roughly = slices.Clone(sp.families)
-	slices.SortStableFunc(sp.roughly, func(a, b *family) int { return cmp.Compare(a.rough, b.rough) })
-	return sp.roughly
+	for i := range sp.ranks {
+		r := &sp.ranks[i]
+		r.floor = max(r.family.rough, r.family.floor)
+	}
+	sp.raised = 0
+	slices.SortFunc(sp.ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.order, b.order)) })
+	return sp.ranks
 }
 
 // open are the keys that a family leaves open.

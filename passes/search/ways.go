@@ -35,10 +35,33 @@ type way struct {
 	waits float64 // kernels' worth of waiting for the slowest host: log2 of the ranks
 }
 
-// waysKey is what a function's ways depend on: of a mesh the strides alone, since the profile fixes how many ranks there are.
-type waysKey struct {
-	of      *funcProfile
-	strides [3]int
+// commKind is what collectives of a profile agree in that go the same way on every mesh.
+type commKind struct {
+	op    ir.Op
+	axes  []ir.Axis
+	group group
+	once  bool
+}
+
+// sort tells the kinds of a profile's collectives apart.
+func (p *profile) sort() {
+	p.kinds = nil
+	for i := range p.segs {
+		for _, f := range p.segs[i].functions() {
+			for j := range f.comms {
+				l := &f.comms[j]
+				k := commKind{l.what.Op, l.what.Axes, l.group, l.once > 0}
+				if l.kind = slices.IndexFunc(p.kinds, k.equal); l.kind < 0 {
+					l.kind = len(p.kinds)
+					p.kinds = append(p.kinds, k)
+				}
+			}
+		}
+	}
+}
+
+func (k *commKind) equal(o commKind) bool {
+	return k.op == o.op && k.once == o.once && slices.Equal(k.axes, o.axes) && slices.Equal(k.group.experts, o.group.experts) && slices.Equal(k.group.spans, o.group.spans)
 }
 
 // placedKey is a kind of collective over ranks in some places.
@@ -47,26 +70,24 @@ type placedKey struct {
 	place costmodel.Placement
 }
 
-// waysOf are those of a function's collectives, found once for all micro-batches.
-func (s *searcher) waysOf(p *funcProfile, m *meshAt) []way {
-	if len(p.comms) == 0 {
+// waysOf are those of a profile's kinds of collectives.
+func (s *searcher) waysOf(p *profile, m *meshAt) []way {
+	if len(p.kinds) == 0 {
 		return nil
 	}
-	k := waysKey{p, m.strides}
-	if ws := s.ways[k]; ws != nil {
-		return ws
-	}
-	ws, mesh := make([]way, len(p.comms)), s.mesh(m)
-	for i := range p.comms {
-		l := &p.comms[i]
-		place := s.problem.Cluster.Place(mesh, l.group.on(mesh, l.what.Axes))
-		ws[i] = way{place: place, route: s.placed[placedKey{l.what.Op, place}], waits: math.Log2(float64(place.Ranks()))}
+	ws, mesh := make([]way, len(p.kinds)), s.mesh(m)
+	for i := range p.kinds {
+		k := &p.kinds[i]
+		place := s.problem.Cluster.Place(mesh, k.group.on(mesh, k.axes))
+		ws[i] = way{place: place, route: s.placed[placedKey{k.op, place}], waits: math.Log2(float64(place.Ranks()))}
 		if ws[i].route == nil {
-			ws[i].route = s.interned(s.problem.Cluster.Route(l.what.Op, place))
-			s.placed[placedKey{l.what.Op, place}] = ws[i].route
+			ws[i].route = s.interned(s.problem.Cluster.Route(k.op, place))
+			s.placed[placedKey{k.op, place}] = ws[i].route
+		}
+		if !k.once { // how far the ranks are apart is in the route
+			ws[i].place.Span = 0
 		}
 	}
-	s.ways[k] = ws
 	return ws
 }
 
@@ -78,43 +99,28 @@ func (s *searcher) interned(r costmodel.Route) *costmodel.Route {
 	return s.interns[r]
 }
 
-// likeKey is a profile with the strides of a mesh.
-type likeKey struct {
+// goingKey is a profile with the strides of a mesh: what else a mesh has the profile fixes.
+type goingKey struct {
 	of      *profile
 	strides [3]int
 }
 
-// like are strides, with the ways that all collectives of a profile go.
-type like struct {
-	strides [3]int
-	ways    []way
-}
+// going is how a profile's collectives go on some meshes.
+type going struct{ ways []way } // of each kind
 
-// alike are, of all strides with which a profile's collectives go the same ways, those that were met first: layers cost the
-// same with each, since of a mesh costs depend on ways alone.
-func (s *searcher) alike(p *profile, m *meshAt) [3]int {
-	k := likeKey{p, m.strides}
-	if to, known := s.alikes[k]; known {
-		return to
+// goingOf is that of a mesh, one for all strides with which collectives go the same ways: layers cost the same with each, since
+// of a mesh costs depend on ways alone.
+func (s *searcher) goingOf(p *profile, m *meshAt) *going {
+	k := goingKey{p, m.strides}
+	if g := s.goings[k]; g != nil {
+		return g
 	}
-	var all []way
-	for i := range p.segs {
-		v := &p.segs[i]
-		for _, f := range []*funcProfile{&v.forward, &v.backward, &v.weights} {
-			for j, w := range s.waysOf(f, m) {
-				if f.comms[j].once == 0 { // else how far the ranks are apart counts beside the route
-					w.place.Span = 0
-				}
-				all = append(all, w)
-			}
-		}
-	}
-	to := m.strides
-	if i := slices.IndexFunc(s.likes[p], func(o like) bool { return slices.Equal(o.ways, all) }); i >= 0 {
-		to = s.likes[p][i].strides
+	g := &going{s.waysOf(p, m)}
+	if i := slices.IndexFunc(s.likes[p], func(o *going) bool { return slices.Equal(o.ways, g.ways) }); i >= 0 {
+		g = s.likes[p][i]
 	} else {
-		s.likes[p] = append(s.likes[p], like{to, all})
+		s.likes[p] = append(s.likes[p], g)
 	}
-	s.alikes[k] = to
-	return to
+	s.goings[k] = g
+	return g
 }
