@@ -71,6 +71,8 @@ func BenchmarkMatMulThen(b *testing.B) {
 		whole := []Operand{{At: Whole}, {At: Whole}, {At: Whole}}
 		gelu, grad := &Chain{whole[:2], []Link{{Do: DoGelu, To: 1}}}, &Chain{whole, []Link{{Do: DoGeluGrad, To: 2, B: 1}}}
 		for what, do := range map[string]func(){
+			"gelu none": func() { tab.MatMulOn(up, bias, x, w, m, n, k, false, false) },
+			"grad none": func() { tab.MatMul(act, x, w, m, n, k, false, true, false) },
 			"gelu ends": func() { tab.MatMulThen(act, up, bias, nil, x, w, DoGelu, m, n, k, false, false) },
 			"gelu apart": func() {
 				tab.MatMulOn(up, bias, x, w, m, n, k, false, false)

@@ -15,21 +15,21 @@ each1many:
 	CMPQ    AX, $+32
 	JLT     each1manyend
 	VMOVUPS (DX)(SI*4), Y0
+	VMOVUPS 32(DX)(SI*4), Y2
+	VMOVUPS 64(DX)(SI*4), Y4
+	VMOVUPS 96(DX)(SI*4), Y6
 	VMOVUPS (BX)(SI*4), Y1
+	VMOVUPS 32(BX)(SI*4), Y3
+	VMOVUPS 64(BX)(SI*4), Y5
+	VMOVUPS 96(BX)(SI*4), Y7
 	VADDPS  Y1, Y0, Y0
+	VADDPS  Y3, Y2, Y2
+	VADDPS  Y5, Y4, Y4
+	VADDPS  Y7, Y6, Y6
 	VMOVUPS Y0, (CX)(SI*4)
-	VMOVUPS 32(DX)(SI*4), Y0
-	VMOVUPS 32(BX)(SI*4), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(CX)(SI*4)
-	VMOVUPS 64(DX)(SI*4), Y0
-	VMOVUPS 64(BX)(SI*4), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(CX)(SI*4)
-	VMOVUPS 96(DX)(SI*4), Y0
-	VMOVUPS 96(BX)(SI*4), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(CX)(SI*4)
+	VMOVUPS Y2, 32(CX)(SI*4)
+	VMOVUPS Y4, 64(CX)(SI*4)
+	VMOVUPS Y6, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
 	JMP     each1many
@@ -87,13 +87,13 @@ each3many:
 	CMPQ    R10, $+16
 	JLT     each3manyend
 	VMOVUPS (DX)(R9*4), Y0
+	VMOVUPS 32(DX)(R9*4), Y2
 	VMOVUPS (BX)(R9*4), Y1
+	VMOVUPS 32(BX)(R9*4), Y3
 	VADDPS  Y1, Y0, Y0
+	VADDPS  Y3, Y2, Y2
 	VMOVUPS Y0, (CX)(R9*4)
-	VMOVUPS 32(DX)(R9*4), Y0
-	VMOVUPS 32(BX)(R9*4), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(CX)(R9*4)
+	VMOVUPS Y2, 32(CX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R10
 	JMP     each3many
@@ -146,21 +146,21 @@ each4many:
 	CMPQ    AX, $+32
 	JLT     each4manyend
 	VMOVUPS (DX)(SI*4), Y0
+	VMOVUPS 32(DX)(SI*4), Y2
+	VMOVUPS 64(DX)(SI*4), Y4
+	VMOVUPS 96(DX)(SI*4), Y6
 	VMOVUPS (BX)(SI*4), Y1
+	VMOVUPS 32(BX)(SI*4), Y3
+	VMOVUPS 64(BX)(SI*4), Y5
+	VMOVUPS 96(BX)(SI*4), Y7
 	VSUBPS  Y1, Y0, Y0
+	VSUBPS  Y3, Y2, Y2
+	VSUBPS  Y5, Y4, Y4
+	VSUBPS  Y7, Y6, Y6
 	VMOVUPS Y0, (CX)(SI*4)
-	VMOVUPS 32(DX)(SI*4), Y0
-	VMOVUPS 32(BX)(SI*4), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(CX)(SI*4)
-	VMOVUPS 64(DX)(SI*4), Y0
-	VMOVUPS 64(BX)(SI*4), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(CX)(SI*4)
-	VMOVUPS 96(DX)(SI*4), Y0
-	VMOVUPS 96(BX)(SI*4), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(CX)(SI*4)
+	VMOVUPS Y2, 32(CX)(SI*4)
+	VMOVUPS Y4, 64(CX)(SI*4)
+	VMOVUPS Y6, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
 	JMP     each4many
@@ -206,21 +206,21 @@ each5many:
 	CMPQ    AX, $+32
 	JLT     each5manyend
 	VMOVUPS (DX)(SI*4), Y0
+	VMOVUPS 32(DX)(SI*4), Y2
+	VMOVUPS 64(DX)(SI*4), Y4
+	VMOVUPS 96(DX)(SI*4), Y6
 	VMOVUPS (BX)(SI*4), Y1
+	VMOVUPS 32(BX)(SI*4), Y3
+	VMOVUPS 64(BX)(SI*4), Y5
+	VMOVUPS 96(BX)(SI*4), Y7
 	VMULPS  Y1, Y0, Y0
+	VMULPS  Y3, Y2, Y2
+	VMULPS  Y5, Y4, Y4
+	VMULPS  Y7, Y6, Y6
 	VMOVUPS Y0, (CX)(SI*4)
-	VMOVUPS 32(DX)(SI*4), Y0
-	VMOVUPS 32(BX)(SI*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(CX)(SI*4)
-	VMOVUPS 64(DX)(SI*4), Y0
-	VMOVUPS 64(BX)(SI*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(CX)(SI*4)
-	VMOVUPS 96(DX)(SI*4), Y0
-	VMOVUPS 96(BX)(SI*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(CX)(SI*4)
+	VMOVUPS Y2, 32(CX)(SI*4)
+	VMOVUPS Y4, 64(CX)(SI*4)
+	VMOVUPS Y6, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
 	JMP     each5many
@@ -265,21 +265,21 @@ each6many:
 	CMPQ         AX, $+32
 	JLT          each6manyend
 	VMOVUPS      (DX)(BX*4), Y0
+	VMOVUPS      32(DX)(BX*4), Y2
+	VMOVUPS      64(DX)(BX*4), Y4
+	VMOVUPS      96(DX)(BX*4), Y6
 	VBROADCASTSS c+48(FP), Y1
+	VBROADCASTSS c+48(FP), Y3
+	VBROADCASTSS c+48(FP), Y5
+	VBROADCASTSS c+48(FP), Y7
 	VMULPS       Y1, Y0, Y0
+	VMULPS       Y3, Y2, Y2
+	VMULPS       Y5, Y4, Y4
+	VMULPS       Y7, Y6, Y6
 	VMOVUPS      Y0, (CX)(BX*4)
-	VMOVUPS      32(DX)(BX*4), Y0
-	VBROADCASTSS c+48(FP), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(CX)(BX*4)
-	VMOVUPS      64(DX)(BX*4), Y0
-	VBROADCASTSS c+48(FP), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 64(CX)(BX*4)
-	VMOVUPS      96(DX)(BX*4), Y0
-	VBROADCASTSS c+48(FP), Y1
-	VMULPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 96(CX)(BX*4)
+	VMOVUPS      Y2, 32(CX)(BX*4)
+	VMOVUPS      Y4, 64(CX)(BX*4)
+	VMOVUPS      Y6, 96(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
 	JMP          each6many
@@ -324,21 +324,21 @@ each7many:
 	CMPQ    AX, $+32
 	JLT     each7manyend
 	VMOVUPS (DX)(BX*4), Y0
+	VMOVUPS 32(DX)(BX*4), Y2
+	VMOVUPS 64(DX)(BX*4), Y4
+	VMOVUPS 96(DX)(BX*4), Y6
 	VPXOR   Y1, Y1, Y1
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y7, Y7, Y7
 	VMAXPS  Y0, Y1, Y0
+	VMAXPS  Y2, Y3, Y2
+	VMAXPS  Y4, Y5, Y4
+	VMAXPS  Y6, Y7, Y6
 	VMOVUPS Y0, (CX)(BX*4)
-	VMOVUPS 32(DX)(BX*4), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS Y0, 32(CX)(BX*4)
-	VMOVUPS 64(DX)(BX*4), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS Y0, 64(CX)(BX*4)
-	VMOVUPS 96(DX)(BX*4), Y0
-	VPXOR   Y1, Y1, Y1
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS Y0, 96(CX)(BX*4)
+	VMOVUPS Y2, 32(CX)(BX*4)
+	VMOVUPS Y4, 64(CX)(BX*4)
+	VMOVUPS Y6, 96(CX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, AX
 	JMP     each7many
@@ -383,59 +383,59 @@ each8many:
 	CMPQ         AX, $+16
 	JLT          each8manyend
 	VMOVUPS      (DX)(BX*4), Y0
+	VMOVUPS      32(DX)(BX*4), Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMINPS       Y0, Y1, Y0
+	VMINPS       Y2, Y3, Y2
 	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y3
 	VMAXPS       Y0, Y1, Y0
+	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+128(SB), Y0, Y1
+	VMULPS       vectorConstants<>+128(SB), Y2, Y5
 	VROUNDPS     $0x08, Y1, Y1
+	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y2
 	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+320(SB), Y2
-	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y6
+	VMULPS       Y0, Y0, Y4
+	VMULPS       Y2, Y2, Y7
+	VFMADD213PS  Y0, Y4, Y3
+	VFMADD213PS  Y2, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
 	VCVTPS2DQ    Y1, Y1
+	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y1, Y0
+	VPSRAD       $0x01, Y5, Y2
 	VPSUBD       Y0, Y1, Y1
+	VPSUBD       Y2, Y5, Y5
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y2
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y5, Y6, Y6
 	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, (CX)(BX*4)
-	VMOVUPS      32(DX)(BX*4), Y0
-	VMOVUPS      vectorConstants<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+64(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+128(SB), Y0, Y1
-	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+320(SB), Y2
-	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y2
-	VCVTPS2DQ    Y1, Y1
-	VPSRAD       $0x01, Y1, Y0
-	VPSUBD       Y0, Y1, Y1
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y0, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, 32(CX)(BX*4)
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      Y3, (CX)(BX*4)
+	VMOVUPS      Y6, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
 	JMP          each8many
@@ -523,163 +523,151 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 	XORQ BX, BX
 
 each9many:
-	CMPQ         AX, $+16
-	JLT          each9manyend
-	VMOVUPS      (DX)(BX*4), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      vectorConstants<>+768(SB), Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD213PS  Y2, Y3, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, (CX)(BX*4)
-	VMOVUPS      32(DX)(BX*4), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      vectorConstants<>+768(SB), Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD213PS  Y2, Y3, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, 32(CX)(BX*4)
-	ADDQ         $+16, BX
-	SUBQ         $+16, AX
-	JMP          each9many
+	CMPQ        AX, $+16
+	JLT         each9manyend
+	VMOVUPS     (DX)(BX*4), Y0
+	VMOVUPS     32(DX)(BX*4), Y4
+	VMULPS      Y0, Y0, Y1
+	VMULPS      Y4, Y4, Y5
+	VMOVUPS     vectorConstants<>+768(SB), Y2
+	VMOVUPS     vectorConstants<>+768(SB), Y6
+	VMOVUPS     vectorConstants<>+832(SB), Y3
+	VMOVUPS     vectorConstants<>+832(SB), Y7
+	VFMADD213PS Y2, Y3, Y1
+	VFMADD213PS Y6, Y7, Y5
+	VMULPS      Y0, Y1, Y1
+	VMULPS      Y4, Y5, Y5
+	VMOVUPS     vectorConstants<>+896(SB), Y2
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMINPS      Y1, Y2, Y1
+	VMINPS      Y5, Y3, Y5
+	VMOVUPS     vectorConstants<>+960(SB), Y2
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMAXPS      Y1, Y2, Y1
+	VMAXPS      Y5, Y3, Y5
+	VROUNDPS    $0x09, Y1, Y2
+	VROUNDPS    $0x09, Y5, Y6
+	VSUBPS      Y2, Y1, Y1
+	VSUBPS      Y6, Y5, Y5
+	VMOVUPS     vectorConstants<>+1024(SB), Y3
+	VMOVUPS     vectorConstants<>+1024(SB), Y7
+	VFMADD213PS vectorConstants<>+1088(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1088(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1152(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1152(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1216(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1216(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1280(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1280(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1344(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1344(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+640(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+640(SB), Y5, Y7
+	VCVTPS2DQ   Y2, Y2
+	VCVTPS2DQ   Y6, Y6
+	VPSRAD      $0x01, Y2, Y1
+	VPSRAD      $0x01, Y6, Y5
+	VPSUBD      Y1, Y2, Y2
+	VPSUBD      Y5, Y6, Y6
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPADDD      vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD      $0x17, Y2, Y2
+	VPSLLD      $0x17, Y6, Y6
+	VMULPS      Y2, Y3, Y3
+	VMULPS      Y6, Y7, Y7
+	VPADDD      vectorConstants<>+704(SB), Y1, Y1
+	VPADDD      vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD      $0x17, Y1, Y1
+	VPSLLD      $0x17, Y5, Y5
+	VMULPS      Y1, Y3, Y3
+	VMULPS      Y5, Y7, Y7
+	VADDPS      vectorConstants<>+640(SB), Y3, Y3
+	VADDPS      vectorConstants<>+640(SB), Y7, Y7
+	VDIVPS      Y3, Y0, Y3
+	VDIVPS      Y7, Y4, Y7
+	VMOVUPS     Y3, (CX)(BX*4)
+	VMOVUPS     Y7, 32(CX)(BX*4)
+	ADDQ        $+16, BX
+	SUBQ        $+16, AX
+	JMP         each9many
 
 each9manyend:
 each9one:
-	CMPQ         AX, $+8
-	JLT          each9oneend
-	VMOVUPS      (DX)(BX*4), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      vectorConstants<>+768(SB), Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD213PS  Y2, Y3, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, (CX)(BX*4)
-	ADDQ         $+8, BX
-	SUBQ         $+8, AX
-	JMP          each9one
+	CMPQ        AX, $+8
+	JLT         each9oneend
+	VMOVUPS     (DX)(BX*4), Y0
+	VMULPS      Y0, Y0, Y1
+	VMOVUPS     vectorConstants<>+768(SB), Y2
+	VMOVUPS     vectorConstants<>+832(SB), Y3
+	VFMADD213PS Y2, Y3, Y1
+	VMULPS      Y0, Y1, Y1
+	VMOVUPS     vectorConstants<>+896(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMOVUPS     vectorConstants<>+960(SB), Y2
+	VMAXPS      Y1, Y2, Y1
+	VROUNDPS    $0x09, Y1, Y2
+	VSUBPS      Y2, Y1, Y1
+	VMOVUPS     vectorConstants<>+1024(SB), Y3
+	VFMADD213PS vectorConstants<>+1088(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1152(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1216(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1280(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1344(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+640(SB), Y1, Y3
+	VCVTPS2DQ   Y2, Y2
+	VPSRAD      $0x01, Y2, Y1
+	VPSUBD      Y1, Y2, Y2
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VADDPS      vectorConstants<>+640(SB), Y3, Y3
+	VDIVPS      Y3, Y0, Y3
+	VMOVUPS     Y3, (CX)(BX*4)
+	ADDQ        $+8, BX
+	SUBQ        $+8, AX
+	JMP         each9one
 
 each9oneend:
-	TESTQ        AX, AX
-	JE           each9done
-	LEAQ         vectorMasks<>+0(SB), SI
-	MOVQ         $+8, DI
-	SUBQ         AX, DI
-	VMOVUPS      (SI)(DI*4), Y0
-	VMASKMOVPS   (DX)(BX*4), Y0, Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VDIVPS       Y4, Y1, Y4
-	VMASKMOVPS   Y4, Y0, (CX)(BX*4)
+	TESTQ       AX, AX
+	JE          each9done
+	LEAQ        vectorMasks<>+0(SB), SI
+	MOVQ        $+8, DI
+	SUBQ        AX, DI
+	VMOVUPS     (SI)(DI*4), Y0
+	VMASKMOVPS  (DX)(BX*4), Y0, Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     vectorConstants<>+768(SB), Y3
+	VMOVUPS     vectorConstants<>+832(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
+	VMULPS      Y1, Y2, Y2
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VROUNDPS    $0x09, Y2, Y3
+	VSUBPS      Y3, Y2, Y2
+	VMOVUPS     vectorConstants<>+1024(SB), Y4
+	VFMADD213PS vectorConstants<>+1088(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1152(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1216(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1280(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1344(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+640(SB), Y2, Y4
+	VCVTPS2DQ   Y3, Y3
+	VPSRAD      $0x01, Y3, Y2
+	VPSUBD      Y2, Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y4, Y4
+	VADDPS      vectorConstants<>+640(SB), Y4, Y4
+	VDIVPS      Y4, Y1, Y4
+	VMASKMOVPS  Y4, Y0, (CX)(BX*4)
 
 each9done:
 	VZEROUPPER
@@ -705,163 +693,151 @@ down10row:
 	MOVQ       BX, R9
 
 each11many:
-	CMPQ         R9, $+16
-	JLT          each11manyend
-	VMOVUPS      (DX)(R8*4), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      vectorConstants<>+768(SB), Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD213PS  Y2, Y3, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, (CX)(R8*4)
-	VMOVUPS      32(DX)(R8*4), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      vectorConstants<>+768(SB), Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD213PS  Y2, Y3, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, 32(CX)(R8*4)
-	ADDQ         $+16, R8
-	SUBQ         $+16, R9
-	JMP          each11many
+	CMPQ        R9, $+16
+	JLT         each11manyend
+	VMOVUPS     (DX)(R8*4), Y0
+	VMOVUPS     32(DX)(R8*4), Y4
+	VMULPS      Y0, Y0, Y1
+	VMULPS      Y4, Y4, Y5
+	VMOVUPS     vectorConstants<>+768(SB), Y2
+	VMOVUPS     vectorConstants<>+768(SB), Y6
+	VMOVUPS     vectorConstants<>+832(SB), Y3
+	VMOVUPS     vectorConstants<>+832(SB), Y7
+	VFMADD213PS Y2, Y3, Y1
+	VFMADD213PS Y6, Y7, Y5
+	VMULPS      Y0, Y1, Y1
+	VMULPS      Y4, Y5, Y5
+	VMOVUPS     vectorConstants<>+896(SB), Y2
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMINPS      Y1, Y2, Y1
+	VMINPS      Y5, Y3, Y5
+	VMOVUPS     vectorConstants<>+960(SB), Y2
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMAXPS      Y1, Y2, Y1
+	VMAXPS      Y5, Y3, Y5
+	VROUNDPS    $0x09, Y1, Y2
+	VROUNDPS    $0x09, Y5, Y6
+	VSUBPS      Y2, Y1, Y1
+	VSUBPS      Y6, Y5, Y5
+	VMOVUPS     vectorConstants<>+1024(SB), Y3
+	VMOVUPS     vectorConstants<>+1024(SB), Y7
+	VFMADD213PS vectorConstants<>+1088(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1088(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1152(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1152(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1216(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1216(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1280(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1280(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+1344(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1344(SB), Y5, Y7
+	VFMADD213PS vectorConstants<>+640(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+640(SB), Y5, Y7
+	VCVTPS2DQ   Y2, Y2
+	VCVTPS2DQ   Y6, Y6
+	VPSRAD      $0x01, Y2, Y1
+	VPSRAD      $0x01, Y6, Y5
+	VPSUBD      Y1, Y2, Y2
+	VPSUBD      Y5, Y6, Y6
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPADDD      vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD      $0x17, Y2, Y2
+	VPSLLD      $0x17, Y6, Y6
+	VMULPS      Y2, Y3, Y3
+	VMULPS      Y6, Y7, Y7
+	VPADDD      vectorConstants<>+704(SB), Y1, Y1
+	VPADDD      vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD      $0x17, Y1, Y1
+	VPSLLD      $0x17, Y5, Y5
+	VMULPS      Y1, Y3, Y3
+	VMULPS      Y5, Y7, Y7
+	VADDPS      vectorConstants<>+640(SB), Y3, Y3
+	VADDPS      vectorConstants<>+640(SB), Y7, Y7
+	VDIVPS      Y3, Y0, Y3
+	VDIVPS      Y7, Y4, Y7
+	VMOVUPS     Y3, (CX)(R8*4)
+	VMOVUPS     Y7, 32(CX)(R8*4)
+	ADDQ        $+16, R8
+	SUBQ        $+16, R9
+	JMP         each11many
 
 each11manyend:
 each11one:
-	CMPQ         R9, $+8
-	JLT          each11oneend
-	VMOVUPS      (DX)(R8*4), Y0
-	VMULPS       Y0, Y0, Y1
-	VMOVUPS      vectorConstants<>+768(SB), Y2
-	VMOVUPS      vectorConstants<>+832(SB), Y3
-	VFMADD213PS  Y2, Y3, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, (CX)(R8*4)
-	ADDQ         $+8, R8
-	SUBQ         $+8, R9
-	JMP          each11one
+	CMPQ        R9, $+8
+	JLT         each11oneend
+	VMOVUPS     (DX)(R8*4), Y0
+	VMULPS      Y0, Y0, Y1
+	VMOVUPS     vectorConstants<>+768(SB), Y2
+	VMOVUPS     vectorConstants<>+832(SB), Y3
+	VFMADD213PS Y2, Y3, Y1
+	VMULPS      Y0, Y1, Y1
+	VMOVUPS     vectorConstants<>+896(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMOVUPS     vectorConstants<>+960(SB), Y2
+	VMAXPS      Y1, Y2, Y1
+	VROUNDPS    $0x09, Y1, Y2
+	VSUBPS      Y2, Y1, Y1
+	VMOVUPS     vectorConstants<>+1024(SB), Y3
+	VFMADD213PS vectorConstants<>+1088(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1152(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1216(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1280(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+1344(SB), Y1, Y3
+	VFMADD213PS vectorConstants<>+640(SB), Y1, Y3
+	VCVTPS2DQ   Y2, Y2
+	VPSRAD      $0x01, Y2, Y1
+	VPSUBD      Y1, Y2, Y2
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VADDPS      vectorConstants<>+640(SB), Y3, Y3
+	VDIVPS      Y3, Y0, Y3
+	VMOVUPS     Y3, (CX)(R8*4)
+	ADDQ        $+8, R8
+	SUBQ        $+8, R9
+	JMP         each11one
 
 each11oneend:
-	TESTQ        R9, R9
-	JE           each11done
-	LEAQ         vectorMasks<>+0(SB), R10
-	MOVQ         $+8, R11
-	SUBQ         R9, R11
-	VMOVUPS      (R10)(R11*4), Y0
-	VMASKMOVPS   (DX)(R8*4), Y0, Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VDIVPS       Y4, Y1, Y4
-	VMASKMOVPS   Y4, Y0, (CX)(R8*4)
+	TESTQ       R9, R9
+	JE          each11done
+	LEAQ        vectorMasks<>+0(SB), R10
+	MOVQ        $+8, R11
+	SUBQ        R9, R11
+	VMOVUPS     (R10)(R11*4), Y0
+	VMASKMOVPS  (DX)(R8*4), Y0, Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     vectorConstants<>+768(SB), Y3
+	VMOVUPS     vectorConstants<>+832(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
+	VMULPS      Y1, Y2, Y2
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VROUNDPS    $0x09, Y2, Y3
+	VSUBPS      Y3, Y2, Y2
+	VMOVUPS     vectorConstants<>+1024(SB), Y4
+	VFMADD213PS vectorConstants<>+1088(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1152(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1216(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1280(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1344(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+640(SB), Y2, Y4
+	VCVTPS2DQ   Y3, Y3
+	VPSRAD      $0x01, Y3, Y2
+	VPSUBD      Y2, Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y4, Y4
+	VADDPS      vectorConstants<>+640(SB), Y4, Y4
+	VDIVPS      Y4, Y1, Y4
+	VMASKMOVPS  Y4, Y0, (CX)(R8*4)
 
 each11done:
 	ADDQ SI, CX
@@ -883,215 +859,203 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-72
 	XORQ SI, SI
 
 each12many:
-	CMPQ         AX, $+16
-	JLT          each12manyend
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      (BX)(SI*4), Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VMOVUPS      vectorConstants<>+1024(SB), Y6
-	VFMADD213PS  Y5, Y6, Y3
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y3, Y4, Y2
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, (CX)(SI*4)
-	VMOVUPS      32(DX)(SI*4), Y0
-	VMOVUPS      32(BX)(SI*4), Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VMOVUPS      vectorConstants<>+1024(SB), Y6
-	VFMADD213PS  Y5, Y6, Y3
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y3, Y4, Y2
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, 32(CX)(SI*4)
-	ADDQ         $+16, SI
-	SUBQ         $+16, AX
-	JMP          each12many
+	CMPQ        AX, $+16
+	JLT         each12manyend
+	VMOVUPS     (DX)(SI*4), Y0
+	VMOVUPS     32(DX)(SI*4), Y5
+	VMOVUPS     (BX)(SI*4), Y1
+	VMOVUPS     32(BX)(SI*4), Y6
+	VMULPS      Y1, Y1, Y2
+	VMULPS      Y6, Y6, Y7
+	VMOVUPS     vectorConstants<>+768(SB), Y3
+	VMOVUPS     vectorConstants<>+768(SB), Y8
+	VMOVUPS     vectorConstants<>+832(SB), Y4
+	VMOVUPS     vectorConstants<>+832(SB), Y9
+	VFMADD213PS Y3, Y4, Y2
+	VFMADD213PS Y8, Y9, Y7
+	VMULPS      Y1, Y2, Y2
+	VMULPS      Y6, Y7, Y7
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMOVUPS     vectorConstants<>+896(SB), Y4
+	VMINPS      Y2, Y3, Y2
+	VMINPS      Y7, Y4, Y7
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMOVUPS     vectorConstants<>+960(SB), Y4
+	VMAXPS      Y2, Y3, Y2
+	VMAXPS      Y7, Y4, Y7
+	VROUNDPS    $0x09, Y2, Y3
+	VROUNDPS    $0x09, Y7, Y8
+	VSUBPS      Y3, Y2, Y2
+	VSUBPS      Y8, Y7, Y7
+	VMOVUPS     vectorConstants<>+1024(SB), Y4
+	VMOVUPS     vectorConstants<>+1024(SB), Y9
+	VFMADD213PS vectorConstants<>+1088(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1152(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1152(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1216(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1216(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1280(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1280(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1344(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1344(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+640(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+640(SB), Y7, Y9
+	VCVTPS2DQ   Y3, Y3
+	VCVTPS2DQ   Y8, Y8
+	VPSRAD      $0x01, Y3, Y2
+	VPSRAD      $0x01, Y8, Y7
+	VPSUBD      Y2, Y3, Y3
+	VPSUBD      Y7, Y8, Y8
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y8, Y8
+	VPSLLD      $0x17, Y3, Y3
+	VPSLLD      $0x17, Y8, Y8
+	VMULPS      Y3, Y4, Y4
+	VMULPS      Y8, Y9, Y9
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPADDD      vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD      $0x17, Y2, Y2
+	VPSLLD      $0x17, Y7, Y7
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y7, Y9, Y9
+	VMOVUPS     vectorConstants<>+1408(SB), Y2
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMINPS      Y4, Y2, Y4
+	VMINPS      Y9, Y3, Y9
+	VADDPS      vectorConstants<>+640(SB), Y4, Y2
+	VADDPS      vectorConstants<>+640(SB), Y9, Y7
+	VMOVUPS     vectorConstants<>+640(SB), Y3
+	VMOVUPS     vectorConstants<>+640(SB), Y8
+	VDIVPS      Y2, Y3, Y2
+	VDIVPS      Y7, Y8, Y7
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y7, Y9, Y9
+	VMULPS      Y1, Y1, Y3
+	VMULPS      Y6, Y6, Y11
+	VMOVUPS     vectorConstants<>+1472(SB), Y8
+	VMOVUPS     vectorConstants<>+1472(SB), Y12
+	VMOVUPS     vectorConstants<>+1536(SB), Y10
+	VMOVUPS     vectorConstants<>+1536(SB), Y13
+	VFMADD213PS Y8, Y10, Y3
+	VFMADD213PS Y12, Y13, Y11
+	VMULPS      Y1, Y3, Y3
+	VMULPS      Y6, Y11, Y11
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y7, Y9, Y9
+	VFMADD231PS Y3, Y4, Y2
+	VFMADD231PS Y11, Y9, Y7
+	VMULPS      Y0, Y2, Y2
+	VMULPS      Y5, Y7, Y7
+	VMOVUPS     Y2, (CX)(SI*4)
+	VMOVUPS     Y7, 32(CX)(SI*4)
+	ADDQ        $+16, SI
+	SUBQ        $+16, AX
+	JMP         each12many
 
 each12manyend:
 each12one:
-	CMPQ         AX, $+8
-	JLT          each12oneend
-	VMOVUPS      (DX)(SI*4), Y0
-	VMOVUPS      (BX)(SI*4), Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VMOVUPS      vectorConstants<>+1024(SB), Y6
-	VFMADD213PS  Y5, Y6, Y3
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y3, Y4, Y2
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, (CX)(SI*4)
-	ADDQ         $+8, SI
-	SUBQ         $+8, AX
-	JMP          each12one
+	CMPQ        AX, $+8
+	JLT         each12oneend
+	VMOVUPS     (DX)(SI*4), Y0
+	VMOVUPS     (BX)(SI*4), Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     vectorConstants<>+768(SB), Y3
+	VMOVUPS     vectorConstants<>+832(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
+	VMULPS      Y1, Y2, Y2
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VROUNDPS    $0x09, Y2, Y3
+	VSUBPS      Y3, Y2, Y2
+	VMOVUPS     vectorConstants<>+1024(SB), Y4
+	VFMADD213PS vectorConstants<>+1088(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1152(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1216(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1280(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1344(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+640(SB), Y2, Y4
+	VCVTPS2DQ   Y3, Y3
+	VPSRAD      $0x01, Y3, Y2
+	VPSUBD      Y2, Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y4, Y4
+	VMOVUPS     vectorConstants<>+1408(SB), Y2
+	VMINPS      Y4, Y2, Y4
+	VADDPS      vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS     vectorConstants<>+640(SB), Y3
+	VDIVPS      Y2, Y3, Y2
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     vectorConstants<>+1472(SB), Y5
+	VMOVUPS     vectorConstants<>+1536(SB), Y6
+	VFMADD213PS Y5, Y6, Y3
+	VMULPS      Y1, Y3, Y3
+	VMULPS      Y2, Y4, Y4
+	VFMADD231PS Y3, Y4, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (CX)(SI*4)
+	ADDQ        $+8, SI
+	SUBQ        $+8, AX
+	JMP         each12one
 
 each12oneend:
-	TESTQ        AX, AX
-	JE           each12done
-	LEAQ         vectorMasks<>+0(SB), DI
-	MOVQ         $+8, R8
-	SUBQ         AX, R8
-	VMOVUPS      (DI)(R8*4), Y0
-	VMASKMOVPS   (DX)(SI*4), Y0, Y1
-	VMASKMOVPS   (BX)(SI*4), Y0, Y2
-	VMULPS       Y2, Y2, Y3
-	VMOVUPS      vectorConstants<>+768(SB), Y4
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD213PS  Y4, Y5, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      vectorConstants<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+64(SB), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+128(SB), Y3, Y4
-	VROUNDPS     $0x08, Y4, Y4
-	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
-	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
-	VMOVUPS      vectorConstants<>+320(SB), Y5
-	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       vectorConstants<>+640(SB), Y5, Y5
-	VCVTPS2DQ    Y4, Y4
-	VPSRAD       $0x01, Y4, Y3
-	VPSUBD       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+896(SB), Y3
-	VMINPS       Y5, Y3, Y5
-	VADDPS       vectorConstants<>+640(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+640(SB), Y4
-	VDIVPS       Y3, Y4, Y3
-	VMULPS       Y3, Y5, Y5
-	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+960(SB), Y6
-	VMOVUPS      vectorConstants<>+1024(SB), Y7
-	VFMADD213PS  Y6, Y7, Y4
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y3, Y5, Y5
-	VFMADD231PS  Y4, Y5, Y3
-	VMULPS       Y1, Y3, Y3
-	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
+	TESTQ       AX, AX
+	JE          each12done
+	LEAQ        vectorMasks<>+0(SB), DI
+	MOVQ        $+8, R8
+	SUBQ        AX, R8
+	VMOVUPS     (DI)(R8*4), Y0
+	VMASKMOVPS  (DX)(SI*4), Y0, Y1
+	VMASKMOVPS  (BX)(SI*4), Y0, Y2
+	VMULPS      Y2, Y2, Y3
+	VMOVUPS     vectorConstants<>+768(SB), Y4
+	VMOVUPS     vectorConstants<>+832(SB), Y5
+	VFMADD213PS Y4, Y5, Y3
+	VMULPS      Y2, Y3, Y3
+	VMOVUPS     vectorConstants<>+896(SB), Y4
+	VMINPS      Y3, Y4, Y3
+	VMOVUPS     vectorConstants<>+960(SB), Y4
+	VMAXPS      Y3, Y4, Y3
+	VROUNDPS    $0x09, Y3, Y4
+	VSUBPS      Y4, Y3, Y3
+	VMOVUPS     vectorConstants<>+1024(SB), Y5
+	VFMADD213PS vectorConstants<>+1088(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1152(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1216(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1280(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1344(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+640(SB), Y3, Y5
+	VCVTPS2DQ   Y4, Y4
+	VPSRAD      $0x01, Y4, Y3
+	VPSUBD      Y3, Y4, Y4
+	VPADDD      vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD      $0x17, Y4, Y4
+	VMULPS      Y4, Y5, Y5
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y5, Y5
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMINPS      Y5, Y3, Y5
+	VADDPS      vectorConstants<>+640(SB), Y5, Y3
+	VMOVUPS     vectorConstants<>+640(SB), Y4
+	VDIVPS      Y3, Y4, Y3
+	VMULPS      Y3, Y5, Y5
+	VMULPS      Y2, Y2, Y4
+	VMOVUPS     vectorConstants<>+1472(SB), Y6
+	VMOVUPS     vectorConstants<>+1536(SB), Y7
+	VFMADD213PS Y6, Y7, Y4
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y3, Y5, Y5
+	VFMADD231PS Y4, Y5, Y3
+	VMULPS      Y1, Y3, Y3
+	VMASKMOVPS  Y3, Y0, (CX)(SI*4)
 
 each12done:
 	VZEROUPPER
@@ -1119,215 +1083,203 @@ down13row:
 	MOVQ       SI, R10
 
 each14many:
-	CMPQ         R10, $+16
-	JLT          each14manyend
-	VMOVUPS      (DX)(R9*4), Y0
-	VMOVUPS      (BX)(R9*4), Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VMOVUPS      vectorConstants<>+1024(SB), Y6
-	VFMADD213PS  Y5, Y6, Y3
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y3, Y4, Y2
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, (CX)(R9*4)
-	VMOVUPS      32(DX)(R9*4), Y0
-	VMOVUPS      32(BX)(R9*4), Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VMOVUPS      vectorConstants<>+1024(SB), Y6
-	VFMADD213PS  Y5, Y6, Y3
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y3, Y4, Y2
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, 32(CX)(R9*4)
-	ADDQ         $+16, R9
-	SUBQ         $+16, R10
-	JMP          each14many
+	CMPQ        R10, $+16
+	JLT         each14manyend
+	VMOVUPS     (DX)(R9*4), Y0
+	VMOVUPS     32(DX)(R9*4), Y5
+	VMOVUPS     (BX)(R9*4), Y1
+	VMOVUPS     32(BX)(R9*4), Y6
+	VMULPS      Y1, Y1, Y2
+	VMULPS      Y6, Y6, Y7
+	VMOVUPS     vectorConstants<>+768(SB), Y3
+	VMOVUPS     vectorConstants<>+768(SB), Y8
+	VMOVUPS     vectorConstants<>+832(SB), Y4
+	VMOVUPS     vectorConstants<>+832(SB), Y9
+	VFMADD213PS Y3, Y4, Y2
+	VFMADD213PS Y8, Y9, Y7
+	VMULPS      Y1, Y2, Y2
+	VMULPS      Y6, Y7, Y7
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMOVUPS     vectorConstants<>+896(SB), Y4
+	VMINPS      Y2, Y3, Y2
+	VMINPS      Y7, Y4, Y7
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMOVUPS     vectorConstants<>+960(SB), Y4
+	VMAXPS      Y2, Y3, Y2
+	VMAXPS      Y7, Y4, Y7
+	VROUNDPS    $0x09, Y2, Y3
+	VROUNDPS    $0x09, Y7, Y8
+	VSUBPS      Y3, Y2, Y2
+	VSUBPS      Y8, Y7, Y7
+	VMOVUPS     vectorConstants<>+1024(SB), Y4
+	VMOVUPS     vectorConstants<>+1024(SB), Y9
+	VFMADD213PS vectorConstants<>+1088(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1088(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1152(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1152(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1216(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1216(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1280(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1280(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+1344(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1344(SB), Y7, Y9
+	VFMADD213PS vectorConstants<>+640(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+640(SB), Y7, Y9
+	VCVTPS2DQ   Y3, Y3
+	VCVTPS2DQ   Y8, Y8
+	VPSRAD      $0x01, Y3, Y2
+	VPSRAD      $0x01, Y8, Y7
+	VPSUBD      Y2, Y3, Y3
+	VPSUBD      Y7, Y8, Y8
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y8, Y8
+	VPSLLD      $0x17, Y3, Y3
+	VPSLLD      $0x17, Y8, Y8
+	VMULPS      Y3, Y4, Y4
+	VMULPS      Y8, Y9, Y9
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPADDD      vectorConstants<>+704(SB), Y7, Y7
+	VPSLLD      $0x17, Y2, Y2
+	VPSLLD      $0x17, Y7, Y7
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y7, Y9, Y9
+	VMOVUPS     vectorConstants<>+1408(SB), Y2
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMINPS      Y4, Y2, Y4
+	VMINPS      Y9, Y3, Y9
+	VADDPS      vectorConstants<>+640(SB), Y4, Y2
+	VADDPS      vectorConstants<>+640(SB), Y9, Y7
+	VMOVUPS     vectorConstants<>+640(SB), Y3
+	VMOVUPS     vectorConstants<>+640(SB), Y8
+	VDIVPS      Y2, Y3, Y2
+	VDIVPS      Y7, Y8, Y7
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y7, Y9, Y9
+	VMULPS      Y1, Y1, Y3
+	VMULPS      Y6, Y6, Y11
+	VMOVUPS     vectorConstants<>+1472(SB), Y8
+	VMOVUPS     vectorConstants<>+1472(SB), Y12
+	VMOVUPS     vectorConstants<>+1536(SB), Y10
+	VMOVUPS     vectorConstants<>+1536(SB), Y13
+	VFMADD213PS Y8, Y10, Y3
+	VFMADD213PS Y12, Y13, Y11
+	VMULPS      Y1, Y3, Y3
+	VMULPS      Y6, Y11, Y11
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y7, Y9, Y9
+	VFMADD231PS Y3, Y4, Y2
+	VFMADD231PS Y11, Y9, Y7
+	VMULPS      Y0, Y2, Y2
+	VMULPS      Y5, Y7, Y7
+	VMOVUPS     Y2, (CX)(R9*4)
+	VMOVUPS     Y7, 32(CX)(R9*4)
+	ADDQ        $+16, R9
+	SUBQ        $+16, R10
+	JMP         each14many
 
 each14manyend:
 each14one:
-	CMPQ         R10, $+8
-	JLT          each14oneend
-	VMOVUPS      (DX)(R9*4), Y0
-	VMOVUPS      (BX)(R9*4), Y1
-	VMULPS       Y1, Y1, Y2
-	VMOVUPS      vectorConstants<>+768(SB), Y3
-	VMOVUPS      vectorConstants<>+832(SB), Y4
-	VFMADD213PS  Y3, Y4, Y2
-	VMULPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+960(SB), Y5
-	VMOVUPS      vectorConstants<>+1024(SB), Y6
-	VFMADD213PS  Y5, Y6, Y3
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y3, Y4, Y2
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, (CX)(R9*4)
-	ADDQ         $+8, R9
-	SUBQ         $+8, R10
-	JMP          each14one
+	CMPQ        R10, $+8
+	JLT         each14oneend
+	VMOVUPS     (DX)(R9*4), Y0
+	VMOVUPS     (BX)(R9*4), Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     vectorConstants<>+768(SB), Y3
+	VMOVUPS     vectorConstants<>+832(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
+	VMULPS      Y1, Y2, Y2
+	VMOVUPS     vectorConstants<>+896(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     vectorConstants<>+960(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VROUNDPS    $0x09, Y2, Y3
+	VSUBPS      Y3, Y2, Y2
+	VMOVUPS     vectorConstants<>+1024(SB), Y4
+	VFMADD213PS vectorConstants<>+1088(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1152(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1216(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1280(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+1344(SB), Y2, Y4
+	VFMADD213PS vectorConstants<>+640(SB), Y2, Y4
+	VCVTPS2DQ   Y3, Y3
+	VPSRAD      $0x01, Y3, Y2
+	VPSUBD      Y2, Y3, Y3
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VPADDD      vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y4, Y4
+	VMOVUPS     vectorConstants<>+1408(SB), Y2
+	VMINPS      Y4, Y2, Y4
+	VADDPS      vectorConstants<>+640(SB), Y4, Y2
+	VMOVUPS     vectorConstants<>+640(SB), Y3
+	VDIVPS      Y2, Y3, Y2
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     vectorConstants<>+1472(SB), Y5
+	VMOVUPS     vectorConstants<>+1536(SB), Y6
+	VFMADD213PS Y5, Y6, Y3
+	VMULPS      Y1, Y3, Y3
+	VMULPS      Y2, Y4, Y4
+	VFMADD231PS Y3, Y4, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (CX)(R9*4)
+	ADDQ        $+8, R9
+	SUBQ        $+8, R10
+	JMP         each14one
 
 each14oneend:
-	TESTQ        R10, R10
-	JE           each14done
-	LEAQ         vectorMasks<>+0(SB), R11
-	MOVQ         $+8, R12
-	SUBQ         R10, R12
-	VMOVUPS      (R11)(R12*4), Y0
-	VMASKMOVPS   (DX)(R9*4), Y0, Y1
-	VMASKMOVPS   (BX)(R9*4), Y0, Y2
-	VMULPS       Y2, Y2, Y3
-	VMOVUPS      vectorConstants<>+768(SB), Y4
-	VMOVUPS      vectorConstants<>+832(SB), Y5
-	VFMADD213PS  Y4, Y5, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      vectorConstants<>+0(SB), Y4
-	VMINPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+64(SB), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMULPS       vectorConstants<>+128(SB), Y3, Y4
-	VROUNDPS     $0x08, Y4, Y4
-	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
-	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
-	VMOVUPS      vectorConstants<>+320(SB), Y5
-	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y5
-	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y5
-	VMULPS       Y3, Y3, Y6
-	VFMADD213PS  Y3, Y6, Y5
-	VADDPS       vectorConstants<>+640(SB), Y5, Y5
-	VCVTPS2DQ    Y4, Y4
-	VPSRAD       $0x01, Y4, Y3
-	VPSUBD       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+896(SB), Y3
-	VMINPS       Y5, Y3, Y5
-	VADDPS       vectorConstants<>+640(SB), Y5, Y3
-	VMOVUPS      vectorConstants<>+640(SB), Y4
-	VDIVPS       Y3, Y4, Y3
-	VMULPS       Y3, Y5, Y5
-	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+960(SB), Y6
-	VMOVUPS      vectorConstants<>+1024(SB), Y7
-	VFMADD213PS  Y6, Y7, Y4
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y3, Y5, Y5
-	VFMADD231PS  Y4, Y5, Y3
-	VMULPS       Y1, Y3, Y3
-	VMASKMOVPS   Y3, Y0, (CX)(R9*4)
+	TESTQ       R10, R10
+	JE          each14done
+	LEAQ        vectorMasks<>+0(SB), R11
+	MOVQ        $+8, R12
+	SUBQ        R10, R12
+	VMOVUPS     (R11)(R12*4), Y0
+	VMASKMOVPS  (DX)(R9*4), Y0, Y1
+	VMASKMOVPS  (BX)(R9*4), Y0, Y2
+	VMULPS      Y2, Y2, Y3
+	VMOVUPS     vectorConstants<>+768(SB), Y4
+	VMOVUPS     vectorConstants<>+832(SB), Y5
+	VFMADD213PS Y4, Y5, Y3
+	VMULPS      Y2, Y3, Y3
+	VMOVUPS     vectorConstants<>+896(SB), Y4
+	VMINPS      Y3, Y4, Y3
+	VMOVUPS     vectorConstants<>+960(SB), Y4
+	VMAXPS      Y3, Y4, Y3
+	VROUNDPS    $0x09, Y3, Y4
+	VSUBPS      Y4, Y3, Y3
+	VMOVUPS     vectorConstants<>+1024(SB), Y5
+	VFMADD213PS vectorConstants<>+1088(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1152(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1216(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1280(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+1344(SB), Y3, Y5
+	VFMADD213PS vectorConstants<>+640(SB), Y3, Y5
+	VCVTPS2DQ   Y4, Y4
+	VPSRAD      $0x01, Y4, Y3
+	VPSUBD      Y3, Y4, Y4
+	VPADDD      vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD      $0x17, Y4, Y4
+	VMULPS      Y4, Y5, Y5
+	VPADDD      vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y5, Y5
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMINPS      Y5, Y3, Y5
+	VADDPS      vectorConstants<>+640(SB), Y5, Y3
+	VMOVUPS     vectorConstants<>+640(SB), Y4
+	VDIVPS      Y3, Y4, Y3
+	VMULPS      Y3, Y5, Y5
+	VMULPS      Y2, Y2, Y4
+	VMOVUPS     vectorConstants<>+1472(SB), Y6
+	VMOVUPS     vectorConstants<>+1536(SB), Y7
+	VFMADD213PS Y6, Y7, Y4
+	VMULPS      Y2, Y4, Y4
+	VMULPS      Y3, Y5, Y5
+	VFMADD231PS Y4, Y5, Y3
+	VMULPS      Y1, Y3, Y3
+	VMASKMOVPS  Y3, Y0, (CX)(R9*4)
 
 each14done:
 	ADDQ DI, CX
@@ -1352,67 +1304,67 @@ each15many:
 	CMPQ         AX, $+16
 	JLT          each15manyend
 	VMOVUPS      (DX)(BX*4), Y0
+	VMOVUPS      32(DX)(BX*4), Y3
 	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
+	VSUBPS       Y3, Y2, Y4
 	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y5
 	VMINPS       Y1, Y2, Y1
+	VMINPS       Y4, Y5, Y4
 	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y5
 	VMAXPS       Y1, Y2, Y1
+	VMAXPS       Y4, Y5, Y4
 	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VMULPS       vectorConstants<>+128(SB), Y4, Y7
 	VROUNDPS     $0x08, Y2, Y2
+	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y4
 	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y8
+	VMULPS       Y1, Y1, Y6
+	VMULPS       Y4, Y4, Y9
+	VFMADD213PS  Y1, Y6, Y5
+	VFMADD213PS  Y4, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
 	VCVTPS2DQ    Y2, Y2
+	VCVTPS2DQ    Y7, Y7
 	VPSRAD       $0x01, Y2, Y1
+	VPSRAD       $0x01, Y7, Y4
 	VPSUBD       Y1, Y2, Y2
+	VPSUBD       Y4, Y7, Y7
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
 	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y2, Y5, Y5
+	VMULPS       Y7, Y8, Y8
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, (CX)(BX*4)
-	VMOVUPS      32(DX)(BX*4), Y0
-	VPXOR        Y1, Y1, Y1
-	VSUBPS       Y0, Y1, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VDIVPS       Y3, Y0, Y3
-	VMOVUPS      Y3, 32(CX)(BX*4)
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VMULPS       Y4, Y8, Y8
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VDIVPS       Y5, Y0, Y5
+	VDIVPS       Y8, Y3, Y8
+	VMOVUPS      Y5, (CX)(BX*4)
+	VMOVUPS      Y8, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
 	JMP          each15many
@@ -1512,83 +1464,83 @@ each16many:
 	CMPQ         AX, $+16
 	JLT          each16manyend
 	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y4
 	VMOVUPS      (BX)(SI*4), Y1
+	VMOVUPS      32(BX)(SI*4), Y5
 	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
 	VSUBPS       Y1, Y2, Y2
+	VSUBPS       Y5, Y3, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y7
 	VMINPS       Y2, Y3, Y2
+	VMINPS       Y6, Y7, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y7
 	VMAXPS       Y2, Y3, Y2
+	VMAXPS       Y6, Y7, Y6
 	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VMULPS       vectorConstants<>+128(SB), Y6, Y9
 	VROUNDPS     $0x08, Y3, Y3
+	VROUNDPS     $0x08, Y9, Y9
 	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y9, Y6
 	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y9, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y10
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y10
+	VMULPS       Y2, Y2, Y8
+	VMULPS       Y6, Y6, Y11
+	VFMADD213PS  Y2, Y8, Y7
+	VFMADD213PS  Y6, Y11, Y10
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VADDPS       vectorConstants<>+640(SB), Y10, Y10
 	VCVTPS2DQ    Y3, Y3
+	VCVTPS2DQ    Y9, Y9
 	VPSRAD       $0x01, Y3, Y2
+	VPSRAD       $0x01, Y9, Y6
 	VPSUBD       Y2, Y3, Y3
+	VPSUBD       Y6, Y9, Y9
 	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y9, Y9
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y3, Y7, Y7
+	VMULPS       Y9, Y10, Y10
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
 	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y2, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VMOVUPS      vectorConstants<>+1408(SB), Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y3
+	VMINPS       Y7, Y2, Y7
+	VMINPS       Y10, Y3, Y10
+	VADDPS       vectorConstants<>+640(SB), Y7, Y2
+	VADDPS       vectorConstants<>+640(SB), Y10, Y6
 	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VMOVUPS      vectorConstants<>+640(SB), Y8
 	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y1, Y4, Y2
+	VDIVPS       Y6, Y8, Y6
+	VMULPS       Y2, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VMULPS       Y2, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VFMADD231PS  Y1, Y7, Y2
+	VFMADD231PS  Y5, Y10, Y6
 	VMULPS       Y0, Y2, Y2
+	VMULPS       Y4, Y6, Y6
 	VMOVUPS      Y2, (CX)(SI*4)
-	VMOVUPS      32(DX)(SI*4), Y0
-	VMOVUPS      32(BX)(SI*4), Y1
-	VPXOR        Y2, Y2, Y2
-	VSUBPS       Y1, Y2, Y2
-	VMOVUPS      vectorConstants<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+64(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMULPS       vectorConstants<>+128(SB), Y2, Y3
-	VROUNDPS     $0x08, Y3, Y3
-	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
-	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
-	VMOVUPS      vectorConstants<>+320(SB), Y4
-	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
-	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y4
-	VCVTPS2DQ    Y3, Y3
-	VPSRAD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
-	VMINPS       Y4, Y2, Y4
-	VADDPS       vectorConstants<>+640(SB), Y4, Y2
-	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VDIVPS       Y2, Y3, Y2
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y1, Y4, Y2
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, 32(CX)(SI*4)
+	VMOVUPS      Y6, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
 	JMP          each16many
@@ -1626,7 +1578,7 @@ each16one:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y2
 	VMINPS       Y4, Y2, Y4
 	VADDPS       vectorConstants<>+640(SB), Y4, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y3
@@ -1676,7 +1628,7 @@ each16oneend:
 	VPADDD       vectorConstants<>+704(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+896(SB), Y3
+	VMOVUPS      vectorConstants<>+1408(SB), Y3
 	VMINPS       Y5, Y3, Y5
 	VADDPS       vectorConstants<>+640(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+640(SB), Y4
@@ -1704,33 +1656,33 @@ each17many:
 	CMPQ    AX, $+32
 	JLT     each17manyend
 	VMOVUPS (DX)(SI*4), Y0
+	VMOVUPS 32(DX)(SI*4), Y3
+	VMOVUPS 64(DX)(SI*4), Y6
+	VMOVUPS 96(DX)(SI*4), Y9
 	VMOVUPS (BX)(SI*4), Y1
+	VMOVUPS 32(BX)(SI*4), Y4
+	VMOVUPS 64(BX)(SI*4), Y7
+	VMOVUPS 96(BX)(SI*4), Y10
 	VPXOR   Y2, Y2, Y2
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y8, Y8, Y8
+	VPXOR   Y11, Y11, Y11
 	VCMPPS  $0x1e, Y2, Y1, Y1
+	VCMPPS  $0x1e, Y5, Y4, Y4
+	VCMPPS  $0x1e, Y8, Y7, Y7
+	VCMPPS  $0x1e, Y11, Y10, Y10
 	VANDPS  vectorConstants<>+640(SB), Y1, Y1
+	VANDPS  vectorConstants<>+640(SB), Y4, Y4
+	VANDPS  vectorConstants<>+640(SB), Y7, Y7
+	VANDPS  vectorConstants<>+640(SB), Y10, Y10
 	VMULPS  Y1, Y0, Y0
+	VMULPS  Y4, Y3, Y3
+	VMULPS  Y7, Y6, Y6
+	VMULPS  Y10, Y9, Y9
 	VMOVUPS Y0, (CX)(SI*4)
-	VMOVUPS 32(DX)(SI*4), Y0
-	VMOVUPS 32(BX)(SI*4), Y1
-	VPXOR   Y2, Y2, Y2
-	VCMPPS  $0x1e, Y2, Y1, Y1
-	VANDPS  vectorConstants<>+640(SB), Y1, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(CX)(SI*4)
-	VMOVUPS 64(DX)(SI*4), Y0
-	VMOVUPS 64(BX)(SI*4), Y1
-	VPXOR   Y2, Y2, Y2
-	VCMPPS  $0x1e, Y2, Y1, Y1
-	VANDPS  vectorConstants<>+640(SB), Y1, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(CX)(SI*4)
-	VMOVUPS 96(DX)(SI*4), Y0
-	VMOVUPS 96(BX)(SI*4), Y1
-	VPXOR   Y2, Y2, Y2
-	VCMPPS  $0x1e, Y2, Y1, Y1
-	VANDPS  vectorConstants<>+640(SB), Y1, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(CX)(SI*4)
+	VMOVUPS Y3, 32(CX)(SI*4)
+	VMOVUPS Y6, 64(CX)(SI*4)
+	VMOVUPS Y9, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
 	JMP     each17many
@@ -1781,23 +1733,23 @@ each18one:
 	CMPQ         AX, $+8
 	JLT          each18oneend
 	VMOVUPS      (DX)(BX*4), Y0
-	VANDPS       vectorConstants<>+1088(SB), Y0, Y1
+	VANDPS       vectorConstants<>+1600(SB), Y0, Y1
 	VXORPS       Y1, Y0, Y1
-	VMULPS       vectorConstants<>+1152(SB), Y1, Y1
+	VMULPS       vectorConstants<>+1664(SB), Y1, Y1
 	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VFMADD231PS  vectorConstants<>+1216(SB), Y1, Y2
+	VFMADD231PS  vectorConstants<>+1728(SB), Y1, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y3
 	VDIVPS       Y2, Y3, Y2
-	VMOVUPS      vectorConstants<>+1280(SB), Y3
-	VFMADD213PS  vectorConstants<>+1344(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1408(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1472(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1536(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1600(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1664(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1728(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+1792(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+1792(SB), Y3
 	VFMADD213PS  vectorConstants<>+1856(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1920(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+1984(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2048(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2112(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2240(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2304(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2368(SB), Y2, Y3
 	VFNMADD231PS Y1, Y1, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y1
 	VMINPS       Y3, Y1, Y3
@@ -1825,10 +1777,10 @@ each18one:
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
 	VMULPS       Y2, Y4, Y4
-	VMULPS       vectorConstants<>+1216(SB), Y4, Y4
+	VMULPS       vectorConstants<>+1728(SB), Y4, Y4
 	VMOVUPS      vectorConstants<>+640(SB), Y1
 	VSUBPS       Y4, Y1, Y1
-	VMOVUPS      vectorConstants<>+1920(SB), Y2
+	VMOVUPS      vectorConstants<>+2432(SB), Y2
 	VCMPPS       $0x11, Y2, Y0, Y2
 	VBLENDVPS    Y2, Y4, Y1, Y1
 	VMULPS       Y0, Y1, Y1
@@ -1845,23 +1797,23 @@ each18oneend:
 	SUBQ         AX, DI
 	VMOVUPS      (SI)(DI*4), Y0
 	VMASKMOVPS   (DX)(BX*4), Y0, Y1
-	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VANDPS       vectorConstants<>+1600(SB), Y1, Y2
 	VXORPS       Y2, Y1, Y2
-	VMULPS       vectorConstants<>+1152(SB), Y2, Y2
+	VMULPS       vectorConstants<>+1664(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VFMADD231PS  vectorConstants<>+1216(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+1728(SB), Y2, Y3
 	VMOVUPS      vectorConstants<>+640(SB), Y4
 	VDIVPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+1280(SB), Y4
-	VFMADD213PS  vectorConstants<>+1344(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1600(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1664(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1728(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+1792(SB), Y4
 	VFMADD213PS  vectorConstants<>+1856(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1920(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1984(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2240(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2304(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2368(SB), Y3, Y4
 	VFNMADD231PS Y2, Y2, Y4
 	VMOVUPS      vectorConstants<>+0(SB), Y2
 	VMINPS       Y4, Y2, Y4
@@ -1889,10 +1841,10 @@ each18oneend:
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y5, Y5
 	VMULPS       Y3, Y5, Y5
-	VMULPS       vectorConstants<>+1216(SB), Y5, Y5
+	VMULPS       vectorConstants<>+1728(SB), Y5, Y5
 	VMOVUPS      vectorConstants<>+640(SB), Y2
 	VSUBPS       Y5, Y2, Y2
-	VMOVUPS      vectorConstants<>+1920(SB), Y3
+	VMOVUPS      vectorConstants<>+2432(SB), Y3
 	VCMPPS       $0x11, Y3, Y1, Y3
 	VBLENDVPS    Y3, Y5, Y2, Y2
 	VMULPS       Y1, Y2, Y2
@@ -1916,23 +1868,23 @@ each19one:
 	JLT          each19oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
-	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VANDPS       vectorConstants<>+1600(SB), Y1, Y2
 	VXORPS       Y2, Y1, Y2
-	VMULPS       vectorConstants<>+1152(SB), Y2, Y2
+	VMULPS       vectorConstants<>+1664(SB), Y2, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y3
-	VFMADD231PS  vectorConstants<>+1216(SB), Y2, Y3
+	VFMADD231PS  vectorConstants<>+1728(SB), Y2, Y3
 	VMOVUPS      vectorConstants<>+640(SB), Y4
 	VDIVPS       Y3, Y4, Y3
-	VMOVUPS      vectorConstants<>+1280(SB), Y4
-	VFMADD213PS  vectorConstants<>+1344(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1408(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1472(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1536(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1600(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1664(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1728(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+1792(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+1792(SB), Y4
 	VFMADD213PS  vectorConstants<>+1856(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1920(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+1984(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2048(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2112(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2240(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2304(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2368(SB), Y3, Y4
 	VFNMADD231PS Y2, Y2, Y4
 	VMOVUPS      vectorConstants<>+0(SB), Y2
 	VMINPS       Y4, Y2, Y4
@@ -1960,13 +1912,13 @@ each19one:
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y5, Y5
 	VMULPS       Y3, Y5, Y5
-	VMULPS       vectorConstants<>+1216(SB), Y5, Y5
+	VMULPS       vectorConstants<>+1728(SB), Y5, Y5
 	VMOVUPS      vectorConstants<>+640(SB), Y2
 	VSUBPS       Y5, Y2, Y2
-	VMOVUPS      vectorConstants<>+1920(SB), Y3
+	VMOVUPS      vectorConstants<>+2432(SB), Y3
 	VCMPPS       $0x11, Y3, Y1, Y3
 	VBLENDVPS    Y3, Y5, Y2, Y2
-	VMULPS       vectorConstants<>+1984(SB), Y1, Y3
+	VMULPS       vectorConstants<>+2496(SB), Y1, Y3
 	VMULPS       Y1, Y3, Y3
 	VMOVUPS      vectorConstants<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
@@ -1993,7 +1945,7 @@ each19one:
 	VPADDD       vectorConstants<>+704(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VMULPS       vectorConstants<>+2048(SB), Y5, Y5
+	VMULPS       vectorConstants<>+2560(SB), Y5, Y5
 	VFMADD231PS  Y1, Y5, Y2
 	VMULPS       Y0, Y2, Y2
 	VMOVUPS      Y2, (CX)(SI*4)
@@ -2010,23 +1962,23 @@ each19oneend:
 	VMOVUPS      (DI)(R8*4), Y0
 	VMASKMOVPS   (DX)(SI*4), Y0, Y1
 	VMASKMOVPS   (BX)(SI*4), Y0, Y2
-	VANDPS       vectorConstants<>+1088(SB), Y2, Y3
+	VANDPS       vectorConstants<>+1600(SB), Y2, Y3
 	VXORPS       Y3, Y2, Y3
-	VMULPS       vectorConstants<>+1152(SB), Y3, Y3
+	VMULPS       vectorConstants<>+1664(SB), Y3, Y3
 	VMOVUPS      vectorConstants<>+640(SB), Y4
-	VFMADD231PS  vectorConstants<>+1216(SB), Y3, Y4
+	VFMADD231PS  vectorConstants<>+1728(SB), Y3, Y4
 	VMOVUPS      vectorConstants<>+640(SB), Y5
 	VDIVPS       Y4, Y5, Y4
-	VMOVUPS      vectorConstants<>+1280(SB), Y5
-	VFMADD213PS  vectorConstants<>+1344(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1408(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1472(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1536(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1600(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1664(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1728(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+1792(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+1792(SB), Y5
 	VFMADD213PS  vectorConstants<>+1856(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1920(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+1984(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2048(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2112(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2240(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2304(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2368(SB), Y4, Y5
 	VFNMADD231PS Y3, Y3, Y5
 	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMINPS       Y5, Y3, Y5
@@ -2054,13 +2006,13 @@ each19oneend:
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y6, Y6
 	VMULPS       Y4, Y6, Y6
-	VMULPS       vectorConstants<>+1216(SB), Y6, Y6
+	VMULPS       vectorConstants<>+1728(SB), Y6, Y6
 	VMOVUPS      vectorConstants<>+640(SB), Y3
 	VSUBPS       Y6, Y3, Y3
-	VMOVUPS      vectorConstants<>+1920(SB), Y4
+	VMOVUPS      vectorConstants<>+2432(SB), Y4
 	VCMPPS       $0x11, Y4, Y2, Y4
 	VBLENDVPS    Y4, Y6, Y3, Y3
-	VMULPS       vectorConstants<>+1984(SB), Y2, Y4
+	VMULPS       vectorConstants<>+2496(SB), Y2, Y4
 	VMULPS       Y2, Y4, Y4
 	VMOVUPS      vectorConstants<>+0(SB), Y5
 	VMINPS       Y4, Y5, Y4
@@ -2087,7 +2039,7 @@ each19oneend:
 	VPADDD       vectorConstants<>+704(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y6, Y6
-	VMULPS       vectorConstants<>+2048(SB), Y6, Y6
+	VMULPS       vectorConstants<>+2560(SB), Y6, Y6
 	VFMADD231PS  Y2, Y6, Y3
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
@@ -2108,75 +2060,75 @@ each20many:
 	CMPQ         AX, $+16
 	JLT          each20manyend
 	VMOVUPS      (DX)(BX*4), Y0
+	VMOVUPS      32(DX)(BX*4), Y2
 	VPXOR        Y1, Y1, Y1
+	VPXOR        Y3, Y3, Y3
 	VSUBPS       Y0, Y1, Y0
+	VSUBPS       Y2, Y3, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMINPS       Y0, Y1, Y0
+	VMINPS       Y2, Y3, Y2
 	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y3
 	VMAXPS       Y0, Y1, Y0
+	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+128(SB), Y0, Y1
+	VMULPS       vectorConstants<>+128(SB), Y2, Y5
 	VROUNDPS     $0x08, Y1, Y1
+	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y2
 	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+320(SB), Y2
-	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y6
+	VMULPS       Y0, Y0, Y4
+	VMULPS       Y2, Y2, Y7
+	VFMADD213PS  Y0, Y4, Y3
+	VFMADD213PS  Y2, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
 	VCVTPS2DQ    Y1, Y1
+	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y1, Y0
+	VPSRAD       $0x01, Y5, Y2
 	VPSUBD       Y0, Y1, Y1
+	VPSUBD       Y2, Y5, Y5
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y2
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y5, Y6, Y6
 	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+896(SB), Y0
-	VMINPS       Y2, Y0, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y0
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      vectorConstants<>+1408(SB), Y0
+	VMOVUPS      vectorConstants<>+1408(SB), Y1
+	VMINPS       Y3, Y0, Y3
+	VMINPS       Y6, Y1, Y6
+	VADDPS       vectorConstants<>+640(SB), Y3, Y0
+	VADDPS       vectorConstants<>+640(SB), Y6, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y4
 	VDIVPS       Y0, Y1, Y0
-	VMULPS       Y0, Y2, Y2
+	VDIVPS       Y2, Y4, Y2
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y2, Y6, Y6
 	VMOVUPS      Y0, (CX)(BX*4)
-	VMOVUPS      32(DX)(BX*4), Y0
-	VPXOR        Y1, Y1, Y1
-	VSUBPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+64(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+128(SB), Y0, Y1
-	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+320(SB), Y2
-	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y2
-	VCVTPS2DQ    Y1, Y1
-	VPSRAD       $0x01, Y1, Y0
-	VPSUBD       Y0, Y1, Y1
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y0, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+896(SB), Y0
-	VMINPS       Y2, Y0, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y0
-	VMOVUPS      vectorConstants<>+640(SB), Y1
-	VDIVPS       Y0, Y1, Y0
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y0, 32(CX)(BX*4)
+	VMOVUPS      Y2, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
 	JMP          each20many
@@ -2213,7 +2165,7 @@ each20one:
 	VPADDD       vectorConstants<>+704(SB), Y0, Y0
 	VPSLLD       $0x17, Y0, Y0
 	VMULPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+896(SB), Y0
+	VMOVUPS      vectorConstants<>+1408(SB), Y0
 	VMINPS       Y2, Y0, Y2
 	VADDPS       vectorConstants<>+640(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+640(SB), Y1
@@ -2259,7 +2211,7 @@ each20oneend:
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VMULPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+896(SB), Y1
+	VMOVUPS      vectorConstants<>+1408(SB), Y1
 	VMINPS       Y3, Y1, Y3
 	VADDPS       vectorConstants<>+640(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+640(SB), Y2
@@ -2284,81 +2236,81 @@ each21many:
 	CMPQ         AX, $+16
 	JLT          each21manyend
 	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y3
 	VMOVUPS      (BX)(SI*4), Y1
+	VMOVUPS      32(BX)(SI*4), Y4
 	VPXOR        Y2, Y2, Y2
+	VPXOR        Y5, Y5, Y5
 	VSUBPS       Y1, Y2, Y1
+	VSUBPS       Y4, Y5, Y4
 	VMOVUPS      vectorConstants<>+0(SB), Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y5
 	VMINPS       Y1, Y2, Y1
+	VMINPS       Y4, Y5, Y4
 	VMOVUPS      vectorConstants<>+64(SB), Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y5
 	VMAXPS       Y1, Y2, Y1
+	VMAXPS       Y4, Y5, Y4
 	VMULPS       vectorConstants<>+128(SB), Y1, Y2
+	VMULPS       vectorConstants<>+128(SB), Y4, Y7
 	VROUNDPS     $0x08, Y2, Y2
+	VROUNDPS     $0x08, Y7, Y7
 	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
+	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y4
 	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VMOVUPS      vectorConstants<>+320(SB), Y8
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y8
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y8
+	VMULPS       Y1, Y1, Y6
+	VMULPS       Y4, Y4, Y9
+	VFMADD213PS  Y1, Y6, Y5
+	VFMADD213PS  Y4, Y9, Y8
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VADDPS       vectorConstants<>+640(SB), Y8, Y8
 	VCVTPS2DQ    Y2, Y2
+	VCVTPS2DQ    Y7, Y7
 	VPSRAD       $0x01, Y2, Y1
+	VPSRAD       $0x01, Y7, Y4
 	VPSUBD       Y1, Y2, Y2
+	VPSUBD       Y4, Y7, Y7
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
 	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y2, Y5, Y5
+	VMULPS       Y7, Y8, Y8
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+896(SB), Y1
-	VMINPS       Y3, Y1, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y1
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VMULPS       Y4, Y8, Y8
+	VMOVUPS      vectorConstants<>+1408(SB), Y1
+	VMOVUPS      vectorConstants<>+1408(SB), Y2
+	VMINPS       Y5, Y1, Y5
+	VMINPS       Y8, Y2, Y8
+	VADDPS       vectorConstants<>+640(SB), Y5, Y1
+	VADDPS       vectorConstants<>+640(SB), Y8, Y4
 	VMOVUPS      vectorConstants<>+640(SB), Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y6
 	VDIVPS       Y1, Y2, Y1
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y3, Y1, Y1
+	VDIVPS       Y4, Y6, Y4
+	VMULPS       Y1, Y5, Y5
+	VMULPS       Y4, Y8, Y8
+	VMULPS       Y5, Y1, Y1
+	VMULPS       Y8, Y4, Y4
 	VMULPS       Y0, Y1, Y1
+	VMULPS       Y3, Y4, Y4
 	VMOVUPS      Y1, (CX)(SI*4)
-	VMOVUPS      32(DX)(SI*4), Y0
-	VMOVUPS      32(BX)(SI*4), Y1
-	VPXOR        Y2, Y2, Y2
-	VSUBPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      vectorConstants<>+64(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMULPS       vectorConstants<>+128(SB), Y1, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vectorConstants<>+192(SB), Y2, Y1
-	VFNMADD231PS vectorConstants<>+256(SB), Y2, Y1
-	VMOVUPS      vectorConstants<>+320(SB), Y3
-	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y3
-	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y3
-	VMULPS       Y1, Y1, Y4
-	VFMADD213PS  Y1, Y4, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y1
-	VPSUBD       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y3, Y3
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+896(SB), Y1
-	VMINPS       Y3, Y1, Y3
-	VADDPS       vectorConstants<>+640(SB), Y3, Y1
-	VMOVUPS      vectorConstants<>+640(SB), Y2
-	VDIVPS       Y1, Y2, Y1
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y3, Y1, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      Y1, 32(CX)(SI*4)
+	VMOVUPS      Y4, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
 	JMP          each21many
@@ -2396,7 +2348,7 @@ each21one:
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VMULPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+896(SB), Y1
+	VMOVUPS      vectorConstants<>+1408(SB), Y1
 	VMINPS       Y3, Y1, Y3
 	VADDPS       vectorConstants<>+640(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+640(SB), Y2
@@ -2445,7 +2397,7 @@ each21oneend:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+896(SB), Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y2
 	VMINPS       Y4, Y2, Y4
 	VADDPS       vectorConstants<>+640(SB), Y4, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y3
@@ -2473,14 +2425,14 @@ each22one:
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS inverse+52(FP), Y1
 	VMULPS       Y1, Y0, Y0
-	VANDPS       vectorConstants<>+1088(SB), Y0, Y1
+	VANDPS       vectorConstants<>+1600(SB), Y0, Y1
 	VXORPS       Y1, Y0, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      vectorConstants<>+2112(SB), Y3
-	VFMADD213PS  vectorConstants<>+2176(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2240(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2304(SB), Y2, Y3
-	VFMADD213PS  vectorConstants<>+2368(SB), Y2, Y3
+	VMOVUPS      vectorConstants<>+2624(SB), Y3
+	VFMADD213PS  vectorConstants<>+2688(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2752(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2816(SB), Y2, Y3
+	VFMADD213PS  vectorConstants<>+2880(SB), Y2, Y3
 	VMULPS       Y2, Y3, Y3
 	VFMADD213PS  Y0, Y0, Y3
 	VADDPS       Y0, Y0, Y2
@@ -2510,10 +2462,10 @@ each22one:
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y5, Y5
 	VADDPS       vectorConstants<>+640(SB), Y5, Y5
-	VMOVUPS      vectorConstants<>+2432(SB), Y2
+	VMOVUPS      vectorConstants<>+2944(SB), Y2
 	VDIVPS       Y5, Y2, Y5
 	VADDPS       vectorConstants<>+640(SB), Y5, Y5
-	VMOVUPS      vectorConstants<>+2496(SB), Y2
+	VMOVUPS      vectorConstants<>+3008(SB), Y2
 	VCMPPS       $0x11, Y2, Y0, Y0
 	VBLENDVPS    Y0, Y3, Y5, Y0
 	VXORPS       Y1, Y0, Y0
@@ -2534,14 +2486,14 @@ each22oneend:
 	VMASKMOVPS   (DX)(BX*4), Y0, Y1
 	VBROADCASTSS inverse+52(FP), Y2
 	VMULPS       Y2, Y1, Y1
-	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VANDPS       vectorConstants<>+1600(SB), Y1, Y2
 	VXORPS       Y2, Y1, Y1
 	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+2112(SB), Y4
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2240(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2304(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2368(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2624(SB), Y4
+	VFMADD213PS  vectorConstants<>+2688(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2752(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2816(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2880(SB), Y3, Y4
 	VMULPS       Y3, Y4, Y4
 	VFMADD213PS  Y1, Y1, Y4
 	VADDPS       Y1, Y1, Y3
@@ -2571,10 +2523,10 @@ each22oneend:
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y6, Y6
 	VADDPS       vectorConstants<>+640(SB), Y6, Y6
-	VMOVUPS      vectorConstants<>+2432(SB), Y3
+	VMOVUPS      vectorConstants<>+2944(SB), Y3
 	VDIVPS       Y6, Y3, Y6
 	VADDPS       vectorConstants<>+640(SB), Y6, Y6
-	VMOVUPS      vectorConstants<>+2496(SB), Y3
+	VMOVUPS      vectorConstants<>+3008(SB), Y3
 	VCMPPS       $0x11, Y3, Y1, Y1
 	VBLENDVPS    Y1, Y4, Y6, Y1
 	VXORPS       Y2, Y1, Y1
@@ -2602,14 +2554,14 @@ each23one:
 	VMOVUPS      (BX)(SI*4), Y1
 	VBROADCASTSS inverse+72(FP), Y2
 	VMULPS       Y2, Y1, Y1
-	VANDPS       vectorConstants<>+1088(SB), Y1, Y2
+	VANDPS       vectorConstants<>+1600(SB), Y1, Y2
 	VXORPS       Y2, Y1, Y1
 	VMULPS       Y1, Y1, Y3
-	VMOVUPS      vectorConstants<>+2112(SB), Y4
-	VFMADD213PS  vectorConstants<>+2176(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2240(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2304(SB), Y3, Y4
-	VFMADD213PS  vectorConstants<>+2368(SB), Y3, Y4
+	VMOVUPS      vectorConstants<>+2624(SB), Y4
+	VFMADD213PS  vectorConstants<>+2688(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2752(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2816(SB), Y3, Y4
+	VFMADD213PS  vectorConstants<>+2880(SB), Y3, Y4
 	VMULPS       Y3, Y4, Y4
 	VFMADD213PS  Y1, Y1, Y4
 	VADDPS       Y1, Y1, Y3
@@ -2639,10 +2591,10 @@ each23one:
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y6, Y6
 	VADDPS       vectorConstants<>+640(SB), Y6, Y6
-	VMOVUPS      vectorConstants<>+2432(SB), Y3
+	VMOVUPS      vectorConstants<>+2944(SB), Y3
 	VDIVPS       Y6, Y3, Y6
 	VADDPS       vectorConstants<>+640(SB), Y6, Y6
-	VMOVUPS      vectorConstants<>+2496(SB), Y3
+	VMOVUPS      vectorConstants<>+3008(SB), Y3
 	VCMPPS       $0x11, Y3, Y1, Y1
 	VBLENDVPS    Y1, Y4, Y6, Y1
 	VXORPS       Y2, Y1, Y1
@@ -2665,14 +2617,14 @@ each23oneend:
 	VMASKMOVPS   (BX)(SI*4), Y0, Y2
 	VBROADCASTSS inverse+72(FP), Y3
 	VMULPS       Y3, Y2, Y2
-	VANDPS       vectorConstants<>+1088(SB), Y2, Y3
+	VANDPS       vectorConstants<>+1600(SB), Y2, Y3
 	VXORPS       Y3, Y2, Y2
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      vectorConstants<>+2112(SB), Y5
-	VFMADD213PS  vectorConstants<>+2176(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2240(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2304(SB), Y4, Y5
-	VFMADD213PS  vectorConstants<>+2368(SB), Y4, Y5
+	VMOVUPS      vectorConstants<>+2624(SB), Y5
+	VFMADD213PS  vectorConstants<>+2688(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2752(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2816(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+2880(SB), Y4, Y5
 	VMULPS       Y4, Y5, Y5
 	VFMADD213PS  Y2, Y2, Y5
 	VADDPS       Y2, Y2, Y4
@@ -2702,10 +2654,10 @@ each23oneend:
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y7, Y7
 	VADDPS       vectorConstants<>+640(SB), Y7, Y7
-	VMOVUPS      vectorConstants<>+2432(SB), Y4
+	VMOVUPS      vectorConstants<>+2944(SB), Y4
 	VDIVPS       Y7, Y4, Y7
 	VADDPS       vectorConstants<>+640(SB), Y7, Y7
-	VMOVUPS      vectorConstants<>+2496(SB), Y4
+	VMOVUPS      vectorConstants<>+3008(SB), Y4
 	VCMPPS       $0x11, Y4, Y2, Y2
 	VBLENDVPS    Y2, Y5, Y7, Y2
 	VXORPS       Y3, Y2, Y2
@@ -2733,17 +2685,17 @@ each24many:
 	CMPQ         AX, $+16
 	JLT          each24manyend
 	VMOVUPS      (CX)(DX*4), Y4
+	VMOVUPS      32(CX)(DX*4), Y6
 	VCVTPS2PD    X4, Y5
+	VCVTPS2PD    X6, Y7
 	VEXTRACTF128 $0x01, Y4, X4
+	VEXTRACTF128 $0x01, Y6, X6
 	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X6, Y6
 	VADDPD       Y5, Y0, Y0
+	VADDPD       Y7, Y2, Y2
 	VADDPD       Y4, Y1, Y1
-	VMOVUPS      32(CX)(DX*4), Y4
-	VCVTPS2PD    X4, Y5
-	VEXTRACTF128 $0x01, Y4, X4
-	VCVTPS2PD    X4, Y4
-	VADDPD       Y5, Y2, Y2
-	VADDPD       Y4, Y3, Y3
+	VADDPD       Y6, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
 	JMP          each24many
@@ -2803,17 +2755,17 @@ each25many:
 	CMPQ         AX, $+16
 	JLT          each25manyend
 	VMOVUPS      (CX)(DX*4), Y4
+	VMOVUPS      32(CX)(DX*4), Y6
 	VCVTPS2PD    X4, Y5
+	VCVTPS2PD    X6, Y7
 	VEXTRACTF128 $0x01, Y4, X4
+	VEXTRACTF128 $0x01, Y6, X6
 	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X6, Y6
 	VFMADD231PD  Y5, Y5, Y0
+	VFMADD231PD  Y7, Y7, Y2
 	VFMADD231PD  Y4, Y4, Y1
-	VMOVUPS      32(CX)(DX*4), Y4
-	VCVTPS2PD    X4, Y5
-	VEXTRACTF128 $0x01, Y4, X4
-	VCVTPS2PD    X4, Y4
-	VFMADD231PD  Y5, Y5, Y2
-	VFMADD231PD  Y4, Y4, Y3
+	VFMADD231PD  Y6, Y6, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
 	JMP          each25many
@@ -2873,13 +2825,13 @@ each26many:
 	CMPQ    AX, $+32
 	JLT     each26manyend
 	VMOVUPS (CX)(DX*4), Y4
+	VMOVUPS 32(CX)(DX*4), Y5
+	VMOVUPS 64(CX)(DX*4), Y6
+	VMOVUPS 96(CX)(DX*4), Y7
 	VMAXPS  Y0, Y4, Y0
-	VMOVUPS 32(CX)(DX*4), Y4
-	VMAXPS  Y1, Y4, Y1
-	VMOVUPS 64(CX)(DX*4), Y4
-	VMAXPS  Y2, Y4, Y2
-	VMOVUPS 96(CX)(DX*4), Y4
-	VMAXPS  Y3, Y4, Y3
+	VMAXPS  Y1, Y5, Y1
+	VMAXPS  Y2, Y6, Y2
+	VMAXPS  Y3, Y7, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, AX
 	JMP     each26many
@@ -2935,71 +2887,71 @@ each27many:
 	CMPQ         AX, $+16
 	JLT          each27manyend
 	VMOVUPS      (CX)(DX*4), Y4
+	VMOVUPS      32(CX)(DX*4), Y6
 	VBROADCASTSS shift+24(FP), Y5
+	VBROADCASTSS shift+24(FP), Y7
 	VSUBPS       Y5, Y4, Y4
+	VSUBPS       Y7, Y6, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y5
+	VMOVUPS      vectorConstants<>+0(SB), Y7
 	VMINPS       Y4, Y5, Y4
+	VMINPS       Y6, Y7, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y5
+	VMOVUPS      vectorConstants<>+64(SB), Y7
 	VMAXPS       Y4, Y5, Y4
+	VMAXPS       Y6, Y7, Y6
 	VMULPS       vectorConstants<>+128(SB), Y4, Y5
+	VMULPS       vectorConstants<>+128(SB), Y6, Y9
 	VROUNDPS     $0x08, Y5, Y5
+	VROUNDPS     $0x08, Y9, Y9
 	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y9, Y6
 	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y4
-	VMOVUPS      vectorConstants<>+320(SB), Y6
-	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y9, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y10
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y10
+	VMULPS       Y4, Y4, Y8
+	VMULPS       Y6, Y6, Y11
+	VFMADD213PS  Y4, Y8, Y7
+	VFMADD213PS  Y6, Y11, Y10
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VADDPS       vectorConstants<>+640(SB), Y10, Y10
 	VCVTPS2DQ    Y5, Y5
+	VCVTPS2DQ    Y9, Y9
 	VPSRAD       $0x01, Y5, Y4
+	VPSRAD       $0x01, Y9, Y6
 	VPSUBD       Y4, Y5, Y5
+	VPSUBD       Y6, Y9, Y9
 	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y9, Y9
 	VPSLLD       $0x17, Y5, Y5
-	VMULPS       Y5, Y6, Y6
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y5, Y7, Y7
+	VMULPS       Y9, Y10, Y10
 	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y6, Y6
-	VCVTPS2PD    X6, Y4
-	VEXTRACTF128 $0x01, Y6, X5
-	VCVTPS2PD    X5, Y5
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VCVTPS2PD    X7, Y4
+	VCVTPS2PD    X10, Y5
+	VEXTRACTF128 $0x01, Y7, X6
+	VEXTRACTF128 $0x01, Y10, X7
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X7, Y7
 	VADDPD       Y4, Y0, Y0
-	VADDPD       Y5, Y1, Y1
-	VMOVUPS      32(CX)(DX*4), Y4
-	VBROADCASTSS shift+24(FP), Y5
-	VSUBPS       Y5, Y4, Y4
-	VMOVUPS      vectorConstants<>+0(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      vectorConstants<>+64(SB), Y5
-	VMAXPS       Y4, Y5, Y4
-	VMULPS       vectorConstants<>+128(SB), Y4, Y5
-	VROUNDPS     $0x08, Y5, Y5
-	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y4
-	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y4
-	VMOVUPS      vectorConstants<>+320(SB), Y6
-	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y6
-	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y6
-	VMULPS       Y4, Y4, Y7
-	VFMADD213PS  Y4, Y7, Y6
-	VADDPS       vectorConstants<>+640(SB), Y6, Y6
-	VCVTPS2DQ    Y5, Y5
-	VPSRAD       $0x01, Y5, Y4
-	VPSUBD       Y4, Y5, Y5
-	VPADDD       vectorConstants<>+704(SB), Y5, Y5
-	VPSLLD       $0x17, Y5, Y5
-	VMULPS       Y5, Y6, Y6
-	VPADDD       vectorConstants<>+704(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y6, Y6
-	VCVTPS2PD    X6, Y4
-	VEXTRACTF128 $0x01, Y6, X5
-	VCVTPS2PD    X5, Y5
-	VADDPD       Y4, Y2, Y2
-	VADDPD       Y5, Y3, Y3
+	VADDPD       Y5, Y2, Y2
+	VADDPD       Y6, Y1, Y1
+	VADDPD       Y7, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
 	JMP          each27many
@@ -3111,67 +3063,67 @@ each28many:
 	CMPQ         AX, $+16
 	JLT          each28manyend
 	VMOVUPS      (DX)(BX*4), Y0
+	VMOVUPS      32(DX)(BX*4), Y2
 	VBROADCASTSS shift+48(FP), Y1
+	VBROADCASTSS shift+48(FP), Y3
 	VSUBPS       Y1, Y0, Y0
+	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      vectorConstants<>+0(SB), Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y3
 	VMINPS       Y0, Y1, Y0
+	VMINPS       Y2, Y3, Y2
 	VMOVUPS      vectorConstants<>+64(SB), Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y3
 	VMAXPS       Y0, Y1, Y0
+	VMAXPS       Y2, Y3, Y2
 	VMULPS       vectorConstants<>+128(SB), Y0, Y1
+	VMULPS       vectorConstants<>+128(SB), Y2, Y5
 	VROUNDPS     $0x08, Y1, Y1
+	VROUNDPS     $0x08, Y5, Y5
 	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y2
 	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+320(SB), Y2
-	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y3
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y6
+	VMULPS       Y0, Y0, Y4
+	VMULPS       Y2, Y2, Y7
+	VFMADD213PS  Y0, Y4, Y3
+	VFMADD213PS  Y2, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y3, Y3
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
 	VCVTPS2DQ    Y1, Y1
+	VCVTPS2DQ    Y5, Y5
 	VPSRAD       $0x01, Y1, Y0
+	VPSRAD       $0x01, Y5, Y2
 	VPSUBD       Y0, Y1, Y1
+	VPSUBD       Y2, Y5, Y5
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y2
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y5, Y6, Y6
 	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y2, Y6, Y6
 	VBROADCASTSS factor+52(FP), Y0
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, (CX)(BX*4)
-	VMOVUPS      32(DX)(BX*4), Y0
-	VBROADCASTSS shift+48(FP), Y1
-	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      vectorConstants<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMOVUPS      vectorConstants<>+64(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMULPS       vectorConstants<>+128(SB), Y0, Y1
-	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vectorConstants<>+192(SB), Y1, Y0
-	VFNMADD231PS vectorConstants<>+256(SB), Y1, Y0
-	VMOVUPS      vectorConstants<>+320(SB), Y2
-	VFMADD213PS  vectorConstants<>+384(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+448(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+512(SB), Y0, Y2
-	VFMADD213PS  vectorConstants<>+576(SB), Y0, Y2
-	VMULPS       Y0, Y0, Y3
-	VFMADD213PS  Y0, Y3, Y2
-	VADDPS       vectorConstants<>+640(SB), Y2, Y2
-	VCVTPS2DQ    Y1, Y1
-	VPSRAD       $0x01, Y1, Y0
-	VPSUBD       Y0, Y1, Y1
-	VPADDD       vectorConstants<>+704(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y2, Y2
-	VPADDD       vectorConstants<>+704(SB), Y0, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VBROADCASTSS factor+52(FP), Y0
-	VMULPS       Y0, Y2, Y2
-	VMOVUPS      Y2, 32(CX)(BX*4)
+	VBROADCASTSS factor+52(FP), Y1
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y1, Y6, Y6
+	VMOVUPS      Y3, (CX)(BX*4)
+	VMOVUPS      Y6, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
 	JMP          each28many
@@ -3435,71 +3387,71 @@ each33many:
 	CMPQ         AX, $+16
 	JLT          each33manyend
 	VMOVUPS      (DX)(BX*4), Y6
+	VMOVUPS      32(DX)(BX*4), Y8
 	VFMSUB213PS  Y1, Y0, Y6
+	VFMSUB213PS  Y1, Y0, Y8
 	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMOVUPS      vectorConstants<>+0(SB), Y9
 	VMINPS       Y6, Y7, Y6
+	VMINPS       Y8, Y9, Y8
 	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMOVUPS      vectorConstants<>+64(SB), Y9
 	VMAXPS       Y6, Y7, Y6
+	VMAXPS       Y8, Y9, Y8
 	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VMULPS       vectorConstants<>+128(SB), Y8, Y11
 	VROUNDPS     $0x08, Y7, Y7
+	VROUNDPS     $0x08, Y11, Y11
 	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y11, Y8
 	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
-	VMOVUPS      vectorConstants<>+320(SB), Y8
-	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VFNMADD231PS vectorConstants<>+256(SB), Y11, Y8
+	VMOVUPS      vectorConstants<>+320(SB), Y9
+	VMOVUPS      vectorConstants<>+320(SB), Y12
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+384(SB), Y8, Y12
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+448(SB), Y8, Y12
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+512(SB), Y8, Y12
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+576(SB), Y8, Y12
+	VMULPS       Y6, Y6, Y10
+	VMULPS       Y8, Y8, Y13
+	VFMADD213PS  Y6, Y10, Y9
+	VFMADD213PS  Y8, Y13, Y12
+	VADDPS       vectorConstants<>+640(SB), Y9, Y9
+	VADDPS       vectorConstants<>+640(SB), Y12, Y12
 	VCVTPS2DQ    Y7, Y7
+	VCVTPS2DQ    Y11, Y11
 	VPSRAD       $0x01, Y7, Y6
+	VPSRAD       $0x01, Y11, Y8
 	VPSUBD       Y6, Y7, Y7
+	VPSUBD       Y8, Y11, Y11
 	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y11, Y11
 	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y8, Y8
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y7, Y9, Y9
+	VMULPS       Y11, Y12, Y12
 	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y8, Y8
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, (CX)(BX*4)
-	VCVTPS2PD    X8, Y6
-	VEXTRACTF128 $0x01, Y8, X7
-	VCVTPS2PD    X7, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y9, Y9
+	VMULPS       Y8, Y12, Y12
+	VMOVUPS      Y9, (CX)(BX*4)
+	VMOVUPS      Y12, 32(CX)(BX*4)
+	VCVTPS2PD    X9, Y6
+	VCVTPS2PD    X12, Y7
+	VEXTRACTF128 $0x01, Y9, X8
+	VEXTRACTF128 $0x01, Y12, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
 	VADDPD       Y6, Y2, Y2
-	VADDPD       Y7, Y3, Y3
-	VMOVUPS      32(DX)(BX*4), Y6
-	VFMSUB213PS  Y1, Y0, Y6
-	VMOVUPS      vectorConstants<>+0(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      vectorConstants<>+64(SB), Y7
-	VMAXPS       Y6, Y7, Y6
-	VMULPS       vectorConstants<>+128(SB), Y6, Y7
-	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
-	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
-	VMOVUPS      vectorConstants<>+320(SB), Y8
-	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       vectorConstants<>+640(SB), Y8, Y8
-	VCVTPS2DQ    Y7, Y7
-	VPSRAD       $0x01, Y7, Y6
-	VPSUBD       Y6, Y7, Y7
-	VPADDD       vectorConstants<>+704(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y8, Y8
-	VPADDD       vectorConstants<>+704(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, 32(CX)(BX*4)
-	VCVTPS2PD    X8, Y6
-	VEXTRACTF128 $0x01, Y8, X7
-	VCVTPS2PD    X7, Y7
-	VADDPD       Y6, Y4, Y4
-	VADDPD       Y7, Y5, Y5
+	VADDPD       Y7, Y4, Y4
+	VADDPD       Y8, Y3, Y3
+	VADDPD       Y9, Y5, Y5
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
 	JMP          each33many
@@ -3615,71 +3567,71 @@ each34many:
 	CMPQ         AX, $+16
 	JLT          each34manyend
 	VMOVUPS      (CX)(BX*4), Y4
+	VMOVUPS      32(CX)(BX*4), Y7
 	VMOVUPS      (DX)(BX*4), Y5
+	VMOVUPS      32(DX)(BX*4), Y8
 	VFMSUB213PS  Y1, Y0, Y4
+	VFMSUB213PS  Y1, Y0, Y7
 	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y9
 	VMINPS       Y4, Y6, Y4
+	VMINPS       Y7, Y9, Y7
 	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y9
 	VMAXPS       Y4, Y6, Y4
+	VMAXPS       Y7, Y9, Y7
 	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VMULPS       vectorConstants<>+128(SB), Y7, Y11
 	VROUNDPS     $0x08, Y6, Y6
+	VROUNDPS     $0x08, Y11, Y11
 	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y11, Y7
 	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
-	VMOVUPS      vectorConstants<>+320(SB), Y7
-	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
-	VMULPS       Y4, Y4, Y8
-	VFMADD213PS  Y4, Y8, Y7
-	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VFNMADD231PS vectorConstants<>+256(SB), Y11, Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y9
+	VMOVUPS      vectorConstants<>+320(SB), Y12
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+384(SB), Y7, Y12
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+448(SB), Y7, Y12
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+512(SB), Y7, Y12
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+576(SB), Y7, Y12
+	VMULPS       Y4, Y4, Y10
+	VMULPS       Y7, Y7, Y13
+	VFMADD213PS  Y4, Y10, Y9
+	VFMADD213PS  Y7, Y13, Y12
+	VADDPS       vectorConstants<>+640(SB), Y9, Y9
+	VADDPS       vectorConstants<>+640(SB), Y12, Y12
 	VCVTPS2DQ    Y6, Y6
+	VCVTPS2DQ    Y11, Y11
 	VPSRAD       $0x01, Y6, Y4
+	VPSRAD       $0x01, Y11, Y7
 	VPSUBD       Y4, Y6, Y6
+	VPSUBD       Y7, Y11, Y11
 	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y11, Y11
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y7, Y7
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y6, Y9, Y9
+	VMULPS       Y11, Y12, Y12
 	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y7, Y7
-	VMOVUPS      Y7, (CX)(BX*4)
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y4, Y9, Y9
+	VMULPS       Y7, Y12, Y12
+	VMOVUPS      Y9, (CX)(BX*4)
+	VMOVUPS      Y12, 32(CX)(BX*4)
 	VSUBPS       Y2, Y5, Y5
-	VMULPS       Y7, Y5, Y5
+	VSUBPS       Y2, Y8, Y8
+	VMULPS       Y9, Y5, Y5
+	VMULPS       Y12, Y8, Y8
 	VMULPS       Y3, Y5, Y5
+	VMULPS       Y3, Y8, Y8
 	VMOVUPS      Y5, (DX)(BX*4)
-	VMOVUPS      32(CX)(BX*4), Y4
-	VMOVUPS      32(DX)(BX*4), Y5
-	VFMSUB213PS  Y1, Y0, Y4
-	VMOVUPS      vectorConstants<>+0(SB), Y6
-	VMINPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+64(SB), Y6
-	VMAXPS       Y4, Y6, Y4
-	VMULPS       vectorConstants<>+128(SB), Y4, Y6
-	VROUNDPS     $0x08, Y6, Y6
-	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
-	VMOVUPS      vectorConstants<>+320(SB), Y7
-	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
-	VMULPS       Y4, Y4, Y8
-	VFMADD213PS  Y4, Y8, Y7
-	VADDPS       vectorConstants<>+640(SB), Y7, Y7
-	VCVTPS2DQ    Y6, Y6
-	VPSRAD       $0x01, Y6, Y4
-	VPSUBD       Y4, Y6, Y6
-	VPADDD       vectorConstants<>+704(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y7, Y7
-	VPADDD       vectorConstants<>+704(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y7, Y7
-	VMOVUPS      Y7, 32(CX)(BX*4)
-	VSUBPS       Y2, Y5, Y5
-	VMULPS       Y7, Y5, Y5
-	VMULPS       Y3, Y5, Y5
-	VMOVUPS      Y5, 32(DX)(BX*4)
+	VMOVUPS      Y8, 32(DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
 	JMP          each34many
@@ -3790,11 +3742,11 @@ each36many:
 	CMPQ    R8, $+16
 	JLT     each36manyend
 	VMOVUPS (CX)(DI*4), Y1
+	VMOVUPS 32(CX)(DI*4), Y2
 	VMULPS  Y0, Y1, Y1
+	VMULPS  Y0, Y2, Y2
 	VMOVUPS Y1, (CX)(DI*4)
-	VMOVUPS 32(CX)(DI*4), Y1
-	VMULPS  Y0, Y1, Y1
-	VMOVUPS Y1, 32(CX)(DI*4)
+	VMOVUPS Y2, 32(CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
 	JMP     each36many
@@ -3845,23 +3797,23 @@ down37row:
 	TESTQ   AX, AX
 	JE      down37done
 	MOVQ    (CX), DI
-	VMOVUPS vectorConstants<>+2560(SB), Y1
-	VMOVUPS vectorConstants<>+2560(SB), Y2
-	VMOVUPS vectorConstants<>+2560(SB), Y3
-	VMOVUPS vectorConstants<>+2560(SB), Y4
+	VMOVUPS vectorConstants<>+3072(SB), Y1
+	VMOVUPS vectorConstants<>+3072(SB), Y2
+	VMOVUPS vectorConstants<>+3072(SB), Y3
+	VMOVUPS vectorConstants<>+3072(SB), Y4
 	XORQ    R8, R8
 
 each38many:
 	CMPQ    DI, $+32
 	JLT     each38manyend
 	VMOVUPS (DX)(R8*4), Y5
+	VMOVUPS 32(DX)(R8*4), Y6
+	VMOVUPS 64(DX)(R8*4), Y7
+	VMOVUPS 96(DX)(R8*4), Y8
 	VMAXPS  Y1, Y5, Y1
-	VMOVUPS 32(DX)(R8*4), Y5
-	VMAXPS  Y2, Y5, Y2
-	VMOVUPS 64(DX)(R8*4), Y5
-	VMAXPS  Y3, Y5, Y3
-	VMOVUPS 96(DX)(R8*4), Y5
-	VMAXPS  Y4, Y5, Y4
+	VMAXPS  Y2, Y6, Y2
+	VMAXPS  Y3, Y7, Y3
+	VMAXPS  Y4, Y8, Y4
 	ADDQ    $+32, R8
 	SUBQ    $+32, DI
 	JMP     each38many
@@ -3884,7 +3836,7 @@ each38oneend:
 	SUBQ       DI, R10
 	VMOVUPS    (R9)(R10*4), Y5
 	VMASKMOVPS (DX)(R8*4), Y5, Y6
-	VMOVUPS    vectorConstants<>+2560(SB), Y7
+	VMOVUPS    vectorConstants<>+3072(SB), Y7
 	VBLENDVPS  Y5, Y6, Y7, Y6
 	VMAXPS     Y1, Y6, Y1
 
@@ -3929,7 +3881,7 @@ down39row:
 	JE           down39done
 	MOVQ         (CX), R9
 	VBROADCASTSS (DI), Y1
-	VMAXPS       vectorConstants<>+2624(SB), Y1, Y1
+	VMAXPS       vectorConstants<>+3136(SB), Y1, Y1
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y4, Y4, Y4
@@ -3941,67 +3893,67 @@ each40many:
 	CMPQ         R11, $+16
 	JLT          each40manyend
 	VMOVUPS      (DX)(R10*4), Y6
+	VMOVUPS      32(DX)(R10*4), Y8
 	VFMSUB213PS  Y1, Y0, Y6
+	VFMSUB213PS  Y1, Y0, Y8
 	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMOVUPS      vectorConstants<>+64(SB), Y9
 	VMAXPS       Y6, Y7, Y6
+	VMAXPS       Y8, Y9, Y8
 	VMULPS       vectorConstants<>+128(SB), Y6, Y7
+	VMULPS       vectorConstants<>+128(SB), Y8, Y11
 	VROUNDPS     $0x08, Y7, Y7
+	VROUNDPS     $0x08, Y11, Y11
 	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
+	VFNMADD231PS vectorConstants<>+192(SB), Y11, Y8
 	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
-	VMOVUPS      vectorConstants<>+320(SB), Y8
-	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       vectorConstants<>+640(SB), Y8, Y8
+	VFNMADD231PS vectorConstants<>+256(SB), Y11, Y8
+	VMOVUPS      vectorConstants<>+320(SB), Y9
+	VMOVUPS      vectorConstants<>+320(SB), Y12
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+384(SB), Y8, Y12
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+448(SB), Y8, Y12
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+512(SB), Y8, Y12
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y9
+	VFMADD213PS  vectorConstants<>+576(SB), Y8, Y12
+	VMULPS       Y6, Y6, Y10
+	VMULPS       Y8, Y8, Y13
+	VFMADD213PS  Y6, Y10, Y9
+	VFMADD213PS  Y8, Y13, Y12
+	VADDPS       vectorConstants<>+640(SB), Y9, Y9
+	VADDPS       vectorConstants<>+640(SB), Y12, Y12
 	VCVTPS2DQ    Y7, Y7
+	VCVTPS2DQ    Y11, Y11
 	VPSRAD       $0x01, Y7, Y6
+	VPSRAD       $0x01, Y11, Y8
 	VPSUBD       Y6, Y7, Y7
+	VPSUBD       Y8, Y11, Y11
 	VPADDD       vectorConstants<>+704(SB), Y7, Y7
+	VPADDD       vectorConstants<>+704(SB), Y11, Y11
 	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y8, Y8
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y7, Y9, Y9
+	VMULPS       Y11, Y12, Y12
 	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y8, Y8
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, (DX)(R10*4)
-	VCVTPS2PD    X8, Y6
-	VEXTRACTF128 $0x01, Y8, X7
-	VCVTPS2PD    X7, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y6, Y9, Y9
+	VMULPS       Y8, Y12, Y12
+	VMOVUPS      Y9, (DX)(R10*4)
+	VMOVUPS      Y12, 32(DX)(R10*4)
+	VCVTPS2PD    X9, Y6
+	VCVTPS2PD    X12, Y7
+	VEXTRACTF128 $0x01, Y9, X8
+	VEXTRACTF128 $0x01, Y12, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
 	VADDPD       Y6, Y2, Y2
-	VADDPD       Y7, Y3, Y3
-	VMOVUPS      32(DX)(R10*4), Y6
-	VFMSUB213PS  Y1, Y0, Y6
-	VMOVUPS      vectorConstants<>+64(SB), Y7
-	VMAXPS       Y6, Y7, Y6
-	VMULPS       vectorConstants<>+128(SB), Y6, Y7
-	VROUNDPS     $0x08, Y7, Y7
-	VFNMADD231PS vectorConstants<>+192(SB), Y7, Y6
-	VFNMADD231PS vectorConstants<>+256(SB), Y7, Y6
-	VMOVUPS      vectorConstants<>+320(SB), Y8
-	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y8
-	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y8
-	VMULPS       Y6, Y6, Y9
-	VFMADD213PS  Y6, Y9, Y8
-	VADDPS       vectorConstants<>+640(SB), Y8, Y8
-	VCVTPS2DQ    Y7, Y7
-	VPSRAD       $0x01, Y7, Y6
-	VPSUBD       Y6, Y7, Y7
-	VPADDD       vectorConstants<>+704(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y8, Y8
-	VPADDD       vectorConstants<>+704(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, 32(DX)(R10*4)
-	VCVTPS2PD    X8, Y6
-	VEXTRACTF128 $0x01, Y8, X7
-	VCVTPS2PD    X7, Y7
-	VADDPD       Y6, Y4, Y4
-	VADDPD       Y7, Y5, Y5
+	VADDPD       Y7, Y4, Y4
+	VADDPD       Y8, Y3, Y3
+	VADDPD       Y9, Y5, Y5
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
 	JMP          each40many
@@ -4145,50 +4097,50 @@ log42vector:
 	CMPQ       DI, AX
 	JGE        log42done
 	VMOVUPD    (SI)(DI*8), Y0
-	VMOVUPS    vectorConstants<>+2688(SB), Y1
+	VMOVUPS    vectorConstants<>+3200(SB), Y1
 	VPADDQ     Y0, Y1, Y1
-	VPAND      vectorConstants<>+2752(SB), Y1, Y2
-	VPADDQ     vectorConstants<>+2816(SB), Y2, Y2
+	VPAND      vectorConstants<>+3264(SB), Y1, Y2
+	VPADDQ     vectorConstants<>+3328(SB), Y2, Y2
 	VPSRLQ     $0x34, Y1, Y1
-	VPADDQ     vectorConstants<>+2880(SB), Y1, Y1
-	VSUBPD     vectorConstants<>+2944(SB), Y1, Y1
-	VSUBPD     vectorConstants<>+3008(SB), Y2, Y2
-	VADDPD     vectorConstants<>+3072(SB), Y2, Y3
+	VPADDQ     vectorConstants<>+3392(SB), Y1, Y1
+	VSUBPD     vectorConstants<>+3456(SB), Y1, Y1
+	VSUBPD     vectorConstants<>+3520(SB), Y2, Y2
+	VADDPD     vectorConstants<>+3584(SB), Y2, Y3
 	VDIVPD     Y3, Y2, Y3
 	VMULPD     Y3, Y3, Y4
 	VMULPD     Y4, Y4, Y5
-	VMOVUPD    vectorConstants<>+3136(SB), Y6
+	VMOVUPD    vectorConstants<>+3648(SB), Y6
 	VMULPD     Y5, Y6, Y6
-	VADDPD     vectorConstants<>+3200(SB), Y6, Y6
+	VADDPD     vectorConstants<>+3712(SB), Y6, Y6
 	VMULPD     Y5, Y6, Y6
-	VADDPD     vectorConstants<>+3264(SB), Y6, Y6
+	VADDPD     vectorConstants<>+3776(SB), Y6, Y6
 	VMULPD     Y5, Y6, Y6
-	VADDPD     vectorConstants<>+3328(SB), Y6, Y6
+	VADDPD     vectorConstants<>+3840(SB), Y6, Y6
 	VMULPD     Y4, Y6, Y6
-	VMOVUPD    vectorConstants<>+3392(SB), Y4
+	VMOVUPD    vectorConstants<>+3904(SB), Y4
 	VMULPD     Y5, Y4, Y4
-	VADDPD     vectorConstants<>+3456(SB), Y4, Y4
+	VADDPD     vectorConstants<>+3968(SB), Y4, Y4
 	VMULPD     Y5, Y4, Y4
-	VADDPD     vectorConstants<>+3520(SB), Y4, Y4
+	VADDPD     vectorConstants<>+4032(SB), Y4, Y4
 	VMULPD     Y5, Y4, Y4
 	VADDPD     Y4, Y6, Y6
-	VMULPD     vectorConstants<>+3584(SB), Y2, Y4
+	VMULPD     vectorConstants<>+4096(SB), Y2, Y4
 	VMULPD     Y2, Y4, Y4
 	VADDPD     Y6, Y4, Y6
 	VMULPD     Y3, Y6, Y6
-	VMULPD     vectorConstants<>+3648(SB), Y1, Y3
+	VMULPD     vectorConstants<>+4160(SB), Y1, Y3
 	VADDPD     Y3, Y6, Y6
 	VSUBPD     Y6, Y4, Y4
 	VSUBPD     Y2, Y4, Y4
-	VMULPD     vectorConstants<>+3712(SB), Y1, Y1
+	VMULPD     vectorConstants<>+4224(SB), Y1, Y1
 	VSUBPD     Y4, Y1, Y1
-	VMOVUPD    vectorConstants<>+3776(SB), Y2
+	VMOVUPD    vectorConstants<>+4288(SB), Y2
 	VCMPPD     $0x11, Y2, Y0, Y2
 	VBLENDVPD  Y2, Y1, Y0, Y2
 	VCVTPS2PD  (BX)(DI*4), Y1
 	VADDPD     Y1, Y2, Y2
-	VMOVUPD    vectorConstants<>+3840(SB), Y1
-	VMOVUPD    vectorConstants<>+3008(SB), Y4
+	VMOVUPD    vectorConstants<>+4352(SB), Y1
+	VMOVUPD    vectorConstants<>+3520(SB), Y4
 	VDIVPD     Y0, Y4, Y3
 	VPXOR      Y5, Y5, Y5
 	VCMPPD     $0x00, Y5, Y0, Y5
@@ -4235,71 +4187,71 @@ each44many:
 	CMPQ         R12, $+16
 	JLT          each44manyend
 	VMOVUPS      (DX)(R11*4), Y4
+	VMOVUPS      32(DX)(R11*4), Y7
 	VMOVUPS      (BX)(R11*4), Y5
+	VMOVUPS      32(BX)(R11*4), Y8
 	VFMSUB213PS  Y2, Y0, Y4
+	VFMSUB213PS  Y2, Y0, Y7
 	VMOVUPS      vectorConstants<>+0(SB), Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y9
 	VMINPS       Y4, Y6, Y4
+	VMINPS       Y7, Y9, Y7
 	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y9
 	VMAXPS       Y4, Y6, Y4
+	VMAXPS       Y7, Y9, Y7
 	VMULPS       vectorConstants<>+128(SB), Y4, Y6
+	VMULPS       vectorConstants<>+128(SB), Y7, Y11
 	VROUNDPS     $0x08, Y6, Y6
+	VROUNDPS     $0x08, Y11, Y11
 	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y11, Y7
 	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
-	VMOVUPS      vectorConstants<>+320(SB), Y7
-	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
-	VMULPS       Y4, Y4, Y8
-	VFMADD213PS  Y4, Y8, Y7
-	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VFNMADD231PS vectorConstants<>+256(SB), Y11, Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y9
+	VMOVUPS      vectorConstants<>+320(SB), Y12
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+384(SB), Y7, Y12
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+448(SB), Y7, Y12
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+512(SB), Y7, Y12
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y9
+	VFMADD213PS  vectorConstants<>+576(SB), Y7, Y12
+	VMULPS       Y4, Y4, Y10
+	VMULPS       Y7, Y7, Y13
+	VFMADD213PS  Y4, Y10, Y9
+	VFMADD213PS  Y7, Y13, Y12
+	VADDPS       vectorConstants<>+640(SB), Y9, Y9
+	VADDPS       vectorConstants<>+640(SB), Y12, Y12
 	VCVTPS2DQ    Y6, Y6
+	VCVTPS2DQ    Y11, Y11
 	VPSRAD       $0x01, Y6, Y4
+	VPSRAD       $0x01, Y11, Y7
 	VPSUBD       Y4, Y6, Y6
+	VPSUBD       Y7, Y11, Y11
 	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y11, Y11
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y7, Y7
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y6, Y9, Y9
+	VMULPS       Y11, Y12, Y12
 	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y7, Y7
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y7, Y7
-	VMOVUPS      Y7, (DX)(R11*4)
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y4, Y9, Y9
+	VMULPS       Y7, Y12, Y12
+	VMOVUPS      Y9, (DX)(R11*4)
+	VMOVUPS      Y12, 32(DX)(R11*4)
 	VSUBPS       Y3, Y5, Y5
-	VMULPS       Y7, Y5, Y5
+	VSUBPS       Y3, Y8, Y8
+	VMULPS       Y9, Y5, Y5
+	VMULPS       Y12, Y8, Y8
 	VMULPS       Y1, Y5, Y5
+	VMULPS       Y1, Y8, Y8
 	VMOVUPS      Y5, (BX)(R11*4)
-	VMOVUPS      32(DX)(R11*4), Y4
-	VMOVUPS      32(BX)(R11*4), Y5
-	VFMSUB213PS  Y2, Y0, Y4
-	VMOVUPS      vectorConstants<>+0(SB), Y6
-	VMINPS       Y4, Y6, Y4
-	VMOVUPS      vectorConstants<>+64(SB), Y6
-	VMAXPS       Y4, Y6, Y4
-	VMULPS       vectorConstants<>+128(SB), Y4, Y6
-	VROUNDPS     $0x08, Y6, Y6
-	VFNMADD231PS vectorConstants<>+192(SB), Y6, Y4
-	VFNMADD231PS vectorConstants<>+256(SB), Y6, Y4
-	VMOVUPS      vectorConstants<>+320(SB), Y7
-	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y7
-	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y7
-	VMULPS       Y4, Y4, Y8
-	VFMADD213PS  Y4, Y8, Y7
-	VADDPS       vectorConstants<>+640(SB), Y7, Y7
-	VCVTPS2DQ    Y6, Y6
-	VPSRAD       $0x01, Y6, Y4
-	VPSUBD       Y4, Y6, Y6
-	VPADDD       vectorConstants<>+704(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y7, Y7
-	VPADDD       vectorConstants<>+704(SB), Y4, Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y7, Y7
-	VMOVUPS      Y7, 32(DX)(R11*4)
-	VSUBPS       Y3, Y5, Y5
-	VMULPS       Y7, Y5, Y5
-	VMULPS       Y1, Y5, Y5
-	VMOVUPS      Y5, 32(BX)(R11*4)
+	VMOVUPS      Y8, 32(BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
 	JMP          each44many
@@ -4455,25 +4407,25 @@ each47many:
 	CMPQ         R10, $+16
 	JLT          each47manyend
 	VMOVUPS      (DX)(R9*4), Y4
+	VMOVUPS      32(DX)(R9*4), Y6
 	VCVTPS2PD    X4, Y5
+	VCVTPS2PD    X6, Y7
 	VEXTRACTF128 $0x01, Y4, X4
+	VEXTRACTF128 $0x01, Y6, X9
 	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X9, Y9
 	VMOVUPS      (BX)(R9*4), Y6
-	VCVTPS2PD    X6, Y7
+	VMOVUPS      32(BX)(R9*4), Y10
+	VCVTPS2PD    X6, Y8
+	VCVTPS2PD    X10, Y11
 	VEXTRACTF128 $0x01, Y6, X6
+	VEXTRACTF128 $0x01, Y10, X10
 	VCVTPS2PD    X6, Y6
-	VFMADD231PD  Y5, Y7, Y0
+	VCVTPS2PD    X10, Y10
+	VFMADD231PD  Y5, Y8, Y0
+	VFMADD231PD  Y7, Y11, Y2
 	VFMADD231PD  Y4, Y6, Y1
-	VMOVUPS      32(DX)(R9*4), Y4
-	VCVTPS2PD    X4, Y5
-	VEXTRACTF128 $0x01, Y4, X4
-	VCVTPS2PD    X4, Y4
-	VMOVUPS      32(BX)(R9*4), Y6
-	VCVTPS2PD    X6, Y7
-	VEXTRACTF128 $0x01, Y6, X6
-	VCVTPS2PD    X6, Y6
-	VFMADD231PD  Y5, Y7, Y2
-	VFMADD231PD  Y4, Y6, Y3
+	VFMADD231PD  Y9, Y10, Y3
 	ADDQ         $+16, R9
 	SUBQ         $+16, R10
 	JMP          each47many
@@ -4596,13 +4548,13 @@ each51many:
 	CMPQ    R8, $+32
 	JLT     each51manyend
 	VMOVUPS (BX)(DI*4), Y6
+	VMOVUPS 32(BX)(DI*4), Y7
+	VMOVUPS 64(BX)(DI*4), Y8
+	VMOVUPS 96(BX)(DI*4), Y9
 	VADDPS  Y6, Y2, Y2
-	VMOVUPS 32(BX)(DI*4), Y6
-	VADDPS  Y6, Y3, Y3
-	VMOVUPS 64(BX)(DI*4), Y6
-	VADDPS  Y6, Y4, Y4
-	VMOVUPS 96(BX)(DI*4), Y6
-	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y9, Y5, Y5
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
 	JMP     each51many
@@ -4651,17 +4603,17 @@ each52many:
 	CMPQ        R8, $+32
 	JLT         each52manyend
 	VMOVUPS     (BX)(DI*4), Y7
+	VMOVUPS     32(BX)(DI*4), Y8
+	VMOVUPS     64(BX)(DI*4), Y9
+	VMOVUPS     96(BX)(DI*4), Y10
 	VSUBPS      Y2, Y7, Y7
+	VSUBPS      Y2, Y8, Y8
+	VSUBPS      Y2, Y9, Y9
+	VSUBPS      Y2, Y10, Y10
 	VFMADD231PS Y7, Y7, Y3
-	VMOVUPS     32(BX)(DI*4), Y7
-	VSUBPS      Y2, Y7, Y7
-	VFMADD231PS Y7, Y7, Y4
-	VMOVUPS     64(BX)(DI*4), Y7
-	VSUBPS      Y2, Y7, Y7
-	VFMADD231PS Y7, Y7, Y5
-	VMOVUPS     96(BX)(DI*4), Y7
-	VSUBPS      Y2, Y7, Y7
-	VFMADD231PS Y7, Y7, Y6
+	VFMADD231PS Y8, Y8, Y4
+	VFMADD231PS Y9, Y9, Y5
+	VFMADD231PS Y10, Y10, Y6
 	ADDQ        $+32, DI
 	SUBQ        $+32, R8
 	JMP         each52many
@@ -4743,13 +4695,13 @@ each54many:
 	CMPQ        DI, $+32
 	JLT         each54manyend
 	VMOVUPS     (DX)(SI*4), Y6
+	VMOVUPS     32(DX)(SI*4), Y7
+	VMOVUPS     64(DX)(SI*4), Y8
+	VMOVUPS     96(DX)(SI*4), Y9
 	VFMADD231PS Y6, Y6, Y2
-	VMOVUPS     32(DX)(SI*4), Y6
-	VFMADD231PS Y6, Y6, Y3
-	VMOVUPS     64(DX)(SI*4), Y6
-	VFMADD231PS Y6, Y6, Y4
-	VMOVUPS     96(DX)(SI*4), Y6
-	VFMADD231PS Y6, Y6, Y5
+	VFMADD231PS Y7, Y7, Y3
+	VFMADD231PS Y8, Y8, Y4
+	VFMADD231PS Y9, Y9, Y5
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
 	JMP         each54many
@@ -4823,33 +4775,33 @@ each56many:
 	CMPQ    R10, $+32
 	JLT     each56manyend
 	VMOVUPS (BX)(R9*4), Y3
+	VMOVUPS 32(BX)(R9*4), Y5
+	VMOVUPS 64(BX)(R9*4), Y7
+	VMOVUPS 96(BX)(R9*4), Y9
 	VMOVUPS (R8)(R9*4), Y4
+	VMOVUPS 32(R8)(R9*4), Y6
+	VMOVUPS 64(R8)(R9*4), Y8
+	VMOVUPS 96(R8)(R9*4), Y10
 	VSUBPS  Y1, Y3, Y3
+	VSUBPS  Y1, Y5, Y5
+	VSUBPS  Y1, Y7, Y7
+	VSUBPS  Y1, Y9, Y9
 	VMULPS  Y2, Y3, Y3
+	VMULPS  Y2, Y5, Y5
+	VMULPS  Y2, Y7, Y7
+	VMULPS  Y2, Y9, Y9
 	VADDPS  Y0, Y4, Y4
+	VADDPS  Y0, Y6, Y6
+	VADDPS  Y0, Y8, Y8
+	VADDPS  Y0, Y10, Y10
 	VMULPS  Y4, Y3, Y3
+	VMULPS  Y6, Y5, Y5
+	VMULPS  Y8, Y7, Y7
+	VMULPS  Y10, Y9, Y9
 	VMOVUPS Y3, (DX)(R9*4)
-	VMOVUPS 32(BX)(R9*4), Y3
-	VMOVUPS 32(R8)(R9*4), Y4
-	VSUBPS  Y1, Y3, Y3
-	VMULPS  Y2, Y3, Y3
-	VADDPS  Y0, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, 32(DX)(R9*4)
-	VMOVUPS 64(BX)(R9*4), Y3
-	VMOVUPS 64(R8)(R9*4), Y4
-	VSUBPS  Y1, Y3, Y3
-	VMULPS  Y2, Y3, Y3
-	VADDPS  Y0, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, 64(DX)(R9*4)
-	VMOVUPS 96(BX)(R9*4), Y3
-	VMOVUPS 96(R8)(R9*4), Y4
-	VSUBPS  Y1, Y3, Y3
-	VMULPS  Y2, Y3, Y3
-	VADDPS  Y0, Y4, Y4
-	VMULPS  Y4, Y3, Y3
-	VMOVUPS Y3, 96(DX)(R9*4)
+	VMOVUPS Y5, 32(DX)(R9*4)
+	VMOVUPS Y7, 64(DX)(R9*4)
+	VMOVUPS Y9, 96(DX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R10
 	JMP     each56many
@@ -4921,37 +4873,37 @@ each58many:
 	CMPQ        R11, $+32
 	JLT         each58manyend
 	VMOVUPS     (BX)(R10*4), Y3
+	VMOVUPS     32(BX)(R10*4), Y6
+	VMOVUPS     64(BX)(R10*4), Y9
+	VMOVUPS     96(BX)(R10*4), Y12
 	VMOVUPS     (R8)(R10*4), Y4
+	VMOVUPS     32(R8)(R10*4), Y7
+	VMOVUPS     64(R8)(R10*4), Y10
+	VMOVUPS     96(R8)(R10*4), Y13
 	VSUBPS      Y1, Y3, Y3
+	VSUBPS      Y1, Y6, Y6
+	VSUBPS      Y1, Y9, Y9
+	VSUBPS      Y1, Y12, Y12
 	VMULPS      Y2, Y3, Y3
+	VMULPS      Y2, Y6, Y6
+	VMULPS      Y2, Y9, Y9
+	VMULPS      Y2, Y12, Y12
 	VADDPS      Y0, Y4, Y4
+	VADDPS      Y0, Y7, Y7
+	VADDPS      Y0, Y10, Y10
+	VADDPS      Y0, Y13, Y13
 	VMOVUPS     (R9)(R10*4), Y5
+	VMOVUPS     32(R9)(R10*4), Y8
+	VMOVUPS     64(R9)(R10*4), Y11
+	VMOVUPS     96(R9)(R10*4), Y14
 	VFMADD213PS Y5, Y4, Y3
+	VFMADD213PS Y8, Y7, Y6
+	VFMADD213PS Y11, Y10, Y9
+	VFMADD213PS Y14, Y13, Y12
 	VMOVUPS     Y3, (DX)(R10*4)
-	VMOVUPS     32(BX)(R10*4), Y3
-	VMOVUPS     32(R8)(R10*4), Y4
-	VSUBPS      Y1, Y3, Y3
-	VMULPS      Y2, Y3, Y3
-	VADDPS      Y0, Y4, Y4
-	VMOVUPS     32(R9)(R10*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, 32(DX)(R10*4)
-	VMOVUPS     64(BX)(R10*4), Y3
-	VMOVUPS     64(R8)(R10*4), Y4
-	VSUBPS      Y1, Y3, Y3
-	VMULPS      Y2, Y3, Y3
-	VADDPS      Y0, Y4, Y4
-	VMOVUPS     64(R9)(R10*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, 64(DX)(R10*4)
-	VMOVUPS     96(BX)(R10*4), Y3
-	VMOVUPS     96(R8)(R10*4), Y4
-	VSUBPS      Y1, Y3, Y3
-	VMULPS      Y2, Y3, Y3
-	VADDPS      Y0, Y4, Y4
-	VMOVUPS     96(R9)(R10*4), Y5
-	VFMADD213PS Y5, Y4, Y3
-	VMOVUPS     Y3, 96(DX)(R10*4)
+	VMOVUPS     Y6, 32(DX)(R10*4)
+	VMOVUPS     Y9, 64(DX)(R10*4)
+	VMOVUPS     Y12, 96(DX)(R10*4)
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
 	JMP         each58many
@@ -5036,21 +4988,21 @@ each60many:
 	CMPQ        R11, $+16
 	JLT         each60manyend
 	VMOVUPS     (DX)(R10*4), Y9
+	VMOVUPS     32(DX)(R10*4), Y12
 	VMOVUPS     (DI)(R10*4), Y10
+	VMOVUPS     32(DI)(R10*4), Y13
 	VADDPS      Y0, Y9, Y9
+	VADDPS      Y0, Y12, Y12
 	VMOVUPS     (SI)(R10*4), Y11
+	VMOVUPS     32(SI)(R10*4), Y14
 	VMULPS      Y11, Y9, Y9
+	VMULPS      Y14, Y12, Y12
 	VADDPS      Y9, Y5, Y5
+	VADDPS      Y12, Y6, Y6
 	VSUBPS      Y3, Y10, Y10
+	VSUBPS      Y3, Y13, Y13
 	VFMADD231PS Y10, Y9, Y7
-	VMOVUPS     32(DX)(R10*4), Y9
-	VMOVUPS     32(DI)(R10*4), Y10
-	VADDPS      Y0, Y9, Y9
-	VMOVUPS     32(SI)(R10*4), Y11
-	VMULPS      Y11, Y9, Y9
-	VADDPS      Y9, Y6, Y6
-	VSUBPS      Y3, Y10, Y10
-	VFMADD231PS Y10, Y9, Y8
+	VFMADD231PS Y13, Y12, Y8
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
 	JMP         each60many
@@ -5115,41 +5067,41 @@ each61many:
 	CMPQ         R11, $+32
 	JLT          each61manyend
 	VMOVUPS      (DX)(R10*4), Y6
+	VMOVUPS      32(DX)(R10*4), Y10
+	VMOVUPS      64(DX)(R10*4), Y13
+	VMOVUPS      96(DX)(R10*4), Y16
 	VMOVUPS      (DI)(R10*4), Y8
+	VMOVUPS      32(DI)(R10*4), Y11
+	VMOVUPS      64(DI)(R10*4), Y14
+	VMOVUPS      96(DI)(R10*4), Y17
 	VADDPS       Y0, Y6, Y6
+	VADDPS       Y0, Y10, Y10
+	VADDPS       Y0, Y13, Y13
+	VADDPS       Y0, Y16, Y16
 	VMOVUPS      (SI)(R10*4), Y9
+	VMOVUPS      32(SI)(R10*4), Y12
+	VMOVUPS      64(SI)(R10*4), Y15
+	VMOVUPS      96(SI)(R10*4), Y18
 	VFMSUB132PS  Y9, Y5, Y6
+	VFMSUB132PS  Y12, Y5, Y10
+	VFMSUB132PS  Y15, Y5, Y13
+	VFMSUB132PS  Y18, Y5, Y16
 	VSUBPS       Y3, Y8, Y8
+	VSUBPS       Y3, Y11, Y11
+	VSUBPS       Y3, Y14, Y14
+	VSUBPS       Y3, Y17, Y17
 	VFNMADD231PS Y7, Y8, Y6
+	VFNMADD231PS Y7, Y11, Y10
+	VFNMADD231PS Y7, Y14, Y13
+	VFNMADD231PS Y7, Y17, Y16
 	VMULPS       Y4, Y6, Y6
+	VMULPS       Y4, Y10, Y10
+	VMULPS       Y4, Y13, Y13
+	VMULPS       Y4, Y16, Y16
 	VMOVUPS      Y6, (BX)(R10*4)
-	VMOVUPS      32(DX)(R10*4), Y6
-	VMOVUPS      32(DI)(R10*4), Y8
-	VADDPS       Y0, Y6, Y6
-	VMOVUPS      32(SI)(R10*4), Y9
-	VFMSUB132PS  Y9, Y5, Y6
-	VSUBPS       Y3, Y8, Y8
-	VFNMADD231PS Y7, Y8, Y6
-	VMULPS       Y4, Y6, Y6
-	VMOVUPS      Y6, 32(BX)(R10*4)
-	VMOVUPS      64(DX)(R10*4), Y6
-	VMOVUPS      64(DI)(R10*4), Y8
-	VADDPS       Y0, Y6, Y6
-	VMOVUPS      64(SI)(R10*4), Y9
-	VFMSUB132PS  Y9, Y5, Y6
-	VSUBPS       Y3, Y8, Y8
-	VFNMADD231PS Y7, Y8, Y6
-	VMULPS       Y4, Y6, Y6
-	VMOVUPS      Y6, 64(BX)(R10*4)
-	VMOVUPS      96(DX)(R10*4), Y6
-	VMOVUPS      96(DI)(R10*4), Y8
-	VADDPS       Y0, Y6, Y6
-	VMOVUPS      96(SI)(R10*4), Y9
-	VFMSUB132PS  Y9, Y5, Y6
-	VSUBPS       Y3, Y8, Y8
-	VFNMADD231PS Y7, Y8, Y6
-	VMULPS       Y4, Y6, Y6
-	VMOVUPS      Y6, 96(BX)(R10*4)
+	VMOVUPS      Y10, 32(BX)(R10*4)
+	VMOVUPS      Y13, 64(BX)(R10*4)
+	VMOVUPS      Y16, 96(BX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, R11
 	JMP          each61many
@@ -5499,8 +5451,8 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPBROADCASTQ least+64(FP), Y2
 	VPBROADCASTQ first+48(FP), Y3
 	VPBROADCASTQ first+48(FP), Y4
-	VPADDQ       vectorConstants<>+3904(SB), Y3, Y3
-	VPADDQ       vectorConstants<>+3968(SB), Y4, Y4
+	VPADDQ       vectorConstants<>+4416(SB), Y3, Y3
+	VPADDQ       vectorConstants<>+4480(SB), Y4, Y4
 	XORQ         BX, BX
 
 each70one:
@@ -5509,24 +5461,24 @@ each70one:
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
-	VPADDQ   vectorConstants<>+4032(SB), Y3, Y3
+	VPADDQ   vectorConstants<>+4544(SB), Y3, Y3
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+4160(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4608(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4672(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+4096(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4608(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+4288(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4736(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4800(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+4224(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4736(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
@@ -5534,43 +5486,43 @@ each70one:
 	VPSRLQ   $0x1e, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+4160(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4608(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4672(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+4096(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4608(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1b, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x20, Y6, Y7
-	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
-	VPMULUDQ vectorConstants<>+4288(SB), Y6, Y8
+	VPMULUDQ vectorConstants<>+4736(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4800(SB), Y6, Y8
 	VPADDQ   Y8, Y7, Y7
 	VPSLLQ   $0x20, Y7, Y7
-	VPMULUDQ vectorConstants<>+4224(SB), Y6, Y6
+	VPMULUDQ vectorConstants<>+4736(SB), Y6, Y6
 	VPADDQ   Y7, Y6, Y6
 	VPSRLQ   $0x1f, Y6, Y7
 	VPXOR    Y7, Y6, Y6
 	VPSRLQ   $0x0b, Y6, Y6
 	VMOVUPS  Y4, Y7
-	VPADDQ   vectorConstants<>+4032(SB), Y4, Y4
+	VPADDQ   vectorConstants<>+4544(SB), Y4, Y4
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+4096(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+4160(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4608(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4672(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4608(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+4224(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+4288(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4736(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4800(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4736(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -5578,20 +5530,20 @@ each70one:
 	VPSRLQ   $0x1e, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+4096(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+4160(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4608(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4672(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+4096(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4608(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1b, Y7, Y8
 	VPXOR    Y8, Y7, Y7
 	VPSRLQ   $0x20, Y7, Y8
-	VPMULUDQ vectorConstants<>+4224(SB), Y8, Y8
-	VPMULUDQ vectorConstants<>+4288(SB), Y7, Y9
+	VPMULUDQ vectorConstants<>+4736(SB), Y8, Y8
+	VPMULUDQ vectorConstants<>+4800(SB), Y7, Y9
 	VPADDQ   Y9, Y8, Y8
 	VPSLLQ   $0x20, Y8, Y8
-	VPMULUDQ vectorConstants<>+4224(SB), Y7, Y7
+	VPMULUDQ vectorConstants<>+4736(SB), Y7, Y7
 	VPADDQ   Y8, Y7, Y7
 	VPSRLQ   $0x1f, Y7, Y8
 	VPXOR    Y8, Y7, Y7
@@ -5616,24 +5568,24 @@ each70oneend:
 	VMASKMOVPS (DX)(BX*4), Y5, Y6
 	VMULPS     Y0, Y6, Y6
 	VMOVUPS    Y3, Y0
-	VPADDQ     vectorConstants<>+4032(SB), Y3, Y3
+	VPADDQ     vectorConstants<>+4544(SB), Y3, Y3
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+4160(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4608(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4672(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+4096(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4608(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+4288(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4736(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4800(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+4224(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4736(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
@@ -5641,43 +5593,43 @@ each70oneend:
 	VPSRLQ     $0x1e, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+4160(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4608(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4672(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+4096(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4608(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1b, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x20, Y0, Y3
-	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
-	VPMULUDQ   vectorConstants<>+4288(SB), Y0, Y7
+	VPMULUDQ   vectorConstants<>+4736(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4800(SB), Y0, Y7
 	VPADDQ     Y7, Y3, Y3
 	VPSLLQ     $0x20, Y3, Y3
-	VPMULUDQ   vectorConstants<>+4224(SB), Y0, Y0
+	VPMULUDQ   vectorConstants<>+4736(SB), Y0, Y0
 	VPADDQ     Y3, Y0, Y0
 	VPSRLQ     $0x1f, Y0, Y3
 	VPXOR      Y3, Y0, Y0
 	VPSRLQ     $0x0b, Y0, Y0
 	VMOVUPS    Y4, Y3
-	VPADDQ     vectorConstants<>+4032(SB), Y4, Y4
+	VPADDQ     vectorConstants<>+4544(SB), Y4, Y4
 	VPSRLQ     $0x1e, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+4096(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+4160(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+4608(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+4672(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4608(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y4
 	VPXOR      Y4, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y4
-	VPMULUDQ   vectorConstants<>+4224(SB), Y4, Y4
-	VPMULUDQ   vectorConstants<>+4288(SB), Y3, Y7
+	VPMULUDQ   vectorConstants<>+4736(SB), Y4, Y4
+	VPMULUDQ   vectorConstants<>+4800(SB), Y3, Y7
 	VPADDQ     Y7, Y4, Y4
 	VPSLLQ     $0x20, Y4, Y4
-	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4736(SB), Y3, Y3
 	VPADDQ     Y4, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y4
 	VPXOR      Y4, Y3, Y3
@@ -5685,20 +5637,20 @@ each70oneend:
 	VPSRLQ     $0x1e, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+4096(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+4160(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+4608(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+4672(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+4096(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4608(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1b, Y3, Y1
 	VPXOR      Y1, Y3, Y3
 	VPSRLQ     $0x20, Y3, Y1
-	VPMULUDQ   vectorConstants<>+4224(SB), Y1, Y1
-	VPMULUDQ   vectorConstants<>+4288(SB), Y3, Y4
+	VPMULUDQ   vectorConstants<>+4736(SB), Y1, Y1
+	VPMULUDQ   vectorConstants<>+4800(SB), Y3, Y4
 	VPADDQ     Y4, Y1, Y1
 	VPSLLQ     $0x20, Y1, Y1
-	VPMULUDQ   vectorConstants<>+4224(SB), Y3, Y3
+	VPMULUDQ   vectorConstants<>+4736(SB), Y3, Y3
 	VPADDQ     Y1, Y3, Y3
 	VPSRLQ     $0x1f, Y3, Y1
 	VPXOR      Y1, Y3, Y3
@@ -5768,12 +5720,12 @@ cast73next:
 	JGE       cast73done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
-	VPAND     vectorConstants<>+4352(SB), Y1, Y1
-	VPADDD    vectorConstants<>+4416(SB), Y1, Y1
+	VPAND     vectorConstants<>+4864(SB), Y1, Y1
+	VPADDD    vectorConstants<>+4928(SB), Y1, Y1
 	VPADDD    Y0, Y1, Y1
 	VPSRLD    $0x10, Y1, Y1
 	VPSRLD    $0x10, Y0, Y2
-	VPOR      vectorConstants<>+4480(SB), Y2, Y2
+	VPOR      vectorConstants<>+4992(SB), Y2, Y2
 	VCMPPS    $0x03, Y0, Y0, Y0
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VPACKUSDW Y0, Y0, Y0
@@ -5980,479 +5932,543 @@ DATA vectorConstants<>+736(SB)/8, $0x0000007f0000007f
 DATA vectorConstants<>+744(SB)/8, $0x0000007f0000007f
 DATA vectorConstants<>+752(SB)/8, $0x0000007f0000007f
 DATA vectorConstants<>+760(SB)/8, $0x0000007f0000007f
-DATA vectorConstants<>+768(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+776(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+784(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+792(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+800(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+808(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+816(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+824(SB)/8, $0xbfcc422abfcc422a
-DATA vectorConstants<>+832(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+840(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+848(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+856(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+864(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+872(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+880(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+888(SB)/8, $0xbd922279bd922279
-DATA vectorConstants<>+896(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+904(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+912(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+920(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+928(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+936(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+944(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+952(SB)/8, $0x7e9676997e967699
-DATA vectorConstants<>+960(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+968(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+976(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+984(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+992(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+1000(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+1008(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+1016(SB)/8, $0x3fcc422a3fcc422a
-DATA vectorConstants<>+1024(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1032(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1040(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1048(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1056(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1064(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1072(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1080(SB)/8, $0x3e5b33b63e5b33b6
-DATA vectorConstants<>+1088(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1096(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1104(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1112(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1120(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1128(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1136(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1144(SB)/8, $0x8000000080000000
-DATA vectorConstants<>+1152(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1160(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1168(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1176(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1184(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1192(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1200(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1208(SB)/8, $0x3f3504f33f3504f3
-DATA vectorConstants<>+1216(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1224(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1232(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1240(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1248(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1256(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1264(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1272(SB)/8, $0x3f0000003f000000
-DATA vectorConstants<>+1280(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1288(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1296(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1304(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1312(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1320(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1328(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1336(SB)/8, $0x3e2ef9453e2ef945
-DATA vectorConstants<>+1344(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1352(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1360(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1368(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1376(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1384(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1392(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1400(SB)/8, $0xbf527892bf527892
-DATA vectorConstants<>+1408(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1416(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1424(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1432(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1440(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1448(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1456(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1464(SB)/8, $0x3fbe87b03fbe87b0
-DATA vectorConstants<>+1472(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1480(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1488(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1496(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1504(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1512(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1520(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1528(SB)/8, $0xbf914e5dbf914e5d
-DATA vectorConstants<>+1536(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1544(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1552(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1560(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1568(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1576(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1584(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1592(SB)/8, $0x3e8ec7cc3e8ec7cc
-DATA vectorConstants<>+1600(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1608(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1616(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1624(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1632(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1640(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1648(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1656(SB)/8, $0xbe3ec24cbe3ec24c
-DATA vectorConstants<>+1664(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1672(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1680(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1688(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1696(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1704(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1712(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1720(SB)/8, $0x3dc636c93dc636c9
-DATA vectorConstants<>+1728(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1736(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1744(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1752(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1760(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1768(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1776(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1784(SB)/8, $0x3ebf88fb3ebf88fb
-DATA vectorConstants<>+1792(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1800(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1808(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1816(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1824(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1832(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1840(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1848(SB)/8, $0x3f8000c73f8000c7
-DATA vectorConstants<>+1856(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1864(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1872(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1880(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1888(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1896(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1904(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1912(SB)/8, $0xbfa1fc4ebfa1fc4e
-DATA vectorConstants<>+1920(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1928(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1936(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1944(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1952(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1960(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1968(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1976(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+1984(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+1992(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+2000(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+2008(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+2016(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+2024(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+2032(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+2040(SB)/8, $0xbf000000bf000000
-DATA vectorConstants<>+2048(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2056(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2064(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2072(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2080(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2088(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2096(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2104(SB)/8, $0x3ecc422a3ecc422a
-DATA vectorConstants<>+2112(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2120(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2128(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2136(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2144(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2152(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2160(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2168(SB)/8, $0xbbbaf0eabbbaf0ea
-DATA vectorConstants<>+2176(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2184(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2192(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2200(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2208(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2216(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2224(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2232(SB)/8, $0x3ca9134e3ca9134e
-DATA vectorConstants<>+2240(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2248(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2256(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2264(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2272(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2280(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2288(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2296(SB)/8, $0xbd5c1e2dbd5c1e2d
-DATA vectorConstants<>+2304(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2312(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2320(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2328(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2336(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2344(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2352(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2360(SB)/8, $0x3e0883933e088393
-DATA vectorConstants<>+2368(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2376(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2384(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2392(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2400(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2408(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2416(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2424(SB)/8, $0xbeaaaa99beaaaa99
-DATA vectorConstants<>+2432(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2440(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2448(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2456(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2464(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2472(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2480(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2488(SB)/8, $0xc0000000c0000000
-DATA vectorConstants<>+2496(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2504(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2512(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2520(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2528(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2536(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2544(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2552(SB)/8, $0x3f2000003f200000
-DATA vectorConstants<>+2560(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2568(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2576(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2584(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2592(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2600(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2608(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2616(SB)/8, $0xff800000ff800000
-DATA vectorConstants<>+2624(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2632(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2640(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2648(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2656(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2664(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2672(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2680(SB)/8, $0xff61b1e6ff61b1e6
-DATA vectorConstants<>+2688(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2696(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2704(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2712(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2720(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2728(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2736(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2744(SB)/8, $0x00095f619980c433
-DATA vectorConstants<>+2752(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2760(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2768(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2776(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2784(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2792(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2800(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2808(SB)/8, $0x000fffffffffffff
-DATA vectorConstants<>+2816(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2824(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2832(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2840(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2848(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2856(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2864(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2872(SB)/8, $0x3fe6a09e667f3bcd
-DATA vectorConstants<>+2880(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2888(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2896(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2904(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2912(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2920(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2928(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2936(SB)/8, $0x4330000000000000
-DATA vectorConstants<>+2944(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+2952(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+2960(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+2968(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+2976(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+2984(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+2992(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+3000(SB)/8, $0x43300000000003ff
-DATA vectorConstants<>+3008(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3016(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3024(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3032(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3040(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3048(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3056(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3064(SB)/8, $0x3ff0000000000000
-DATA vectorConstants<>+3072(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3080(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3088(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3096(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3104(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3112(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3120(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3128(SB)/8, $0x4000000000000000
-DATA vectorConstants<>+3136(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3144(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3152(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3160(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3168(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3176(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3184(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3192(SB)/8, $0x3fc2f112df3e5244
-DATA vectorConstants<>+3200(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3208(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3216(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3224(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3232(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3240(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3248(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3256(SB)/8, $0x3fc7466496cb03de
-DATA vectorConstants<>+3264(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3272(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3280(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3288(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3296(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3304(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3312(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3320(SB)/8, $0x3fd2492494229359
-DATA vectorConstants<>+3328(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3336(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3344(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3352(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3360(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3368(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3376(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3384(SB)/8, $0x3fe5555555555593
-DATA vectorConstants<>+3392(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3400(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3408(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3416(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3424(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3432(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3440(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3448(SB)/8, $0x3fc39a09d078c69f
-DATA vectorConstants<>+3456(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3464(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3472(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3480(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3488(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3496(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3504(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3512(SB)/8, $0x3fcc71c51d8e78af
-DATA vectorConstants<>+3520(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3528(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3536(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3544(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3552(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3560(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3568(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3576(SB)/8, $0x3fd999999997fa04
-DATA vectorConstants<>+3584(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3592(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3600(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3608(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3616(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3624(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3632(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3640(SB)/8, $0x3fe0000000000000
-DATA vectorConstants<>+3648(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3656(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3664(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3672(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3680(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3688(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3696(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3704(SB)/8, $0x3dea39ef35793c76
-DATA vectorConstants<>+3712(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3720(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3728(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3736(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3744(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3752(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3760(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3768(SB)/8, $0x3fe62e42fee00000
-DATA vectorConstants<>+3776(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3784(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3792(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3800(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3808(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3816(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3824(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3832(SB)/8, $0x7ff0000000000000
-DATA vectorConstants<>+3840(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3848(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3856(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3864(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3872(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3880(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3888(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3896(SB)/8, $0xfff0000000000000
-DATA vectorConstants<>+3904(SB)/8, $0x0000000000000000
-DATA vectorConstants<>+3912(SB)/8, $0x9e3779b97f4a7c15
-DATA vectorConstants<>+3920(SB)/8, $0x3c6ef372fe94f82a
-DATA vectorConstants<>+3928(SB)/8, $0xdaa66d2c7ddf743f
-DATA vectorConstants<>+3936(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+3944(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+3952(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+3960(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+3968(SB)/8, $0x78dde6e5fd29f054
-DATA vectorConstants<>+3976(SB)/8, $0x1715609f7c746c69
-DATA vectorConstants<>+3984(SB)/8, $0xb54cda58fbbee87e
-DATA vectorConstants<>+3992(SB)/8, $0x538454127b096493
-DATA vectorConstants<>+4000(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4008(SB)/8, $0x8ff34785799e5cbd
-DATA vectorConstants<>+4016(SB)/8, $0x2e2ac13ef8e8d8d2
-DATA vectorConstants<>+4024(SB)/8, $0xcc623af8783354e7
-DATA vectorConstants<>+4032(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4040(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4048(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4056(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4064(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4072(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4080(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4088(SB)/8, $0xf1bbcdcbfa53e0a8
-DATA vectorConstants<>+4096(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4104(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4112(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4120(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4128(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4136(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4144(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4152(SB)/8, $0xbf58476d1ce4e5b9
-DATA vectorConstants<>+4160(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4168(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4176(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4184(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4192(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4200(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4208(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4216(SB)/8, $0x00000000bf58476d
-DATA vectorConstants<>+4224(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4232(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4240(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4248(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4256(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4264(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4272(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4280(SB)/8, $0x94d049bb133111eb
-DATA vectorConstants<>+4288(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4296(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4304(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4312(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4320(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4328(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4336(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4344(SB)/8, $0x0000000094d049bb
-DATA vectorConstants<>+4352(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4360(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4368(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4376(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4384(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4392(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4400(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4408(SB)/8, $0x0000000100000001
-DATA vectorConstants<>+4416(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4424(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4432(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4440(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4448(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4456(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4464(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4472(SB)/8, $0x00007fff00007fff
-DATA vectorConstants<>+4480(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+4488(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+4496(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+4504(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+4512(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+4520(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+4528(SB)/8, $0x0000004000000040
-DATA vectorConstants<>+4536(SB)/8, $0x0000004000000040
-GLOBL vectorConstants<>(SB), RODATA|NOPTR, $4544
+DATA vectorConstants<>+768(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+776(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+784(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+792(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+800(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+808(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+816(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+824(SB)/8, $0xc0135761c0135761
+DATA vectorConstants<>+832(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+840(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+848(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+856(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+864(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+872(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+880(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+888(SB)/8, $0xbdd2d3e8bdd2d3e8
+DATA vectorConstants<>+896(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+904(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+912(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+920(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+928(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+936(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+944(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+952(SB)/8, $0x4301000043010000
+DATA vectorConstants<>+960(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+968(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+976(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+984(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+992(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+1000(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+1008(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+1016(SB)/8, $0xc3160000c3160000
+DATA vectorConstants<>+1024(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1032(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1040(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1048(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1056(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1064(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1072(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1080(SB)/8, $0x396222b7396222b7
+DATA vectorConstants<>+1088(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1096(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1104(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1112(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1120(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1128(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1136(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1144(SB)/8, $0x3aa39b9d3aa39b9d
+DATA vectorConstants<>+1152(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1160(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1168(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1176(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1184(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1192(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1200(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1208(SB)/8, $0x3c1e7ec13c1e7ec1
+DATA vectorConstants<>+1216(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1224(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1232(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1240(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1248(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1256(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1264(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1272(SB)/8, $0x3d63457b3d63457b
+DATA vectorConstants<>+1280(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1288(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1296(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1304(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1312(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1320(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1328(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1336(SB)/8, $0x3e75fe9d3e75fe9d
+DATA vectorConstants<>+1344(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1352(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1360(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1368(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1376(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1384(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1392(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1400(SB)/8, $0x3f3172163f317216
+DATA vectorConstants<>+1408(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1416(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1424(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1432(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1440(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1448(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1456(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1464(SB)/8, $0x7e9676997e967699
+DATA vectorConstants<>+1472(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1480(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1488(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1496(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1504(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1512(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1520(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1528(SB)/8, $0x3fcc422a3fcc422a
+DATA vectorConstants<>+1536(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1544(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1552(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1560(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1568(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1576(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1584(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1592(SB)/8, $0x3e5b33b63e5b33b6
+DATA vectorConstants<>+1600(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1608(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1616(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1624(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1632(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1640(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1648(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1656(SB)/8, $0x8000000080000000
+DATA vectorConstants<>+1664(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1672(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1680(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1688(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1696(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1704(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1712(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1720(SB)/8, $0x3f3504f33f3504f3
+DATA vectorConstants<>+1728(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1736(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1744(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1752(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1760(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1768(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1776(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1784(SB)/8, $0x3f0000003f000000
+DATA vectorConstants<>+1792(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1800(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1808(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1816(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1824(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1832(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1840(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1848(SB)/8, $0x3e2ef9453e2ef945
+DATA vectorConstants<>+1856(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1864(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1872(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1880(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1888(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1896(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1904(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1912(SB)/8, $0xbf527892bf527892
+DATA vectorConstants<>+1920(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1928(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1936(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1944(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1952(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1960(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1968(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1976(SB)/8, $0x3fbe87b03fbe87b0
+DATA vectorConstants<>+1984(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+1992(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+2000(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+2008(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+2016(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+2024(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+2032(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+2040(SB)/8, $0xbf914e5dbf914e5d
+DATA vectorConstants<>+2048(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2056(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2064(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2072(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2080(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2088(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2096(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2104(SB)/8, $0x3e8ec7cc3e8ec7cc
+DATA vectorConstants<>+2112(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2120(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2128(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2136(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2144(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2152(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2160(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2168(SB)/8, $0xbe3ec24cbe3ec24c
+DATA vectorConstants<>+2176(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2184(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2192(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2200(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2208(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2216(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2224(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2232(SB)/8, $0x3dc636c93dc636c9
+DATA vectorConstants<>+2240(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2248(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2256(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2264(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2272(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2280(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2288(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2296(SB)/8, $0x3ebf88fb3ebf88fb
+DATA vectorConstants<>+2304(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2312(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2320(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2328(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2336(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2344(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2352(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2360(SB)/8, $0x3f8000c73f8000c7
+DATA vectorConstants<>+2368(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2376(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2384(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2392(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2400(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2408(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2416(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2424(SB)/8, $0xbfa1fc4ebfa1fc4e
+DATA vectorConstants<>+2432(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2440(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2448(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2456(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2464(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2472(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2480(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2488(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+2496(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2504(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2512(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2520(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2528(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2536(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2544(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2552(SB)/8, $0xbf000000bf000000
+DATA vectorConstants<>+2560(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2568(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2576(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2584(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2592(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2600(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2608(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2616(SB)/8, $0x3ecc422a3ecc422a
+DATA vectorConstants<>+2624(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2632(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2640(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2648(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2656(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2664(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2672(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2680(SB)/8, $0xbbbaf0eabbbaf0ea
+DATA vectorConstants<>+2688(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2696(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2704(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2712(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2720(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2728(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2736(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2744(SB)/8, $0x3ca9134e3ca9134e
+DATA vectorConstants<>+2752(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2760(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2768(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2776(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2784(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2792(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2800(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2808(SB)/8, $0xbd5c1e2dbd5c1e2d
+DATA vectorConstants<>+2816(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2824(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2832(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2840(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2848(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2856(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2864(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2872(SB)/8, $0x3e0883933e088393
+DATA vectorConstants<>+2880(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2888(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2896(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2904(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2912(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2920(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2928(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2936(SB)/8, $0xbeaaaa99beaaaa99
+DATA vectorConstants<>+2944(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2952(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2960(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2968(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2976(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2984(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+2992(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+3000(SB)/8, $0xc0000000c0000000
+DATA vectorConstants<>+3008(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3016(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3024(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3032(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3040(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3048(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3056(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3064(SB)/8, $0x3f2000003f200000
+DATA vectorConstants<>+3072(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3080(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3088(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3096(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3104(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3112(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3120(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3128(SB)/8, $0xff800000ff800000
+DATA vectorConstants<>+3136(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3144(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3152(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3160(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3168(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3176(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3184(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3192(SB)/8, $0xff61b1e6ff61b1e6
+DATA vectorConstants<>+3200(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3208(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3216(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3224(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3232(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3240(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3248(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3256(SB)/8, $0x00095f619980c433
+DATA vectorConstants<>+3264(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3272(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3280(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3288(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3296(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3304(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3312(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3320(SB)/8, $0x000fffffffffffff
+DATA vectorConstants<>+3328(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3336(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3344(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3352(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3360(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3368(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3376(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3384(SB)/8, $0x3fe6a09e667f3bcd
+DATA vectorConstants<>+3392(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3400(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3408(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3416(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3424(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3432(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3440(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3448(SB)/8, $0x4330000000000000
+DATA vectorConstants<>+3456(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3464(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3472(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3480(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3488(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3496(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3504(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3512(SB)/8, $0x43300000000003ff
+DATA vectorConstants<>+3520(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3528(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3536(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3544(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3552(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3560(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3568(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3576(SB)/8, $0x3ff0000000000000
+DATA vectorConstants<>+3584(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3592(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3600(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3608(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3616(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3624(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3632(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3640(SB)/8, $0x4000000000000000
+DATA vectorConstants<>+3648(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3656(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3664(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3672(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3680(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3688(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3696(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3704(SB)/8, $0x3fc2f112df3e5244
+DATA vectorConstants<>+3712(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3720(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3728(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3736(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3744(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3752(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3760(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3768(SB)/8, $0x3fc7466496cb03de
+DATA vectorConstants<>+3776(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3784(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3792(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3800(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3808(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3816(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3824(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3832(SB)/8, $0x3fd2492494229359
+DATA vectorConstants<>+3840(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3848(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3856(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3864(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3872(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3880(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3888(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3896(SB)/8, $0x3fe5555555555593
+DATA vectorConstants<>+3904(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3912(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3920(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3928(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3936(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3944(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3952(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3960(SB)/8, $0x3fc39a09d078c69f
+DATA vectorConstants<>+3968(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3976(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3984(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+3992(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+4000(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+4008(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+4016(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+4024(SB)/8, $0x3fcc71c51d8e78af
+DATA vectorConstants<>+4032(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4040(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4048(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4056(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4064(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4072(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4080(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4088(SB)/8, $0x3fd999999997fa04
+DATA vectorConstants<>+4096(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4104(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4112(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4120(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4128(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4136(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4144(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4152(SB)/8, $0x3fe0000000000000
+DATA vectorConstants<>+4160(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4168(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4176(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4184(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4192(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4200(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4208(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4216(SB)/8, $0x3dea39ef35793c76
+DATA vectorConstants<>+4224(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4232(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4240(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4248(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4256(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4264(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4272(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4280(SB)/8, $0x3fe62e42fee00000
+DATA vectorConstants<>+4288(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4296(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4304(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4312(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4320(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4328(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4336(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4344(SB)/8, $0x7ff0000000000000
+DATA vectorConstants<>+4352(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4360(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4368(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4376(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4384(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4392(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4400(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4408(SB)/8, $0xfff0000000000000
+DATA vectorConstants<>+4416(SB)/8, $0x0000000000000000
+DATA vectorConstants<>+4424(SB)/8, $0x9e3779b97f4a7c15
+DATA vectorConstants<>+4432(SB)/8, $0x3c6ef372fe94f82a
+DATA vectorConstants<>+4440(SB)/8, $0xdaa66d2c7ddf743f
+DATA vectorConstants<>+4448(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+4456(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+4464(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+4472(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+4480(SB)/8, $0x78dde6e5fd29f054
+DATA vectorConstants<>+4488(SB)/8, $0x1715609f7c746c69
+DATA vectorConstants<>+4496(SB)/8, $0xb54cda58fbbee87e
+DATA vectorConstants<>+4504(SB)/8, $0x538454127b096493
+DATA vectorConstants<>+4512(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4520(SB)/8, $0x8ff34785799e5cbd
+DATA vectorConstants<>+4528(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA vectorConstants<>+4536(SB)/8, $0xcc623af8783354e7
+DATA vectorConstants<>+4544(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4552(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4560(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4568(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4576(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4584(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4592(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4600(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA vectorConstants<>+4608(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4616(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4624(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4632(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4640(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4648(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4656(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4664(SB)/8, $0xbf58476d1ce4e5b9
+DATA vectorConstants<>+4672(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4680(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4688(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4696(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4704(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4712(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4720(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4728(SB)/8, $0x00000000bf58476d
+DATA vectorConstants<>+4736(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4744(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4752(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4760(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4768(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4776(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4784(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4792(SB)/8, $0x94d049bb133111eb
+DATA vectorConstants<>+4800(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4808(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4816(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4824(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4832(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4840(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4848(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4856(SB)/8, $0x0000000094d049bb
+DATA vectorConstants<>+4864(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4872(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4880(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4888(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4896(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4904(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4912(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4920(SB)/8, $0x0000000100000001
+DATA vectorConstants<>+4928(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4936(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4944(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4952(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4960(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4968(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4976(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4984(SB)/8, $0x00007fff00007fff
+DATA vectorConstants<>+4992(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+5000(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+5008(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+5016(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+5024(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+5032(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+5040(SB)/8, $0x0000004000000040
+DATA vectorConstants<>+5048(SB)/8, $0x0000004000000040
+GLOBL vectorConstants<>(SB), RODATA|NOPTR, $5056
 
 DATA vectorMasks<>+0(SB)/4, $0xffffffff
 DATA vectorMasks<>+4(SB)/4, $0xffffffff

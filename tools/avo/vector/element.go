@@ -41,23 +41,69 @@ func (m *machine) elementRows(name, args, loop string, sources []string, unroll 
 	cols, stride := m.matrix()
 	ahead := m.GP64()
 	m.IMUL3Q(operand.I32(rowsAhead), stride, ahead)
-	m.down(rows, func() {
-		for _, p := range from {
-			m.ask(p, ahead, 2)
+	one := func(at func(reg.Register) operand.Mem, t *tail) {
+		var x []reg.VecVirtual
+		for _, p := range from[1:] {
+			x = append(x, m.load(at(p), t))
 		}
-		m.each(cols, unroll, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
-			var x []reg.VecVirtual
-			for _, p := range from[1:] {
-				x = append(x, m.load(at(p), t))
-			}
-			m.store(f(x), at(y), t)
-		})
-	}, func() {
+		m.store(f(x), at(y), t)
+	}
+	next := func() {
 		for _, p := range from {
 			m.ADDQ(stride, p)
 		}
-	})
+	}
+	if unroll > panelVectors {
+		m.pairs(rows, cols, func() {
+			m.woven(unroll, func(u int) {
+				one(func(p reg.Register) operand.Mem {
+					at := operand.Mem{Base: p, Disp: 4 * m.lanes * (u % panelVectors)}
+					if u >= panelVectors {
+						at.Index, at.Scale = stride, 1
+					}
+					return at
+				}, nil)
+			})
+			for range 2 {
+				m.askSecond(from, ahead)
+				next()
+			}
+		})
+	}
+	m.down(rows, func() {
+		for _, p := range from {
+			m.ask(p, ahead, panelVectors)
+		}
+		m.each(cols, panelVectors, func(at func(reg.Register) operand.Mem, _ int, t *tail) { one(at, t) })
+	}, next)
 	m.leave()
+}
+
+// panelVectors are those of a row of a product's panel, which is what rows that lie apart mostly are.
+const panelVectors = 2
+
+// askSecond asks for so far behind rows of a panel, into the second cache: in the first, rows whose distance is a power of 2 share
+// a few places, where two or three matrices' next rows would drive out those that are due.
+func (m *machine) askSecond(rows []reg.Register, ahead reg.Register) {
+	for _, row := range rows {
+		for at := 0; at < 4*panelVectors*m.lanes; at += 64 {
+			m.PREFETCHT1(operand.Mem{Base: row, Index: ahead, Scale: 1, Disp: at})
+		}
+	}
+}
+
+// pairs runs body for two rows of a panel, as long as there are two.
+func (m *machine) pairs(rows, cols reg.Register, body func()) {
+	l := m.labels("pairs")
+	m.CMPQ(cols, operand.I32(panelVectors*m.lanes))
+	m.JNE(operand.LabelRef(l("done")))
+	m.Label(l("two"))
+	m.CMPQ(rows, operand.I32(2))
+	m.JLT(operand.LabelRef(l("done")))
+	body()
+	m.SUBQ(operand.I32(2), rows)
+	m.JMP(operand.LabelRef(l("two")))
+	m.Label(l("done"))
 }
 
 // leave ends a function.
@@ -96,18 +142,18 @@ const (
 	geluA = 0.044715
 )
 
-// Factors of -2u, u = sqrt(2/π)(x + a x^3), and of 2u's derivative.
-var geluIn = []float32{-2 * geluC, -2 * geluC * geluA, 2 * geluC, 6 * geluC * geluA, 1, finite}
+// Factors of -2u/ln2, u = sqrt(2/π)(x + a x^3), and of 2u's derivative.
+var geluIn = []float32{-2 * geluC * math.Log2E, -2 * geluC * geluA * math.Log2E, 2 * geluC, 6 * geluC * geluA, 1, finite}
 
 // activations are functions of one element and their derivatives times what comes in.
 func activations(m *machine) {
-	held := [][]float32{expTop, expReduce, expPoly, geluIn}
-	m.element("exp", "(y, a []float32)", "y[i] = e^a[i]", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual { return m.exp(x[0]) })
+	held, gelus := [][]float32{expTop, expReduce, expPoly, {1, finite}}, [][]float32{exp2Poly, geluIn}
+	m.element("exp", "(y, a []float32)", "y[i] = e^a[i]", []string{"a"}, m.both(4), held, func(x []reg.VecVirtual) reg.VecVirtual { return m.exp(x[0]) })
 	const gelu, geluGrad = "y[i] = a[i] / (1 + e^-2u), u = sqrt(2/π)*(a[i] + 0.044715*a[i]^3)", "y[i] = dy[i] * (s + a[i]*s*(1-s)*2u'), s = 1/(1 + e^-2u)"
-	m.element("gelu", "(y, a []float32)", gelu, []string{"a"}, 2, held, m.gelu)
-	m.elementRows("geluRows", "(y, a []float32, rows, cols, stride int)", gelu, []string{"a"}, 2, held, m.gelu)
-	m.element("geluGrad", "(y, dy, a []float32)", geluGrad, []string{"dy", "a"}, 2, held, m.geluGrad)
-	m.elementRows("geluGradRows", "(y, dy, a []float32, rows, cols, stride int)", geluGrad, []string{"dy", "a"}, 2, held, m.geluGrad)
+	m.element("gelu", "(y, a []float32)", gelu, []string{"a"}, m.both(4), gelus, m.gelu)
+	m.elementRows("geluRows", "(y, a []float32, rows, cols, stride int)", gelu, []string{"a"}, m.both(4), gelus, m.gelu)
+	m.element("geluGrad", "(y, dy, a []float32)", geluGrad, []string{"dy", "a"}, m.both(4), gelus, m.geluGrad)
+	m.elementRows("geluGradRows", "(y, dy, a []float32, rows, cols, stride int)", geluGrad, []string{"dy", "a"}, m.both(4), gelus, m.geluGrad)
 	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
 		e := m.exp(m.negative(x[0]))
 		m.VADDPS(m.c(1), e, e)
@@ -128,7 +174,7 @@ func activations(m *machine) {
 
 // gelu is that of x[0].
 func (m *machine) gelu(x []reg.VecVirtual) reg.VecVirtual {
-	e := m.exp(m.geluExponent(x[0]))
+	e := m.exp2(m.geluExponent(x[0]))
 	m.VADDPS(m.c(1), e, e)
 	m.VDIVPS(e, x[0], e)
 	return e
@@ -137,7 +183,7 @@ func (m *machine) gelu(x []reg.VecVirtual) reg.VecVirtual {
 // geluGrad is x[0] times gelu's derivative at x[1].
 func (m *machine) geluGrad(x []reg.VecVirtual) reg.VecVirtual {
 	dy, a := x[0], x[1]
-	s, rest := m.sigmoid(m.geluExponent(a))
+	s, rest := m.sigmoidOf(m.exp2(m.geluExponent(a)))
 	slope := m.vec()
 	m.VMULPS(a, a, slope)
 	m.VFMADD213PS(m.cv(geluIn[2]), m.cv(geluIn[3]), slope)
@@ -145,7 +191,7 @@ func (m *machine) geluGrad(x []reg.VecVirtual) reg.VecVirtual {
 	return m.slope(dy, s, rest, slope)
 }
 
-// geluExponent is -2u of a, which survives.
+// geluExponent is -2u/ln2 of a, which survives.
 func (m *machine) geluExponent(a reg.VecVirtual) reg.VecVirtual {
 	u := m.vec()
 	m.VMULPS(a, a, u)

@@ -16,7 +16,31 @@ var (
 	expReduce = []float32{math.Log2E, 0.69314718246459961, -1.9046542999577679e-9}
 	expPoly   = []float32{0.0013814540579915047, 0.00836874544620514, 0.04166838899254799, 0.1666652113199234,
 		0.4999999403953552, 1}
+	exp2Top = []float32{129, -150} // beyond these 2^t is infinite, or 0
 )
+
+// 2^f for 0 <= f < 1 within 2.2e-9 of itself, found likewise, the highest power first.
+var exp2Poly = []float32{0.000215659718378447, 0.0012482289457693696, 0.009673775173723698, 0.05548618361353874,
+	0.24022908508777618, 0.6931470632553101, 1}
+
+// exp2 is 2^t; t survives not. An exponent's own rounding is for the caller to allow for: it is all that exp takes pains about.
+// What AVX-512 takes off and puts back is the same integer, whatever t is, so that nothing is beyond its range.
+func (m *machine) exp2(t reg.VecVirtual) reg.VecVirtual {
+	const down = 9 // and no exception
+	if m.zmm {
+		f := m.vec()
+		m.VREDUCEPS(operand.U8(down), t, f)
+		p := m.horner(exp2Poly, f)
+		m.VSCALEFPS(t, p, p)
+		return p
+	}
+	k := m.vec()
+	m.VMINPS(t, m.cv(exp2Top[0]), t)
+	m.VMAXPS(t, m.cv(exp2Top[1]), t)
+	m.VROUNDPS(operand.U8(down), t, k)
+	m.VSUBPS(k, t, t)
+	return m.scaleBy(m.horner(exp2Poly, t), k)
+}
 
 // exp is e^x; x survives not.
 func (m *machine) exp(x reg.VecVirtual) reg.VecVirtual {
@@ -72,8 +96,10 @@ func (m *machine) move(from operand.Op, to reg.VecVirtual) { m.VMOVUPS(from, to)
 
 // sigmoid is s = 1/(1+e^t), the usual sigmoid of -t, and 1-s, without the cancellation; t survives not. e^t is kept
 // finite, which changes s by less than 1e-37.
-func (m *machine) sigmoid(t reg.VecVirtual) (s, rest reg.VecVirtual) {
-	e := m.exp(t)
+func (m *machine) sigmoid(t reg.VecVirtual) (s, rest reg.VecVirtual) { return m.sigmoidOf(m.exp(t)) }
+
+// sigmoidOf is likewise of e = e^t, which survives not.
+func (m *machine) sigmoidOf(e reg.VecVirtual) (s, rest reg.VecVirtual) {
 	s = m.vec()
 	m.VMINPS(e, m.cv(finite), e)
 	m.VADDPS(m.c(1), e, s)

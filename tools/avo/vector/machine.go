@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -39,6 +40,14 @@ func (m *machine) vec() reg.VecVirtual {
 		return m.ZMM()
 	}
 	return m.YMM()
+}
+
+// both is how many vectors go together where AVX-512's registers hold so many; 16 registers hold half.
+func (m *machine) both(unroll int) int {
+	if m.zmm {
+		return unroll
+	}
+	return unroll / 2
 }
 
 // function begins a function; args is its Go parameter list and result, doc its loop.
@@ -242,9 +251,7 @@ func (m *machine) each(n reg.Register, unroll int, body func(at func(base reg.Re
 		m.Label(l(label))
 		m.CMPQ(left, operand.I32(k*m.lanes))
 		m.JLT(operand.LabelRef(l(label + "end")))
-		for u := range k {
-			body(m.place(i, u), u, nil)
-		}
+		m.woven(k, func(u int) { body(m.place(i, u), u, nil) })
 		m.ADDQ(operand.I32(k*m.lanes), i)
 		m.SUBQ(operand.I32(k*m.lanes), left)
 		m.JMP(operand.LabelRef(l(label)))
@@ -258,6 +265,33 @@ func (m *machine) each(n reg.Register, unroll int, body func(at func(base reg.Re
 	m.JE(operand.LabelRef(l("done")))
 	body(m.place(i, 0), 0, m.tail(left))
 	m.Label(l("done"))
+}
+
+// woven writes body for each u < k, of all the first instruction, of all the second, and so on: one after the other, what
+// waits for its predecessors would fill the processor's queues, and the next vector's work not be seen.
+func (m *machine) woven(k int, body func(u int)) {
+	file, err := m.Result()
+	if err != nil {
+		panic(err)
+	}
+	all := file.Functions()
+	f := all[len(all)-1]
+	from := len(f.Nodes)
+	var parts [][]ir.Node
+	for u := range k {
+		at := len(f.Nodes)
+		body(u)
+		parts = append(parts, slices.Clone(f.Nodes[at:]))
+	}
+	f.Nodes = f.Nodes[:from]
+	for i := range parts[0] {
+		for _, p := range parts {
+			if _, ok := p[i].(*ir.Instruction); !ok {
+				panic("vector: only instructions are woven")
+			}
+			f.AddNode(p[i])
+		}
+	}
 }
 
 // place is the memory of vector u behind element i of a slice of float32s.
