@@ -130,7 +130,7 @@ func (f *Func) Weights() []*Value {
 
 // Users counts the uses of each value, returning it being one.
 func (f *Func) Users() map[*Value]int {
-	users := map[*Value]int{}
+	users := make(map[*Value]int, len(f.Inputs)+len(f.Nodes))
 	for _, n := range f.Nodes {
 		for _, a := range n.Args {
 			users[a]++
@@ -247,7 +247,7 @@ func (f *Func) Clone() *Func {
 	if f == nil {
 		return nil
 	}
-	c := cloner{}
+	c := make(cloner, len(f.Inputs)+len(f.Nodes))
 	out := &Func{Name: f.Name, Inputs: c.values(f.Inputs)}
 	for _, n := range f.Nodes {
 		out.Nodes = append(out.Nodes, c.node(n))

@@ -21,11 +21,12 @@ import (
 //
 // Values of the names in saved are needed whole elsewhere, so they are not passed.
 func delays(r *reader, f *ir.Func, saved map[string]bool) map[*ir.Value]bool {
-	best := walk(r, f, saved, nil)
+	users := f.Users()
+	best := walk(r, f, saved, users, nil)
 	for _, group := range best.shared() {
 		forced := append(group, best.forced...)
 		for len(group) > 0 {
-			try := walk(r, f, saved, forced)
+			try := walk(r, f, saved, users, forced)
 			if !try.illegal && try.bytes() < best.bytes() {
 				best = try
 			}
@@ -71,8 +72,8 @@ type pending struct {
 	from   []*ir.Value // partial operands that it passes on
 }
 
-func walk(r *reader, f *ir.Func, saved map[string]bool, forced []*ir.Value) *delayer {
-	d := &delayer{reader: r, f: f, saved: saved, users: f.Users(), forced: forced,
+func walk(r *reader, f *ir.Func, saved map[string]bool, users map[*ir.Value]int, forced []*ir.Value) *delayer {
+	d := &delayer{reader: r, f: f, saved: saved, users: users, forced: forced,
 		open: map[*ir.Value]*pending{}, delay: map[*ir.Value]bool{}}
 	for _, n := range f.Nodes {
 		d.visit(n)
@@ -132,11 +133,11 @@ func (d *delayer) visit(n *ir.Node) {
 	}
 	for i, o := range n.Outs {
 		axes := r.lacks[i]
-		bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
 		switch {
 		case len(passed) > 0:
-			d.pass(o, passed, axes, open, layout, bytes)
+			d.pass(o, passed, axes, open, layout, o.Type.With(layout).LocalBytes(d.prog.Mesh))
 		case len(axes) > 0 && n.Op.Monoid(i) == ir.Sum:
+			bytes := o.Type.With(layout).LocalBytes(d.prog.Mesh)
 			d.open[o] = &pending{own: true, axes: axes, layout: layout, bytes: bytes, cost: bytes}
 		}
 		if d.open[o] != nil && slices.Contains(d.forced, o) {

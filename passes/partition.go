@@ -55,7 +55,7 @@ func partitionSegment(r *reader, s *ir.Segment, split bool, find func(f *ir.Func
 		if f == s.Forward {
 			saved = savedNames(s)
 		}
-		pt := &partitioner{prog: r.prog, reader: r, f: f, made: made, now: map[*ir.Value]*ir.Value{}, moved: map[string]*ir.Value{}, delay: find(f, saved)}
+		pt := &partitioner{prog: r.prog, reader: r, f: f, made: made, now: make(map[*ir.Value]*ir.Value, len(f.Inputs)+len(f.Nodes)), moved: map[string]*ir.Value{}, delay: find(f, saved)}
 		if err := pt.run(); err != nil {
 			return fmt.Errorf("segment %s: %w", s.Name, err)
 		}

@@ -16,12 +16,28 @@ import (
 
 // ahead is the bases that are made before they are asked for.
 type ahead struct {
-	helpers int                 // other cores that may make some
-	jobs    map[profileKey]*job // all that there were: what was made and not taken may be asked for yet
-	most    *atomic.Uint64      // the bits of the floor above which nobody asks any more; below 0: not at all
+	helpers int            // other cores that may make some
+	jobs    *jobs          // all that there were: what was made and not taken may be asked for yet
+	most    *atomic.Uint64 // the bits of the floor above which nobody asks any more; below 0: not at all
 }
 
-// job is a base that whoever comes first makes.
+// jobs are those of searchers that work side by side.
+type jobs struct {
+	sync.Mutex
+	of map[profileKey]*job
+}
+
+// find is the job of a base, a new one where there is none.
+func (j *jobs) find(k profileKey) *job {
+	j.Lock()
+	defer j.Unlock()
+	if j.of[k] == nil {
+		j.of[k] = &job{}
+	}
+	return j.of[k]
+}
+
+// job is a base that whoever comes first makes. Who takes it takes a copy.
 type job struct {
 	once sync.Once
 	base *base // nil where it could not be made
@@ -40,38 +56,31 @@ const worthwhile = 4
 const mostHelpers = 7
 
 // make lets other cores make bases that are not there yet, in some order. What they were to make before is given up.
-func (a *ahead) make(s *searcher, all []wanted) {
+func (a *ahead) make(s *searcher, soon []wanted) {
 	a.limit(-1)
 	var missing []wanted
-	var jobs []*job
-	for _, w := range all {
+	if a.jobs == nil {
+		a.jobs = &jobs{of: map[profileKey]*job{}}
+	}
+	for _, w := range soon {
 		if s.bases[w.key] != nil || s.profiles[w.key] != nil {
 			continue
 		}
-		j := a.jobs[w.key]
-		if j == nil {
-			j = &job{}
-		}
-		missing, jobs = append(missing, w), append(jobs, j)
+		missing = append(missing, w)
 	}
 	a.most = nil
-	if len(jobs) < worthwhile {
+	if len(missing) < worthwhile {
 		return
 	}
-	if a.jobs == nil {
-		a.jobs = map[profileKey]*job{}
-	}
-	for i, j := range jobs {
-		a.jobs[missing[i].key] = j
-	}
+	all := a.jobs
 	var next atomic.Int64
 	most := new(atomic.Uint64)
 	a.most = most
 	a.limit(costmodel.Seconds(math.Inf(1)))
 	for range a.helpers {
 		go func() {
-			for i := int(next.Add(1)) - 1; i < len(jobs) && float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
-				jobs[i].make(s, missing[i].key)
+			for i := int(next.Add(1)) - 1; i < len(missing) && float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
+				all.find(missing[i].key).make(s, missing[i].key)
 			}
 		}()
 	}
@@ -101,16 +110,15 @@ func (a *ahead) stop() {
 
 // take is a base that was made ahead, or is being made, or is made now.
 func (a *ahead) take(s *searcher, k profileKey) *base {
-	j := a.jobs[k]
-	if j == nil {
+	if a.jobs == nil || s.profiles[k] != nil {
 		return s.newBase(k, s.profile(k))
 	}
-	j.make(s, k)
-	if j.base == nil {
+	j := a.jobs.find(k)
+	if j.make(s, k); j.base == nil {
 		return s.newBase(k, s.profile(k))
 	}
 	s.profiles[k] = j.base.profile
-	return j.base
+	return j.base.copied()
 }
 
 // alone lets a searcher do without other cores, which have searchers of their own, until what it returns is called. So there are

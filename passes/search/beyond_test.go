@@ -131,7 +131,7 @@ func TestPanicsInParallelAreTheCallers(t *testing.T) {
 	for n := range 5 {
 		fault := func() (fault any) {
 			defer func() { fault = recover() }()
-			inParallel(5, func() *Series { return nil }, func(i int, _ *Series) {
+			inParallel(5, make([]*Series, 2), func(i int, _ *Series) {
 				if i == n {
 					panic("a promise was broken\nhere")
 				}

@@ -14,6 +14,15 @@ type cell struct {
 	least  costmodel.Seconds // see leastLayers; 0 where nobody asked
 	work   costmodel.Seconds // leastWork of each plan; likewise
 	base   *base             // likewise
+	costs  []layerCost       // of layers where the axes are in their usual order; likewise
+}
+
+// baseOf is a cell's base, a plan of which is given.
+func (s *searcher) baseOf(c *cell, plan *ir.Plan) *base {
+	if c.base == nil {
+		c.base = s.base(*plan)
+	}
+	return c.base
 }
 
 // cellKey is what tells the cells of one choice of the degrees and of sp apart.
@@ -51,8 +60,7 @@ func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seco
 	if c.least > 0 {
 		return c.least
 	}
-	b := s.base(plan)
-	c.base = b
+	b := s.baseOf(c, &plan)
 	for i, name := range s.orders(p, &plan) {
 		plan.AxisOrder = name
 		sum := costmodel.Seconds(0)

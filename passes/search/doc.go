@@ -10,6 +10,7 @@
 // dearer and closer lets it through (pipelined.go). A test equates closed forms with the passes' own tables (program.go),
 // another those with compiled programs (compose.go): what is priced is what
 // runs. A plan is left out only if a bound that cannot be wrong says that it does not fit or cannot be faster.
+// What would be the next best of each choice is asked of the same families, on two cores where there are many (twin.go).
 //
 // Ties: of all plans within 1e-9 of the fastest, relative, the first in the order of the space is taken: tp
 // ascending, then sp false before true, zero ascending, micro_batch ascending, dp ascending.

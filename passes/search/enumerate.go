@@ -23,6 +23,7 @@ type enumeration struct {
 	slab   []family // room for families that are next
 	staged bool     // pins ask for a pipeline: else nobody wonders about one
 
+	makes  map[int][]int // micro-batches, by how many sequences they share
 	cells  map[cellKey]*cell
 	shaped bool // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
 	splits map[splitKey]split
@@ -257,10 +258,17 @@ type sharedSplit struct {
 // making are the micro_batch of which a replica's share is as many micro-batches as pins ask for; if that is none of them,
 // all that divide the share, so that there is a plan to say so of.
 func (e *enumeration) making(share int) []int {
+	if e.makes[share] == nil {
+		e.makes[share] = e.p.making(share)
+	}
+	return e.makes[share]
+}
+
+func (p *Problem) making(share int) []int {
 	all := divisors(share)
 	var out []int
 	for _, n := range all {
-		if e.p.Pins.allows("micro_batches", strconv.Itoa(share/n)) {
+		if p.Pins.allows("micro_batches", strconv.Itoa(share/n)) {
 			out = append(out, n)
 		}
 	}
@@ -283,7 +291,12 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n > e.set.mostChunks() || n < 1 || !e.shaped || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, max(0, n)) // illegal anyhow
 	}
-	return e.s.balance(plan, e.s.costs(plan, baseKey(*plan), e.s.base(*plan).profile, plan.MicroBatch))
+	c := e.cell(plan)
+	if c.costs == nil {
+		b := e.s.baseOf(c, plan)
+		c.costs = e.s.costs(plan, b.key, b.profile, plan.MicroBatch)
+	}
+	return e.s.balance(plan, c.costs)
 }
 
 // even splits blocks over chunks without a look at what they cost. Where there are too few, the last and then the first, which

@@ -65,31 +65,55 @@ type Choice struct {
 // explain fills in alternatives and choices: for each key the best plan with another value, and with its other values as
 // the choice asks.
 func (s *searcher) explain(sp *space, r *Result) {
-	seen := map[ir.Plan]bool{r.Best.Plan: true}
+	var of []*choice
 	for i := range choices {
-		c := &choices[i]
-		if c.applies != nil && !c.applies(&r.Best.Plan) {
-			continue
+		if c := &choices[i]; c.applies == nil || c.applies(&r.Best.Plan) {
+			of = append(of, c)
 		}
-		out := Choice{Name: c.name, Taken: c.value(&r.Best.Plan)}
-		free := s.freed(sp, c.name)
-		var others []Alternative
-		values := s.others(free, c, &r.Best.Plan)
-		for _, want := range c.questions(values, out.Taken) {
-			a := s.alternative(free, only(c, &r.Best.Plan, want), r.Best)
-			others = append(others, a)
-			if !seen[a.Plan] && s.problem.Pins.allows(c.name, c.value(&a.Plan)) {
-				seen[a.Plan], a.key = true, c.name
-				r.Alternatives = append(r.Alternatives, a)
+	}
+	seen := map[ir.Plan]bool{r.Best.Plan: true}
+	for i, a := range s.answers(sp, of, r.Best) {
+		for _, o := range a.others {
+			if !seen[o.Plan] && s.problem.Pins.allows(of[i].name, of[i].value(&o.Plan)) {
+				seen[o.Plan], o.key = true, of[i].name
+				r.Alternatives = append(r.Alternatives, o)
 			}
 		}
-		if len(others) == 0 && c.applies != nil {
-			continue
+		if a.choice != nil {
+			r.Choices = append(r.Choices, *a.choice)
 		}
-		s.runnerUp(&out, c, values, others, r.Best)
-		r.Choices = append(r.Choices, out)
 	}
 	slices.SortStableFunc(r.Alternatives, compareAlternatives)
+}
+
+// answer is what there is to say of a choice.
+type answer struct {
+	values []string // others than the one taken
+	wants  []func(string) bool
+	others []Alternative // to each
+	choice *Choice       // nil where there is nothing to say
+}
+
+// ask is an answer that is not there yet.
+func (s answerer) ask(c *choice, best Priced) (a answer) {
+	a.values = s.others(s.freed(s.space, c.name), c, &best.Plan)
+	a.wants = c.questions(a.values, c.value(&best.Plan))
+	a.others = make([]Alternative, len(a.wants))
+	return a
+}
+
+// answer finds an alternative of a choice.
+func (s answerer) answer(c *choice, a *answer, i int, best Priced) {
+	a.others[i] = s.alternative(s.freed(s.space, c.name), only(c, &best.Plan, a.wants[i]), best)
+}
+
+// compare completes the answer once all alternatives are there.
+func (s answerer) compare(c *choice, a *answer, best Priced) {
+	if len(a.others) == 0 && c.applies != nil {
+		return
+	}
+	a.choice = &Choice{Name: c.name, Taken: c.value(&best.Plan)}
+	s.runnerUp(a.choice, c, a.values, a.others, best)
 }
 
 // freed is the space with a key free.
@@ -97,12 +121,16 @@ func (s *searcher) freed(sp *space, name string) *space {
 	if s.problem.Pins[name] == nil {
 		return sp
 	}
+	if s.free[name] != nil {
+		return s.free[name]
+	}
 	q := *s.problem
 	q.Pins = s.problem.Pins.Without(name)
 	free, err := s.space(&q)
 	if err != nil {
 		panic("search: a space with a plan has none with fewer pins: " + err.Error())
 	}
+	s.free[name] = free
 	return free
 }
 

@@ -1,5 +1,7 @@
 package search
 
+import "runtime"
+
 // Further is what can be asked once a plan is chosen: what would change it, and what rules of thumb would have said.
 type Further struct {
 	Levers []Lever // in the order of their table, then those of more
@@ -21,7 +23,11 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]Thumb, len(rules))}
 	q.found = r
 	defer r.searcher.alone()()
-	inParallel(len(trials)+1, func() *Series { return &Series{p.Model, r.searcher.caches.copied()} }, func(i int, s *Series) {
+	each := make([]*Series, min(len(trials)+1, runtime.GOMAXPROCS(0)))
+	for i := range each {
+		each[i] = &Series{p.Model, r.searcher.caches.copied()}
+	}
+	inParallel(len(trials)+1, each, func(i int, s *Series) {
 		if i > 0 {
 			f.Levers[i-1] = trials[i-1].lever(s, own)
 			return

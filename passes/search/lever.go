@@ -3,7 +3,6 @@ package search
 import (
 	"fmt"
 	"maps"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -160,17 +159,19 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	return best, err == nil
 }
 
-// inParallel does n independent things on the machine's cores. Each core has a Series of its own; what is found does not
-// depend on which one answers. A panic is the caller's, who alone can recover from it.
-func inParallel(n int, series func() *Series, do func(i int, r *Series)) {
+// inParallel does n independent things, each of some workers on a core of its own. What is found does not depend on which one
+// answers. A panic is the caller's, who alone can recover from it.
+func inParallel[T any](n int, workers []T, do func(i int, by T)) {
+	if len(workers) == 1 {
+		for i := range n {
+			do(i, workers[0])
+		}
+		return
+	}
 	var next atomic.Int64
 	var all sync.WaitGroup
 	var fault atomic.Pointer[string]
-	each := make([]*Series, min(n, runtime.GOMAXPROCS(0)))
-	for i := range each { // before anybody begins
-		each[i] = series()
-	}
-	for _, r := range each {
+	for _, by := range workers {
 		all.Go(func() {
 			defer func() {
 				if x := recover(); x != nil {
@@ -179,7 +180,7 @@ func inParallel(n int, series func() *Series, do func(i int, r *Series)) {
 				}
 			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i, r)
+				do(i, by)
 			}
 		})
 	}

@@ -68,11 +68,16 @@ func (c *caches) copied() *caches {
 		own.works[d] = maps.Clone(w)
 	}
 	for k, b := range c.bases {
-		mine := *b
-		mine.byMicro, mine.works = maps.Clone(b.byMicro), maps.Clone(b.works)
-		own.bases[k] = &mine
+		own.bases[k] = b.copied()
 	}
 	return own
+}
+
+// copied is a base with room of its own for what is found out of it.
+func (b *base) copied() *base {
+	own := *b
+	own.byMicro, own.works = maps.Clone(b.byMicro), maps.Clone(b.works)
+	return &own
 }
 
 // searcher holds what one question's searches share.
@@ -80,8 +85,9 @@ type searcher struct {
 	*caches
 	ahead      ahead
 	problem    *Problem
-	within     *space         // that was searched for a [Result]
-	watch      func(Progress) // is told how far the search for the best plan is; nil: nobody, or what is searched for is another
+	within     *space            // that was searched for a [Result]
+	free       map[string]*space // those of the result's choices where pins give one up
+	watch      func(Progress)    // is told how far the search for the best plan is; nil: nobody, or what is searched for is another
 	dims       Dims
 	device     costmodel.Device
 	modelFlops float64
@@ -130,7 +136,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
 		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, interns: map[costmodel.Route]*costmodel.Route{}, goings: map[goingKey]*going{}, likes: map[*profile][]*going{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
-		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}}
+		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
 	return s, nil
@@ -269,9 +275,9 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 func (h *hunt) next() bool {
 	limit := h.fastest * (1 + tie)
 	for len(h.rest) > 0 && h.rest[0].floor <= limit && (len(h.queue) == 0 || h.rest[0].floor <= h.queue[0].floor) {
-		r := &h.rest[0]
-		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(r.family) {
-			h.refine(r)
+		f, floor := h.sp.families[h.rest[0].place], h.rest[0].floor
+		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(f) {
+			h.refine(f, floor)
 			h.watch()
 		}
 	}
@@ -290,13 +296,12 @@ func (h *hunt) room(f *family) bool {
 
 // refine queues a family by what it takes nearly; by its own bound once that has its turn, or where it is known. As long as none
 // was found to have room that is looked at first: perhaps none has.
-func (h *hunt) refine(r *rank) {
-	f := r.family
+func (h *hunt) refine(f *family, ranked costmodel.Seconds) {
 	if f.floor == 0 && (h.roomy || h.room(f)) {
-		if f.rough <= r.floor { // no more is known than when it got its rank
+		if f.rough <= ranked { // no more is known than when it got its rank
 			f.rough = max(f.rough, h.s.nearly(h.sp.problem, f.cell, &f.plan))
 		}
-		if f.rough > r.floor {
+		if f.rough > ranked {
 			h.sp.raised++
 			heap.Push(&h.queue, entry{floor: f.rough, order: f.first, family: f})
 			return

@@ -69,7 +69,7 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	if err := p.pinned(s.dims); err != nil {
 		return nil, err
 	}
-	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{}, fewest: len(rules) + 2,
+	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{}, makes: map[int][]int{}, fewest: len(rules) + 2,
 		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch, map[string][]int{}}}
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil
@@ -85,11 +85,10 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	return e.out, nil
 }
 
-// rank is a family with a bound of its plans.
+// rank is a family, by its place, with a bound of its plans.
 type rank struct {
-	floor  costmodel.Seconds
-	order  int
-	family *family
+	floor costmodel.Seconds
+	place int
 }
 
 // ranked are the families in the order of what is known of their bounds; where little more is known than when that was asked
@@ -104,15 +103,15 @@ func (sp *space) ranked(s *searcher) []rank {
 			if f.rough == 0 {
 				f.rough = s.roughly(f.cell, &f.plan)
 			}
-			sp.ranks[i] = rank{f.rough, f.first, f}
+			sp.ranks[i].place = i
 		}
 	}
 	for i := range sp.ranks {
-		r := &sp.ranks[i]
-		r.floor = max(r.family.rough, r.family.floor)
+		f := sp.families[sp.ranks[i].place]
+		sp.ranks[i].floor = max(f.rough, f.floor)
 	}
 	sp.raised = 0
-	slices.SortFunc(sp.ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.order, b.order)) })
+	slices.SortFunc(sp.ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.place, b.place)) })
 	return sp.ranks
 }
 
