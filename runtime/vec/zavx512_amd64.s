@@ -60,6 +60,7 @@ each1oneend:
 each1done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func addRowsAVX512(y []float32, a []float32, b []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -133,6 +134,7 @@ each3done:
 down2done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func subAVX512(y []float32, a []float32, b []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -192,6 +194,7 @@ each4oneend:
 each4done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func mulAVX512(y []float32, a []float32, b []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -251,6 +254,7 @@ each5oneend:
 each5done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func scaleAVX512(y []float32, a []float32, c float32)
 // Requires: AVX, AVX512F, BMI2
@@ -309,6 +313,7 @@ each6oneend:
 each6done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func reluAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -367,6 +372,7 @@ each7oneend:
 each7done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -485,6 +491,7 @@ each8oneend:
 each8done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -623,6 +630,7 @@ each9oneend:
 each9done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluRowsAVX512(y []float32, a []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -780,6 +788,7 @@ each11done:
 down10done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -955,6 +964,7 @@ each12oneend:
 each12done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluGradRowsAVX512(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -1152,6 +1162,7 @@ each14done:
 down13done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func siluAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -1286,6 +1297,7 @@ each15oneend:
 each15done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func siluGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -1445,6 +1457,7 @@ each16oneend:
 each16done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func reluGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -1522,6 +1535,7 @@ each17oneend:
 each17done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluErfAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -1641,6 +1655,7 @@ each18oneend:
 each18done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluErfGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -1801,6 +1816,7 @@ each19oneend:
 each19done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sigmoidAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -1942,6 +1958,7 @@ each20oneend:
 each20done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sigmoidGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -2096,6 +2113,7 @@ each21oneend:
 each21done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func softcapAVX512(y []float32, a []float32, cap float32, inverse float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -2213,6 +2231,7 @@ each22oneend:
 each22done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func softcapGradAVX512(y []float32, dy []float32, a []float32, inverse float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -2335,6 +2354,7 @@ each23oneend:
 each23done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumAVX512(x []float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -2406,6 +2426,7 @@ each24done:
 	MOVSD         X0, s+24(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumSquaresAVX512(x []float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -2477,6 +2498,7 @@ each25done:
 	MOVSD         X0, s+24(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func largestAVX512(x []float32, least float32) (top float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -2540,6 +2562,7 @@ each26done:
 	MOVSS         X0, top+32(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumExpAVX512(x []float32, shift float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -2691,6 +2714,7 @@ each27done:
 	MOVSD         X11, s+32(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expScaleAVX512(y []float32, a []float32, shift float32, factor float32)
 // Requires: AVX, AVX512F, BMI2
@@ -2820,6 +2844,7 @@ each28oneend:
 each28done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -2980,6 +3005,7 @@ down32done:
 columns29done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -3134,6 +3160,7 @@ each33done:
 	MOVSD         X13, s+56(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
 // Requires: AVX, AVX512F, BMI2
@@ -3275,6 +3302,7 @@ each34oneend:
 each34done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
 // Requires: AVX, AVX512F, BMI2
@@ -3335,6 +3363,7 @@ each36done:
 down35done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func topRowsAVX512(top []float32, x []float32, seen []int, stride int, scale float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -3416,6 +3445,7 @@ each38done:
 down37done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -3611,6 +3641,7 @@ each41done:
 down39done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func logRowsAVX512(lse []float32, inverse []float32, top []float32, sum []float64)
 // Requires: AVX, AVX512F
@@ -3687,6 +3718,7 @@ log42vector:
 log42done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gradRowsAVX512(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -3878,6 +3910,7 @@ each45done:
 down43done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func dotRowsAVX512(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -3984,6 +4017,7 @@ each47done:
 down46done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func askRowsAVX512(x []float32, rows int, cols int, stride int)
 // Requires: AVX, MMX+
@@ -4017,6 +4051,7 @@ ask49done:
 down48done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func momentsAVX512(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -4167,6 +4202,7 @@ each52done:
 down50done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func meanSquaresAVX512(rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -4252,6 +4288,7 @@ each54done:
 down53done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normAVX512(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
 // Requires: AVX, AVX512F, BMI2
@@ -4348,6 +4385,7 @@ each56done:
 down55done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
 // Requires: AVX, AVX512F, BMI2
@@ -4451,6 +4489,7 @@ each58done:
 down57done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -4654,6 +4693,7 @@ each61done:
 down59done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -4824,6 +4864,7 @@ down65done:
 columns62done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func rotateAVX512(cos []float32, sin []float32, y []float32, x []float32, rows int, stride int, half int)
 // Requires: AVX, AVX512F, BMI2
@@ -4941,6 +4982,7 @@ down69done:
 columns66done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func dropAVX512(y []float32, x []float32, first uint64, turned uint64, least uint64, factor float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -5068,6 +5110,7 @@ each70oneend:
 each70done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func fromBF16AVX512(y []float32, a []uint16)
 // Requires: AVX, AVX512F
@@ -5089,6 +5132,7 @@ cast71next:
 cast71done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func fromF16AVX512(y []float32, a []uint16)
 // Requires: AVX, AVX512F
@@ -5109,6 +5153,7 @@ cast72next:
 cast72done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func toBF16AVX512(y []uint16, a []float32)
 // Requires: AVX, AVX512F
@@ -5138,6 +5183,7 @@ cast73next:
 cast73done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func toF16AVX512(y []uint16, a []float32)
 // Requires: AVX, AVX512F
@@ -5158,6 +5204,7 @@ cast74next:
 cast74done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func adamAVX512(p []float32, g []float32, m []float32, v []float32, k *[10]float32)
 // Requires: AVX, AVX512F, BMI2
@@ -5235,6 +5282,7 @@ each75oneend:
 each75done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 DATA vectorConstants<>+0(SB)/8, $0x42b2000042b20000
 DATA vectorConstants<>+8(SB)/8, $0x42b2000042b20000
