@@ -61,6 +61,7 @@ step:
 	JNZ         step
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func fma256(steps uint64)
 // Requires: AVX, FMA3
@@ -97,3 +98,4 @@ step:
 	JNZ         step
 	VZEROUPPER
 	RET
+	PCALIGN $64

@@ -2281,6 +2281,7 @@ narrow_11:
 stored_11:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func packPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
 // Requires: AVX, AVX512F, BMI2
@@ -2340,6 +2341,7 @@ pair1:
 	JNZ         pair1
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func packFourPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
 // Requires: AVX, AVX512F, BMI2
@@ -2446,3 +2448,4 @@ pair1:
 	JNZ         pair1
 	VZEROUPPER
 	RET
+	PCALIGN $64

@@ -1063,6 +1063,7 @@ narrow_keep:
 stored_keep:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gemmF64AVX2(s *byte)
 // Requires: AVX, FMA3, MMX+
@@ -2125,3 +2126,4 @@ narrow_keep:
 stored_keep:
 	VZEROUPPER
 	RET
+	PCALIGN $64

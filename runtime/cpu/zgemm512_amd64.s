@@ -2571,6 +2571,7 @@ narrow_keep:
 stored_keep:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gemmF64AVX512(s *byte)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -5141,3 +5142,4 @@ narrow_keep:
 stored_keep:
 	VZEROUPPER
 	RET
+	PCALIGN $64

@@ -13,6 +13,7 @@ TEXT ·cpuid(SB), NOSPLIT, $0-24
 	MOVL CX, c+16(FP)
 	MOVL DX, d+20(FP)
 	RET
+	PCALIGN $64
 
 // func xgetbv() (lo uint32, hi uint32)
 TEXT ·xgetbv(SB), NOSPLIT, $0-8
@@ -21,6 +22,7 @@ TEXT ·xgetbv(SB), NOSPLIT, $0-8
 	MOVL AX, lo+0(FP)
 	MOVL DX, hi+4(FP)
 	RET
+	PCALIGN $64
 
 // func pause(n uint32)
 TEXT ·pause(SB), NOSPLIT, $0-4
@@ -31,3 +33,4 @@ again:
 	DECL AX
 	JNZ  again
 	RET
+	PCALIGN $64

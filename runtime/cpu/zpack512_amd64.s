@@ -46,6 +46,7 @@ row1:
 	JNZ       row1
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func packFourAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, panel uintptr)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -132,6 +133,7 @@ four1:
 	JNZ        four1
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func packColumnsAVX512(dst *float32, src *float32, step uintptr, ld uintptr, n uintptr)
 // Requires: AVX, AVX512F, BMI2
@@ -317,3 +319,4 @@ whole:
 done:
 	VZEROUPPER
 	RET
+	PCALIGN $64

@@ -61,6 +61,7 @@ each1oneend:
 each1done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func addRowsAVX2(y []float32, a []float32, b []float32, rows int, cols int, stride int)
 // Requires: AVX, MMX+
@@ -132,6 +133,7 @@ each3done:
 down2done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func subAVX2(y []float32, a []float32, b []float32)
 // Requires: AVX
@@ -192,6 +194,7 @@ each4oneend:
 each4done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func mulAVX2(y []float32, a []float32, b []float32)
 // Requires: AVX
@@ -252,6 +255,7 @@ each5oneend:
 each5done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func scaleAVX2(y []float32, a []float32, c float32)
 // Requires: AVX
@@ -311,6 +315,7 @@ each6oneend:
 each6done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func reluAVX2(y []float32, a []float32)
 // Requires: AVX, AVX2
@@ -370,6 +375,7 @@ each7oneend:
 each7done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expAVX2(y []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -513,6 +519,7 @@ each8oneend:
 each8done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluAVX2(y []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -672,6 +679,7 @@ each9oneend:
 each9done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluRowsAVX2(y []float32, a []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -848,6 +856,7 @@ each11done:
 down10done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluGradAVX2(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -1060,6 +1069,7 @@ each12oneend:
 each12done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluGradRowsAVX2(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -1291,6 +1301,7 @@ each14done:
 down13done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func siluAVX2(y []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -1450,6 +1461,7 @@ each15oneend:
 each15done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func siluGradAVX2(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -1642,6 +1654,7 @@ each16oneend:
 each16done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func reluGradAVX2(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX2
@@ -1720,6 +1733,7 @@ each17oneend:
 each17done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluErfAVX2(y []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -1853,6 +1867,7 @@ each18oneend:
 each18done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluErfGradAVX2(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -2047,6 +2062,7 @@ each19oneend:
 each19done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sigmoidAVX2(y []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -2222,6 +2238,7 @@ each20oneend:
 each20done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sigmoidGradAVX2(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX2, FMA3
@@ -2410,6 +2427,7 @@ each21oneend:
 each21done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func softcapAVX2(y []float32, a []float32, cap float32, inverse float32)
 // Requires: AVX, AVX2, FMA3
@@ -2537,6 +2555,7 @@ each22oneend:
 each22done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func softcapGradAVX2(y []float32, dy []float32, a []float32, inverse float32)
 // Requires: AVX, AVX2, FMA3
@@ -2669,6 +2688,7 @@ each23oneend:
 each23done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumAVX2(x []float32) (s float64)
 // Requires: AVX, AVX2, SSE2
@@ -2739,6 +2759,7 @@ each24done:
 	MOVSD        X0, s+24(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumSquaresAVX2(x []float32) (s float64)
 // Requires: AVX, AVX2, FMA3, SSE2
@@ -2809,6 +2830,7 @@ each25done:
 	MOVSD        X0, s+24(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func largestAVX2(x []float32, least float32) (top float32)
 // Requires: AVX, SSE
@@ -2871,6 +2893,7 @@ each26done:
 	MOVSS        X0, top+32(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumExpAVX2(x []float32, shift float32) (s float64)
 // Requires: AVX, AVX2, FMA3, SSE2
@@ -3050,6 +3073,7 @@ each27done:
 	MOVSD        X0, s+32(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expScaleAVX2(y []float32, a []float32, shift float32, factor float32)
 // Requires: AVX, AVX2, FMA3
@@ -3209,6 +3233,7 @@ each28oneend:
 each28done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
 // Requires: AVX, AVX2, MMX+
@@ -3368,6 +3393,7 @@ down32done:
 columns29done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expSumAVX2(y []float32, a []float32, scale float32, shift float32) (s float64)
 // Requires: AVX, AVX2, FMA3, SSE2
@@ -3550,6 +3576,7 @@ each33done:
 	MOVSD        X2, s+56(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expGradAVX2(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
 // Requires: AVX, AVX2, FMA3
@@ -3721,6 +3748,7 @@ each34oneend:
 each34done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func scaleRowsAVX2(y []float32, factors []float32, cols int, stride int)
 // Requires: AVX
@@ -3782,6 +3810,7 @@ each36done:
 down35done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func topRowsAVX2(top []float32, x []float32, seen []int, stride int, scale float32)
 // Requires: AVX
@@ -3862,6 +3891,7 @@ each38done:
 down37done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expRowsAVX2(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
 // Requires: AVX, AVX2, FMA3
@@ -4082,6 +4112,7 @@ each41done:
 down39done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func logRowsAVX2(lse []float32, inverse []float32, top []float32, sum []float64)
 // Requires: AVX, AVX2
@@ -4158,6 +4189,7 @@ log42vector:
 log42done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gradRowsAVX2(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
 // Requires: AVX, AVX2, FMA3
@@ -4380,6 +4412,7 @@ each45done:
 down43done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func dotRowsAVX2(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
 // Requires: AVX, AVX2, FMA3
@@ -4485,6 +4518,7 @@ each47done:
 down46done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func askRowsAVX2(x []float32, rows int, cols int, stride int)
 // Requires: AVX, MMX+
@@ -4518,6 +4552,7 @@ ask49done:
 down48done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func momentsAVX2(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX2, FMA3
@@ -4666,6 +4701,7 @@ each52done:
 down50done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func meanSquaresAVX2(rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX2, FMA3
@@ -4750,6 +4786,7 @@ each54done:
 down53done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normAVX2(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
 // Requires: AVX
@@ -4847,6 +4884,7 @@ each56done:
 down55done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normBiasAVX2(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
 // Requires: AVX, FMA3
@@ -4951,6 +4989,7 @@ each58done:
 down57done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normGradAVX2(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
 // Requires: AVX, AVX2, FMA3
@@ -5152,6 +5191,7 @@ each61done:
 down59done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gainGradAVX2(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 // Requires: AVX, AVX2, MMX+
@@ -5321,6 +5361,7 @@ down65done:
 columns62done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func rotateAVX2(cos []float32, sin []float32, y []float32, x []float32, rows int, stride int, half int)
 // Requires: AVX, FMA3
@@ -5439,6 +5480,7 @@ down69done:
 columns66done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func dropAVX2(y []float32, x []float32, first uint64, turned uint64, least uint64, factor float32)
 // Requires: AVX, AVX2
@@ -5665,6 +5707,7 @@ each70oneend:
 each70done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func fromBF16AVX2(y []float32, a []uint16)
 // Requires: AVX, AVX2
@@ -5686,6 +5729,7 @@ cast71next:
 cast71done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func fromF16AVX2(y []float32, a []uint16)
 // Requires: AVX, F16C
@@ -5706,6 +5750,7 @@ cast72next:
 cast72done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func toBF16AVX2(y []uint16, a []float32)
 // Requires: AVX, AVX2
@@ -5737,6 +5782,7 @@ cast73next:
 cast73done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func toF16AVX2(y []uint16, a []float32)
 // Requires: AVX, F16C
@@ -5757,6 +5803,7 @@ cast74next:
 cast74done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func adamAVX2(p []float32, g []float32, m []float32, v []float32, k *[10]float32)
 // Requires: AVX, FMA3
@@ -5835,6 +5882,7 @@ each75oneend:
 each75done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 DATA vectorConstants<>+0(SB)/8, $0x42b2000042b20000
 DATA vectorConstants<>+8(SB)/8, $0x42b2000042b20000

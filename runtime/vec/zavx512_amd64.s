@@ -60,6 +60,7 @@ each1oneend:
 each1done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func addRowsAVX512(y []float32, a []float32, b []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -133,6 +134,7 @@ each3done:
 down2done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func subAVX512(y []float32, a []float32, b []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -192,6 +194,7 @@ each4oneend:
 each4done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func mulAVX512(y []float32, a []float32, b []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -251,6 +254,7 @@ each5oneend:
 each5done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func scaleAVX512(y []float32, a []float32, c float32)
 // Requires: AVX, AVX512F, BMI2
@@ -309,6 +313,7 @@ each6oneend:
 each6done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func reluAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -367,6 +372,7 @@ each7oneend:
 each7done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -515,6 +521,7 @@ each8oneend:
 each8done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -657,6 +664,7 @@ each9oneend:
 each9done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluRowsAVX512(y []float32, a []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2, MMX+
@@ -871,6 +879,7 @@ each12done:
 down11done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -1068,6 +1077,7 @@ each13oneend:
 each13done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluGradRowsAVX512(y []float32, dy []float32, a []float32, rows int, cols int, stride int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2, MMX+
@@ -1364,6 +1374,7 @@ each16done:
 down15done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func siluAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -1494,6 +1505,7 @@ each17oneend:
 each17done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func siluGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -1649,6 +1661,7 @@ each18oneend:
 each18done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func reluGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -1726,6 +1739,7 @@ each19oneend:
 each19done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluErfAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -1845,6 +1859,7 @@ each20oneend:
 each20done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func geluErfGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -2005,6 +2020,7 @@ each21oneend:
 each21done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sigmoidAVX512(y []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -2146,6 +2162,7 @@ each22oneend:
 each22done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sigmoidGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -2300,6 +2317,7 @@ each23oneend:
 each23done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func softcapAVX512(y []float32, a []float32, cap float32, inverse float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -2417,6 +2435,7 @@ each24oneend:
 each24done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func softcapGradAVX512(y []float32, dy []float32, a []float32, inverse float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -2539,6 +2558,7 @@ each25oneend:
 each25done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumAVX512(x []float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -2610,6 +2630,7 @@ each26done:
 	MOVSD         X0, s+24(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumSquaresAVX512(x []float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -2681,6 +2702,7 @@ each27done:
 	MOVSD         X0, s+24(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func largestAVX512(x []float32, least float32) (top float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
@@ -2744,6 +2766,7 @@ each28done:
 	MOVSS         X0, top+32(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumExpAVX512(x []float32, shift float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -2895,6 +2918,7 @@ each29done:
 	MOVSD         X11, s+32(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expScaleAVX512(y []float32, a []float32, shift float32, factor float32)
 // Requires: AVX, AVX512F, BMI2
@@ -3024,6 +3048,7 @@ each30oneend:
 each30done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -3184,6 +3209,7 @@ down34done:
 columns31done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expSumAVX512(y []float32, a []float32, scale float32, shift float32) (s float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
@@ -3338,6 +3364,7 @@ each35done:
 	MOVSD         X13, s+56(FP)
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expGradAVX512(p []float32, dp []float32, scale float32, shift float32, d float32, factor float32)
 // Requires: AVX, AVX512F, BMI2
@@ -3479,6 +3506,7 @@ each36oneend:
 each36done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func scaleRowsAVX512(y []float32, factors []float32, cols int, stride int)
 // Requires: AVX, AVX512F, BMI2
@@ -3539,6 +3567,7 @@ each38done:
 down37done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func topRowsAVX512(top []float32, x []float32, seen []int, stride int, scale float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -3620,6 +3649,7 @@ each40done:
 down39done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func expRowsAVX512(x []float32, seen []int, cols int, stride int, scale float32, top []float32, sum []float64)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -3815,6 +3845,7 @@ each43done:
 down41done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func logRowsAVX512(lse []float32, inverse []float32, top []float32, sum []float64)
 // Requires: AVX, AVX512F
@@ -3891,6 +3922,7 @@ log44vector:
 log44done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gradRowsAVX512(p []float32, dp []float32, seen []int, cols int, stride int, scale float32, factor float32, shift []float32, d []float32)
 // Requires: AVX, AVX512F, BMI2
@@ -4082,6 +4114,7 @@ each47done:
 down45done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func dotRowsAVX512(d []float32, x []float32, y []float32, cols int, stride int, yStride int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -4188,6 +4221,7 @@ each49done:
 down48done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func askRowsAVX512(x []float32, rows int, cols int, stride int)
 // Requires: AVX, MMX+
@@ -4221,6 +4255,7 @@ ask51done:
 down50done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func momentsAVX512(mean []float32, rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -4371,6 +4406,7 @@ each54done:
 down52done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func meanSquaresAVX512(rstd []float32, x []float32, cols int, eps float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -4456,6 +4492,7 @@ each56done:
 down55done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normAVX512(y []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32)
 // Requires: AVX, AVX512F, BMI2
@@ -4552,6 +4589,7 @@ each58done:
 down57done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normBiasAVX512(y []float32, x []float32, gain []float32, bias []float32, mean []float32, rstd []float32, base float32)
 // Requires: AVX, AVX512F, BMI2
@@ -4655,6 +4693,7 @@ each60done:
 down59done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func normGradAVX512(dx []float32, dy []float32, x []float32, gain []float32, mean []float32, rstd []float32, base float32, centred float32)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
@@ -4858,6 +4897,7 @@ each63done:
 down61done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func gainGradAVX512(out []float32, dy []float32, x []float32, mean []float32, rstd []float32, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
@@ -5028,6 +5068,7 @@ down67done:
 columns64done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func rotateAVX512(cos []float32, sin []float32, y []float32, x []float32, rows int, stride int, half int)
 // Requires: AVX, AVX512F, BMI2
@@ -5145,6 +5186,7 @@ down71done:
 columns68done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func dropAVX512(y []float32, x []float32, first uint64, turned uint64, least uint64, factor float32)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
@@ -5272,6 +5314,7 @@ each72oneend:
 each72done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func fromBF16AVX512(y []float32, a []uint16)
 // Requires: AVX, AVX512F
@@ -5293,6 +5336,7 @@ cast73next:
 cast73done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func fromF16AVX512(y []float32, a []uint16)
 // Requires: AVX, AVX512F
@@ -5313,6 +5357,7 @@ cast74next:
 cast74done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func toBF16AVX512(y []uint16, a []float32)
 // Requires: AVX, AVX512F
@@ -5342,6 +5387,7 @@ cast75next:
 cast75done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func toF16AVX512(y []uint16, a []float32)
 // Requires: AVX, AVX512F
@@ -5362,6 +5408,7 @@ cast76next:
 cast76done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 // func adamAVX512(p []float32, g []float32, m []float32, v []float32, k *[10]float32)
 // Requires: AVX, AVX512F, BMI2
@@ -5439,6 +5486,7 @@ each77oneend:
 each77done:
 	VZEROUPPER
 	RET
+	PCALIGN $64
 
 DATA vectorConstants<>+0(SB)/8, $0x42b2000042b20000
 DATA vectorConstants<>+8(SB)/8, $0x42b2000042b20000

@@ -12,6 +12,8 @@ import (
 	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
+
+	"github.com/planc-dev/planc/tools/avo/align"
 )
 
 // root is the repository, from the folder of this module.
@@ -64,6 +66,7 @@ func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err 
 	if asm, err = printed(printer.NewGoAsm(cfg), file); err != nil {
 		return nil, nil, err
 	}
+	asm = align.Functions(asm)
 	stubs, err = printed(printer.NewStubs(cfg), file)
 	return asm, stubs, err
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
+
+	"github.com/planc-dev/planc/tools/avo/align"
 )
 
 const (
@@ -65,6 +67,9 @@ func generate(name string, zmm bool) (map[string][]byte, error) {
 		text, err := p.Print(file)
 		if err != nil {
 			return nil, err
+		}
+		if ext == ".s" {
+			text = align.Functions(text)
 		}
 		out[name+"_amd64"+ext] = bytes.TrimLeft(text, "\n")
 	}
