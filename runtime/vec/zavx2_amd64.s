@@ -2896,7 +2896,7 @@ each26done:
 	PCALIGN $64
 
 // func sumExpAVX2(x []float32, shift float32) (s float64)
-// Requires: AVX, AVX2, FMA3, SSE2
+// Requires: AVX, AVX2, FMA3, MMX+, SSE2
 TEXT ·sumExpAVX2(SB), NOSPLIT, $0-40
 	MOVQ  x_len+8(FP), AX
 	MOVQ  x_base+0(FP), CX
@@ -2904,13 +2904,16 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-40
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	XORQ  DX, DX
+	LEAQ  (CX)(AX*4), DX
+	XORQ  BX, BX
 
 each27many:
 	CMPQ         AX, $+16
 	JLT          each27manyend
-	VMOVUPS      (CX)(DX*4), Y4
-	VMOVUPS      32(CX)(DX*4), Y6
+	VMOVUPS      (CX)(BX*4), Y4
+	VMOVUPS      32(CX)(BX*4), Y6
+	PREFETCHT1   (DX)(BX*4)
+	PREFETCHT1   32(DX)(BX*4)
 	VBROADCASTSS shift+24(FP), Y5
 	VBROADCASTSS shift+24(FP), Y7
 	VSUBPS       Y5, Y4, Y4
@@ -2975,7 +2978,7 @@ each27many:
 	VADDPD       Y5, Y2, Y2
 	VADDPD       Y6, Y1, Y1
 	VADDPD       Y7, Y3, Y3
-	ADDQ         $+16, DX
+	ADDQ         $+16, BX
 	SUBQ         $+16, AX
 	JMP          each27many
 
@@ -2983,7 +2986,8 @@ each27manyend:
 each27one:
 	CMPQ         AX, $+8
 	JLT          each27oneend
-	VMOVUPS      (CX)(DX*4), Y4
+	VMOVUPS      (CX)(BX*4), Y4
+	PREFETCHT1   (DX)(BX*4)
 	VBROADCASTSS shift+24(FP), Y5
 	VSUBPS       Y5, Y4, Y4
 	VMOVUPS      vectorConstants<>+0(SB), Y5
@@ -3016,18 +3020,19 @@ each27one:
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y4, Y0, Y0
 	VADDPD       Y5, Y1, Y1
-	ADDQ         $+8, DX
+	ADDQ         $+8, BX
 	SUBQ         $+8, AX
 	JMP          each27one
 
 each27oneend:
 	TESTQ        AX, AX
 	JE           each27done
-	LEAQ         vectorMasks<>+0(SB), BX
-	MOVQ         $+8, SI
-	SUBQ         AX, SI
-	VMOVUPS      (BX)(SI*4), Y4
-	VMASKMOVPS   (CX)(DX*4), Y4, Y5
+	LEAQ         vectorMasks<>+0(SB), SI
+	MOVQ         $+8, DI
+	SUBQ         AX, DI
+	VMOVUPS      (SI)(DI*4), Y4
+	VMASKMOVPS   (CX)(BX*4), Y4, Y5
+	PREFETCHT1   (DX)(BX*4)
 	VBROADCASTSS shift+24(FP), Y6
 	VSUBPS       Y6, Y5, Y5
 	VMOVUPS      vectorConstants<>+0(SB), Y6

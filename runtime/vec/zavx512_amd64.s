@@ -2769,7 +2769,7 @@ each28done:
 	PCALIGN $64
 
 // func sumExpAVX512(x []float32, shift float32) (s float64)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+, SSE2
 TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	VMOVUPS vectorConstants<>+0(SB), Z0
 	VMOVUPS vectorConstants<>+64(SB), Z1
@@ -2788,13 +2788,16 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	VPXORD  Z12, Z12, Z12
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
-	XORQ    DX, DX
+	LEAQ    (CX)(AX*4), DX
+	XORQ    BX, BX
 
 each29many:
 	CMPQ          AX, $+32
 	JLT           each29manyend
-	VMOVUPS       (CX)(DX*4), Z15
-	VMOVUPS       64(CX)(DX*4), Z17
+	VMOVUPS       (CX)(BX*4), Z15
+	VMOVUPS       64(CX)(BX*4), Z17
+	PREFETCHT1    (DX)(BX*4)
+	PREFETCHT1    64(DX)(BX*4)
 	VBROADCASTSS  shift+24(FP), Z16
 	VBROADCASTSS  shift+24(FP), Z18
 	VSUBPS        Z16, Z15, Z15
@@ -2839,7 +2842,7 @@ each29many:
 	VADDPD        Z16, Z13, Z13
 	VADDPD        Z17, Z12, Z12
 	VADDPD        Z18, Z14, Z14
-	ADDQ          $+32, DX
+	ADDQ          $+32, BX
 	SUBQ          $+32, AX
 	JMP           each29many
 
@@ -2847,7 +2850,8 @@ each29manyend:
 each29one:
 	CMPQ          AX, $+16
 	JLT           each29oneend
-	VMOVUPS       (CX)(DX*4), Z15
+	VMOVUPS       (CX)(BX*4), Z15
+	PREFETCHT1    (DX)(BX*4)
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
 	VMINPS        Z15, Z0, Z15
@@ -2870,17 +2874,18 @@ each29one:
 	VCVTPS2PD     Y16, Z16
 	VADDPD        Z15, Z11, Z11
 	VADDPD        Z16, Z12, Z12
-	ADDQ          $+16, DX
+	ADDQ          $+16, BX
 	SUBQ          $+16, AX
 	JMP           each29one
 
 each29oneend:
 	TESTQ         AX, AX
 	JE            each29done
-	MOVQ          $-1, BX
-	BZHIQ         AX, BX, BX
-	KMOVW         BX, K1
-	VMOVUPS.Z     (CX)(DX*4), K1, Z15
+	MOVQ          $-1, SI
+	BZHIQ         AX, SI, SI
+	KMOVW         SI, K1
+	VMOVUPS.Z     (CX)(BX*4), K1, Z15
+	PREFETCHT1    (DX)(BX*4)
 	VBROADCASTSS  shift+24(FP), Z16
 	VSUBPS        Z16, Z15, Z15
 	VMINPS        Z15, Z0, Z15

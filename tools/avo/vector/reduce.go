@@ -115,14 +115,17 @@ func reductions(m *machine) {
 	m.sumRows()
 }
 
-// sumExp writes the sum of a softmax's row.
+// sumExp writes the sum of a softmax's row. It computes where it could read, and so asks for what lies behind the row as far as it
+// reads: that is mostly the next one.
 func (m *machine) sumExp() {
 	m.function("sumExp", "(x []float32, shift float32) (s float64)", "\n\n\tfor i := range x { s += e^(x[i]-shift) }\n\nwith the sum in float64.")
 	m.hold(expTop, expReduce, expPoly)
 	n, x := m.length("x"), m.pointer("x")
-	sums := m.zeros(4)
+	sums, next := m.zeros(4), m.GP64()
+	m.LEAQ(operand.Mem{Base: x, Index: n, Scale: 4}, next)
 	m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
 		v := m.load(at(x), t)
+		m.PREFETCHT1(at(next))
 		m.VSUBPS(m.scalar("shift"), v, v)
 		e := m.exp(v)
 		m.keep(e, t)
