@@ -16,6 +16,9 @@ const eightFollows = 0.02
 
 // The loss of examples/opticks falls in 8 bits as it does in bf16.
 func TestEightFollowsBF16(t *testing.T) {
+	if !long() {
+		t.Skip("240 steps take long: PLANC_LAWS=long")
+	}
 	const steps, window = 120, 20
 	bin := buildPlanc(t)
 	job, err := filepath.Abs(filepath.Join(repoRoot, "examples/opticks/planc.yaml"))
