@@ -53,6 +53,9 @@ func (w *scratch[F]) askUnit(a *attending[F], unit int) {
 	}
 	hd, i0, i1 := a.block(unit)
 	lo, hi := hd.span(i0, i1)
+	if lo == hi { // the queries see no key, and lo may be behind the last
+		return
+	}
 	w.askFor(hd.v.rows(lo), hi-lo, hd.VDim)
 	w.askFor(hd.q.rows(i0), i1-i0, hd.Dim)
 	w.askFor(hd.k.rows(lo), hi-lo, hd.Dim)

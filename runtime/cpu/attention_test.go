@@ -110,6 +110,8 @@ var attentionCases = []struct {
 		Window: 6}},
 	{"past window", AttentionShape{Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
 		Window: 4, Pos0: 4}},
+	{"past window, blocks", AttentionShape{Batch: 1, Seq: 150, KSeq: 100, Heads: 2, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
+		Window: 20, Pos0: 100}}, // of the second block and the third no query sees any key
 	{"dropout", AttentionShape{Batch: 2, Seq: 4, KSeq: 5, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
 		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 20, KSeqAll: 21}},
 	{"capped", AttentionShape{Batch: 2, Seq: 9, KSeq: 9, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5, Causal: true, Window: 5}},
