@@ -21,6 +21,9 @@ const (
 // askFor adds rows of x to those that are wanted.
 func (w *scratch[F]) askFor(x mat[F], rows, cols int) {
 	a := &w.ahead
+	if cols == 0 { // values may be of no elements
+		return
+	}
 	if rows = min(rows, askMost/(cols*int(sizeOf[F]()))); rows > 0 && a.n < len(a.lists) {
 		l := &a.lists[a.n]
 		l.mat, l.rows, l.cols = x, rows, cols

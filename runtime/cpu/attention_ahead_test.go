@@ -1,6 +1,9 @@
 package cpu
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // What is asked for is never beyond a call's tensors, and less than what a list or the second cache holds.
 func TestAskedRows(t *testing.T) {
@@ -31,4 +34,19 @@ func TestAskedRows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Without elements of values there is nothing to ask for, and the logarithms are those that they are with values.
+func TestAttentionWithoutValues(t *testing.T) {
+	each(t, func(t *testing.T) {
+		s := AttentionShape{Batch: 1, Seq: 3, KSeq: 3, Heads: 70, Group: 1, Dim: 2, VDim: 2, Scale: 1}
+		x := drawTensors[float32](s)
+		Table[float32]().Attention(x.o, x.lse, x.q, x.k, x.v, s)
+		s.VDim = 0
+		y := drawTensors[float32](s)
+		Table[float32]().Attention(y.o, y.lse, y.q, y.k, y.v, s)
+		if !slices.Equal(x.lse, y.lse) {
+			t.Error("logarithms depend on values")
+		}
+	})
 }
