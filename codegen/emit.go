@@ -96,6 +96,15 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 		rows, cols, lo, size := e.lastDim(n.Outs[0].Type)
 		e.kernel("PickGrad", n.Outs[0], n.Args[0], n.Args[1], rows, cols, lo, size)
 	},
+	ir.OpCrossEntropy: func(e *emitter, n *ir.Node) {
+		ce, dx, x, ids, dl := n.Outs[0], n.Outs[1], n.Args[0], n.Args[1], n.Args[2]
+		rows, cols, _, _ := e.lastDim(x.Type)
+		if args := []any{ce, dx, dl, x, ids, rows, cols}; x.Type.Elem.Narrow() && !e.gpu() {
+			e.call(jen.Qual(cpuPath, "CrossEntropyHalf"), args...)
+		} else {
+			e.kernel("CrossEntropy", args...)
+		}
+	},
 	ir.OpInvCount: func(e *emitter, n *ir.Node) {
 		if e.gpu() {
 			e.own(map[bool]string{true: "InvAux", false: "InvCount"}[n.Attr.Into == ir.IntoAux], n.Outs[0])

@@ -166,7 +166,7 @@ func (g *group) rings(r *Route) {
 	}
 }
 
-// over is what there is where a condition holds, else nothing.
+// over is what there is where a condition holds, else nothing: a node of one device need not have links.
 func (g *group) over(v float64, holds bool) float64 {
 	if holds {
 		return v
@@ -176,7 +176,7 @@ func (g *group) over(v float64, holds bool) float64 {
 
 func (g *group) trees(r *Route) {
 	steps := 2 * ((g.local-1)*g.hop + g.hopsUp*g.far)
-	bytes := 2 * max(share(g.local)/g.near, g.between())
+	bytes := 2 * max(g.over(share(g.local)/g.near, g.local > 1), g.between())
 	for i := range g.k.Protocols {
 		p := &g.k.Protocols[i]
 		r.add(float64(p.Base)+p.Hop*steps, bytes/p.Rate)
@@ -210,7 +210,7 @@ func (g *group) direct(r *Route) {
 	if g.rails {
 		near = share(g.local)
 	}
-	bytes := max(near/(g.near*g.k.Pair), g.over(far/g.spread, g.overNet))
+	bytes := max(g.over(near/(g.near*g.k.Pair), g.local > 1), g.over(far/g.spread, g.overNet))
 	r.pairs(g.k, (g.local-1)*g.hop+(g.nodes-1)*g.far, bytes)
 }
 

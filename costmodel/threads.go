@@ -13,6 +13,9 @@ func (c *Cluster) threads(r *Route, op ir.Op, p Placement) {
 	local, nodes := float64(p.Local), float64(p.Nodes)
 	hops := float64(c.Node.Link.Latency()) * (local - 1)
 	near, far := float64(c.Node.Link.Bandwidth), math.Inf(1)
+	if near == 0 { // a node of one device need not have links
+		near = math.Inf(1)
+	}
 	if p.Nodes > 1 {
 		net := c.reach(p)
 		steps := float64(bits.Len(uint(p.Nodes - 1)))

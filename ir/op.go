@@ -22,6 +22,7 @@ type opInfo struct {
 	ints     uint16 // operands that are indices: a bit for each
 	element  bool   // element by element: the fuse pass may join it with its like
 	view     bool   // moves no bytes
+	inPlace  bool   // its last result may lie where its first operand does
 	copies   bool   // moves numbers as they are stored
 	comm     bool   // a collective: inserted by partition and zero
 	effect   bool   // has no result and must stay
@@ -78,6 +79,9 @@ func (o Op) Index(i int) bool { return ops[o].ints>>i&1 == 1 }
 
 // View tells whether the op's result is its operand's memory.
 func (o Op) View() bool { return ops[o].view }
+
+// InPlace tells whether the op's last result may lie where its first operand does.
+func (o Op) InPlace() bool { return ops[o].inPlace }
 
 // Attends tells whether the op is attention or its gradient, which need all keys of a query.
 func (o Op) Attends() bool { return o == OpAttention || o == OpAttentionGrad }

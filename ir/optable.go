@@ -44,6 +44,7 @@ const (
 	OpLogSumExpGrad
 	OpPick
 	OpPickGrad
+	OpCrossEntropy
 	OpInvCount
 	OpLimit
 	OpTally
@@ -178,6 +179,8 @@ var ops = [NumOps]opInfo{
 		doc: "the element of v by index"},
 	OpPickGrad: {name: "pick_grad", ints: 2, text: "m*, m* -> m* v", linear: []uint16{1},
 		doc: "dy at the index, 0 elsewhere"},
+	OpCrossEntropy: {name: "cross_entropy", stats: 1, ints: 2, text: "m* !v, m*, m* -> m*, m* v", flops: 9, inPlace: true,
+		doc: "log of the sum of exp of x over v less x at the index, and its gradient times dy, from x, indices, dy"},
 	OpInvCount: {name: "inv_count", stats: 1, text: "-> m*", attrs: []string{"into"},
 		doc: "the loss scale, 1 unless there is one, over the unmasked tokens of the global batch; over its sequences where it is the gradient of aux"},
 

@@ -1,16 +1,20 @@
 package ir
 
 // Widened lists the values of a node that are in 16 bits and that a CPU's kernels, which compute in f32, need whole in
-// f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go.
+// f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go, as
+// does cross-entropy row by row.
 func (n *Node) Widened() []*Value {
 	row := n.Op.Info()
-	if row.element || row.view || row.copies || row.comm || row.gathers || row.effect {
+	if row.element || row.view || row.copies || row.comm || row.gathers || row.effect || n.Op == OpCrossEntropy {
 		return nil
 	}
 	var out []*Value
 	seen := map[*Value]bool{}
 	args := n.Args
 	if n.Products16() {
+		if n.Outs[0].Type.Elem == BF16 && n.Outs[0].Place.Region != PlaceGrad { // rounded as its sums come
+			return nil
+		}
 		args = nil
 	}
 	for _, vs := range [][]*Value{n.Outs, args} {

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "record the outputs of testdata's cases"
 
 // A case is a file of testdata: what to see, a model, how its regions are laid out on a mesh, and what passes
 // make of it. File "layouts" has a line for the mesh, one for each region, and perhaps "zero=1", "recompute full" and the like. The files that follow
-// are outputs, each named after what it shows: partition, classes, update, collectives.
+// are outputs, each named after what it shows: partition, fused, classes, update, collectives.
 type testCase struct {
 	name string
 	*txtar.Archive
@@ -163,6 +163,11 @@ var outputs = map[string]func(*testing.T, *ir.Program) string{
 	"classes": func(t *testing.T, p *ir.Program) string {
 		run(t, p, "zero")
 		return lines(p, "class ", "slot ")
+	},
+	"fused": func(t *testing.T, p *ir.Program) string {
+		run(t, p, "fuse")
+		_, text, _ := strings.Cut(p.Model.String(), "\n")
+		return text
 	},
 	"update": func(t *testing.T, p *ir.Program) string {
 		run(t, p, "bucket")

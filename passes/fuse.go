@@ -12,12 +12,14 @@ import (
 // target makes of it what it can: the CPU runs it strip by strip.
 //
 // What belongs together: chains of element-wise ops; ops on rows, that is norms and their gradients, with the additions
-// before and behind them; the gradient of a classifier, whose parts (of the log-sum-exp and of the picked label) are
-// each as large as the logits. An op joins the group of the op that makes one of its operands if all results have the
+// before and behind them; a classifier's loss with its gradient, which is an op of its own ([joinLoss]), or, where ranks
+// split the vocabulary, its gradient alone, whose parts (of the log-sum-exp and of the picked label) are each as large as
+// the logits. An op joins the group of the op that makes one of its operands if all results have the
 // same type, nobody outside the group uses that operand before the group's end, and the ops on rows agree what a row
 // is.
 func fuse(p *ir.Program) error {
 	for _, s := range p.Model.Variants() {
+		joinLoss(s)
 		kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: keptNames(s)}
 		for _, f := range s.Funcs() {
 			fu := &fuser{f: f, keep: kept[f], group: map[*ir.Node]*group{}}

@@ -102,6 +102,7 @@ func placeSaved(p *ir.Program, s *ir.Segment) ir.SavedPart {
 		x.Place = ir.Place{Region: ir.PlaceX}
 	}
 	out.Bytes = placeKept(p, s.Forward, savedNames(s), 0)
+	placeInPlace(p, s.Forward)
 	for _, o := range s.Forward.Outputs {
 		o.Place = ir.Place{Region: ir.PlaceOut}
 	}
@@ -135,6 +136,20 @@ func placeKept(p *ir.Program, f *ir.Func, names map[string]bool, size int) int {
 		}
 	}
 	return size
+}
+
+// placeInPlace puts operands that results take the place of where those lie, if nothing reads them afterwards.
+func placeInPlace(p *ir.Program, f *ir.Func) {
+	for i, n := range f.Nodes {
+		if !n.Op.InPlace() {
+			continue
+		}
+		x, y := n.Args[0], n.Outs[len(n.Outs)-1]
+		later := slices.ContainsFunc(f.Nodes[i+1:], func(m *ir.Node) bool { return slices.Contains(m.Args, x) })
+		if y.Place.Region == ir.PlaceSlot && x.Place.Region == "" && x.Kind == ir.Temp && !x.Def.Op.View() && !later && x.Type.LocalBytes(p.Mesh) == y.Type.LocalBytes(p.Mesh) {
+			x.Place = y.Place
+		}
+	}
 }
 
 // placeInputs puts a function's inputs where the first of the functions before it that knows the name has them. What

@@ -86,7 +86,7 @@ func root(v *ir.Value) *ir.Value {
 }
 
 // spansOf lists the values of a function that lie in a region, from the op that makes each to the last that reads it.
-// What outlives the function, forever says, is alive throughout.
+// What outlives the function, forever says, is alive throughout, but for what a result takes the place of.
 func spansOf(p *ir.Program, f *ir.Func, region string, forever bool) []span {
 	at := map[*ir.Value]int{}
 	var spans []span
@@ -109,9 +109,20 @@ func spansOf(p *ir.Program, f *ir.Func, region string, forever bool) []span {
 			add(o, i)
 		}
 	}
+	read := slices.Clone(spans)
 	for i := range spans {
 		if forever {
 			spans[i].first, spans[i].last = -1, len(f.Nodes)
+		}
+	}
+	for i, n := range f.Nodes {
+		if !n.Op.InPlace() {
+			continue
+		}
+		x, there := at[n.Args[0]]
+		y, kept := at[n.Outs[len(n.Outs)-1]]
+		if there && kept && spans[x].lo == spans[y].lo && read[x].last == i {
+			spans[x].last, spans[y].first = i-1, i
 		}
 	}
 	for _, o := range f.Outputs {

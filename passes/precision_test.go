@@ -44,10 +44,9 @@ func TestMixedPrecision(t *testing.T) {
 		elem  string
 	}{
 		{block.Forward, "attn, attn_lse =", ", f32[batch"}, {block.Forward, "attn, attn_lse =", ": bf16[batch"},
-		{block.Forward, "o =", ": bf16["}, {head.Forward, "logits =", ": bf16["}, {head.Forward, "lse =", ": f32["},
-		{head.Forward, "loss =", ": f32[] sum@dp"}, {head.Forward, "label =", ": f32["},
-		{head.Backward, "d.label = pick_grad", ": bf16["},
-		{head.Backward, "d.logits = add", ": bf16["}, {head.Backward, "d.logits_3 = matmul", ": f32["},
+		{block.Forward, "o =", ": bf16["}, {head.Forward, "logits =", ": bf16["},
+		{head.Forward, "loss =", ": f32[] sum@dp"}, {head.Forward, "ce, d.logits = cross_entropy", ": f32["},
+		{head.Forward, "ce, d.logits = cross_entropy", ", bf16["}, {head.Backward, "d.logits_3 = matmul", ": f32["},
 		{block.Backward, "d.ln1_3 = layer_norm_dgain", ": f32["}, {block.Backward, "d.h = add", ": bf16["},
 		{up, "g0.cast = cast g0", ": bf16[flat(b0)"}, {up, "g0.cast.rs.back = cast", ": f32[flat(b0)"}, {up, "p0.ag =", ": bf16["},
 	} {

@@ -48,7 +48,7 @@ func measure() error {
 		fmt.Print("peer: ", p.name)
 	}
 	limit := peak(*threads)
-	fmt.Printf("ours: %v, %d threads; limit %.0f GFLOP/s\n", set, *threads, limit)
+	fmt.Printf("ours: %v, %d threads; limit %.0f GFLOP/s, kept up %.0f\n", set, *threads, limit, kept(*threads))
 	fmt.Printf("%-14s %18s %9s %9s %7s %7s  %s\n", "", "m n k", "GFLOP/s", "peer", "share", "ratio", "min-max of the ratio")
 	logs := map[string][]float64{}
 	for _, s := range append(cubes(), shapes()...) {

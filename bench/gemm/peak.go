@@ -27,6 +27,22 @@ func peak(threads int) float64 {
 	return best
 }
 
+// kept is what they keep up over a second or so: a core whose clock wanders, or that others borrow, is below its best.
+func kept(threads int) float64 {
+	loop, flops := fma()
+	if loop == nil {
+		return 0
+	}
+	const steps = 80 << 22
+	start := time.Now()
+	var all sync.WaitGroup
+	for range threads {
+		all.Go(func() { loop(steps) })
+	}
+	all.Wait()
+	return float64(threads) * flops * steps / time.Since(start).Seconds() / 1e9
+}
+
 // fma is the loop of the ISA in use, and a step's flops.
 func fma() (loop func(steps uint64), flops float64) {
 	switch cpu.InUse() {

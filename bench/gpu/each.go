@@ -48,6 +48,7 @@ var trials = []trial{
 	{"sum_squares", "f32", "f64", 1, 100_000_000, 1e-5, "out:b in:n n"},
 	{"logsumexp_pick", "bf16", "f64", 8192, vocab, 1e-5, "out:r out:r in:rc ids:r r c c 0 c"},
 	{"logsumexp_pick_grad", "bf16", "f64", 8192, vocab, 6e-3, "out:rc in:r in:r in:rc in:r ids:r r c c 0 c"},
+	{"cross_entropy", "bf16", "f64", 8192, vocab, 6e-3, "out:r out:rc in:r in:rc ids:r r c"},
 	{"rope", "bf16", "f64", 16384, heads * width, 6e-3, "out:rc in:rc in:32r in:32r r r h e 0 e 0 0"},
 	{"embed", "bf16_bf16", "f64_f64", 16384, 768, 0, "out:rc in:vc ids:r r c 0 v"},
 	{"embed_grad", "f32_bf16", "f64_f64", 16384, 768, 1e-5, "inout:vc in:rc buckets:0 buckets:1 buckets:2 buckets:3 c"},
@@ -303,7 +304,7 @@ func (t trial) size(word string) int {
 // ids are indices as often as words are.
 func (t trial) ids() []int32 {
 	below := vocab
-	if strings.HasPrefix(t.kernel, "logsumexp") {
+	if strings.HasPrefix(t.kernel, "logsumexp") || t.kernel == "cross_entropy" {
 		below = t.cols
 	}
 	ids := make([]int32, t.rows)

@@ -23,29 +23,35 @@ func newGauge(dir string, threads int) (*gauge, error) {
 	return g, nil
 }
 
-// read is the limit now, in GFLOP/s of all threads together.
-func (g *gauge) read() (limit float64, err error) {
+// rates are GFLOP/s of all threads together.
+type rates struct {
+	best float64 // the limit: of eight short tries
+	kept float64 // what is kept up over a second, as a step must
+}
+
+// read is what the cores do now.
+func (g *gauge) read() (r rates, err error) {
 	out, err := exec.Command(g.bin, "-alone", "-only", "nothing", "-threads", fmt.Sprint(g.threads)).CombinedOutput()
 	if err != nil {
-		return 0, fmt.Errorf("bench/gemm: %w\n%s", err, out)
+		return r, fmt.Errorf("bench/gemm: %w\n%s", err, out)
 	}
 	_, text, ok := strings.Cut(string(out), "limit ")
 	if !ok {
-		return 0, fmt.Errorf("bench/gemm names no limit: %s", out)
+		return r, fmt.Errorf("bench/gemm names no limit: %s", out)
 	}
-	_, err = fmt.Sscanf(text, "%f", &limit)
-	return limit, err
+	_, err = fmt.Sscanf(text, "%f GFLOP/s, kept up %f", &r.best, &r.kept)
+	return r, err
 }
 
-// around does a turn and returns the mean of the limits right before it and right after.
-func (g *gauge) around(turn func() error) (limit float64, err error) {
+// around does a turn and returns the means of what the cores did right before it and right after.
+func (g *gauge) around(turn func() error) (r rates, err error) {
 	before, err := g.read()
 	if err != nil {
-		return 0, err
+		return r, err
 	}
 	if err := turn(); err != nil {
-		return 0, err
+		return r, err
 	}
 	after, err := g.read()
-	return (before + after) / 2, err
+	return rates{(before.best + after.best) / 2, (before.kept + after.kept) / 2}, err
 }

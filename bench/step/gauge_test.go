@@ -15,7 +15,7 @@ func TestShareIsOfEachTurnsLimit(t *testing.T) {
 		{[]float64{2 * ideal, 9 * ideal, 2.5 * ideal}, []float64{200, 200, 160}},
 	} {
 		r := result{oursAll: c.took, limits: c.limits}
-		if got := r.share(m); math.Abs(got-0.5) > 1e-12 {
+		if got := r.share(m, r.limits); math.Abs(got-0.5) > 1e-12 {
 			t.Errorf("turns of %v s at %v GFLOP/s: share %v, want 0.5", c.took, c.limits, got)
 		}
 	}

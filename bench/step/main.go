@@ -52,8 +52,8 @@ func measure() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s\n", runtime.GOARCH, *threads, *ranks, *precision, limit)
-	fmt.Printf("%-6s %9s %9s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "ours ms", "share", "ours min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
+	fmt.Printf("%s, %d threads, %d ranks, %s; limit %.0f GFLOP/s, kept up %.0f\n", runtime.GOARCH, *threads, *ranks, *precision, limit.best, limit.kept)
+	fmt.Printf("%-6s %9s %9s %7s %7s %21s %9s %9s %6s %9s %7s\n", "", "floor ms", "ours ms", "share", "of kept", "ours min-max", "peer ms", "ratio", "rss", "peer rss", "first s")
 	for _, m := range models {
 		if !slices.Contains(strings.Split(*only, ","), m.name) {
 			continue
@@ -63,7 +63,7 @@ func measure() error {
 			m.vocab = 256
 		}
 		if *perCall {
-			if err := calls(dir, m, limit); err != nil {
+			if err := calls(dir, m, limit.best); err != nil {
 				return fmt.Errorf("%s: %w", m.name, err)
 			}
 			continue
@@ -85,13 +85,14 @@ type result struct {
 	first            float64
 	oursAll, peerAll []float64 // medians of the rounds
 	limits           []float64 // GFLOP/s of the multiply-adds right before and after our turns, the mean of both
+	kept             []float64 // the same, of what is kept up
 }
 
-// share is what a step's multiply-adds would take of it at the limit of its own turn: of the turns the median, for what a core
-// does changes from one to the next.
-func (r *result) share(m model) float64 {
-	did := make([]float64, len(r.limits)) // what the limit would have done in a step's time, in 1e9 flops
-	for i, limit := range r.limits {
+// share is what a step's multiply-adds would take of it at the rates of its own turn, r's limits or what is kept up: of the turns
+// the median, for what a core does changes from one to the next.
+func (r *result) share(m model, rates []float64) float64 {
+	did := make([]float64, len(rates)) // what the rate would have done in a step's time, in 1e9 flops
+	for i, limit := range rates {
 		did[i] = limit * r.oursAll[i]
 	}
 	return m.flops() / 1e9 / median(did)
@@ -100,7 +101,7 @@ func (r *result) share(m model) float64 {
 func (r *result) print(m model) {
 	floor := m.flops() / median(r.limits) / 1e9
 	ours := median(r.ours)
-	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours, 100*r.share(m), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
+	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours, 100*r.share(m, r.limits), 100*r.share(m, r.kept), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
 	if len(r.peer) == 0 {
 		fmt.Printf(" %9s %9s %5dM %9s %7.3f\n", "-", "-", r.rss>>20, "-", r.first)
 		return

@@ -31,14 +31,15 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 	r := &result{}
 	for range *rounds {
 		var took []float64
-		limit, err := g.around(func() (err error) {
+		around, err := g.around(func() (err error) {
 			took, err = r.run(dir, bin, m, n)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		r.ours, r.oursAll, r.limits = append(r.ours, took...), append(r.oursAll, median(took)), append(r.limits, limit)
+		r.ours, r.oursAll, r.limits = append(r.ours, took...), append(r.oursAll, median(took)), append(r.limits, around.best)
+		r.kept = append(r.kept, around.kept)
 		if p == nil {
 			continue
 		}

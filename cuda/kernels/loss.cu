@@ -1,9 +1,9 @@
 // The loss over rows of logits, of which a rank has columns lo to lo+n-1 of the vocabulary: log of the sum of exponentials and the
-// label's logit, in one pass, and the gradient of both in place of the logits. Statistics are A.
+// label's logit, in one pass, and the gradient of both in place of the logits; all in one where a rank has the whole vocabulary. Statistics are A.
 #include "base.cuh"
 
-// spread is log sum_{j < valid} exp(x[j]) over a row, -Inf if valid is 0 or nothing is above -Inf.
-template <int N, class T> __device__ Acc<T> spread(const T* x, int valid) {
+// spread is sum_{j < valid} exp(x[j]-most) over a row, and most the largest of these; -Inf and 0 if valid is 0 or nothing is above -Inf.
+template <int N, class T> __device__ Acc<T> spread(const T* x, int valid, Acc<T>& most) {
 	typedef Acc<T> A;
 	const A none = -(A)__uint_as_float(0x7f800000u);
 	A top = none, sum = 0, v[N];
@@ -19,9 +19,16 @@ template <int N, class T> __device__ Acc<T> spread(const T* x, int valid) {
 		for (int k = 0; k < N; k++) sum += expOf(v[k] - most);
 		top = most;
 	}
-	const A most = overRow(top, Larger());
-	if (most == none) return none;
-	return most + logOf(overRow(top == none ? (A)0 : sum * expOf(top - most), Plus()));
+	most = overRow(top, Larger());
+	if (most == none) return 0;
+	return overRow(top == none ? (A)0 : sum * expOf(top - most), Plus());
+}
+
+// logSpread is the log sum_{j < valid} exp(x[j]), -Inf where that is 0.
+template <int N, class T> __device__ Acc<T> logSpread(const T* x, int valid) {
+	Acc<T> most;
+	const Acc<T> sum = spread<N>(x, valid, most);
+	return sum == 0 ? most : most + logOf(sum);
 }
 
 // for i := range rows { l[i] = max + log sum_{j < valid} exp(x[i,j]-max); y[i] = x[i, ids[i]-lo] if lo <= ids[i] < lo+n, else 0 }
@@ -30,7 +37,7 @@ template <class T> __device__ void logsumexpPick(Acc<T>* l, Acc<T>* y, const T* 
 	FOR_ROWS(i, rows) {
 		const T* xi = x + i * cols;
 		if (l != nullptr) {
-			const Acc<T> s = aligned<T>(cols, x) ? spread<packed<T>>(xi, valid) : spread<1>(xi, valid);
+			const Acc<T> s = aligned<T>(cols, x) ? logSpread<packed<T>>(xi, valid) : logSpread<1>(xi, valid);
 			if (threadIdx.x == 0) l[i] = s;
 		}
 		if (y != nullptr && threadIdx.x == 0) {
@@ -73,6 +80,26 @@ __device__ void logsumexpPickGrad(T* dx, const Acc<T>* dl, const Acc<T>* dy, con
 	}
 }
 
+// A row of crossEntropy. Who has the label's column reads it and, later, writes over it.
+template <int N, class T> __device__ void lossRow(Acc<T>* ce, T* dx, Acc<T> dl, const T* x, int at, int cols) {
+	Acc<T> most;
+	const Acc<T> sum = spread<N>(x, cols, most);
+	if (threadIdx.x == (at < 0 ? 0 : at / N % blockDim.x)) *ce = (sum == 0 ? 0 : logOf(sum)) + (most - (at < 0 ? (Acc<T>)0 : wide(x[at])));
+	gradRow<N>(dx, x, dl / sum, most, -dl, at, cols, cols);
+}
+
+// for i, j := range [rows, cols] { ce[i] = l - x[i,ids[i]]; dx[i,j] = dl[i]*exp(x[i,j]-l), less dl[i] where j = ids[i] }
+// with l the log sum_j exp(x[i,j]), and for an id that is no column l - 0. dx may be x.
+template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols) {
+	FOR_ROWS(i, rows) {
+		const int at = here(ids[i], 0, cols);
+		if (aligned<T>(cols, x, dx))
+			lossRow<packed<T>>(ce + i, dx + i * cols, dl[i], x + i * cols, at, cols);
+		else
+			lossRow<1>(ce + i, dx + i * cols, dl[i], x + i * cols, at, cols);
+	}
+}
+
 // Geometry: rowwise (launch.go).
 #define LOSS(T, t)                                                                                                                       \
 	KERNEL logsumexp_##t(Acc<T>* l, const T* x, int rows, int cols, int valid) {                                                         \
@@ -92,5 +119,8 @@ __device__ void logsumexpPickGrad(T* dx, const Acc<T>* dl, const Acc<T>* dy, con
 	}                                                                                                                                    \
 	KERNEL logsumexp_pick_grad_##t(T* dx, const Acc<T>* dl, const Acc<T>* dy, const T* x, const Acc<T>* l, const int* ids, int rows, int cols, int valid, int lo, int n) { \
 		logsumexpPickGrad<T>(dx, dl, dy, x, l, ids, rows, cols, valid, lo, n);                                                           \
+	}                                                                                                                                    \
+	KERNEL cross_entropy_##t(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols) {                      \
+		crossEntropy<T>(ce, dx, dl, x, ids, rows, cols);                                                                                 \
 	}
 EACH_TYPE(LOSS)

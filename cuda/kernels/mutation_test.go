@@ -84,6 +84,8 @@ var mutations = []mutation{
 	{"optimizer.cu", "randomBits(*key, next++)", "randomBits(*key, i)", "TestStochasticRounding"},
 	{"loss.cu", "if (j + k >= valid) v[k] = none;", "", "TestLogSumExpAndPick$"},
 	{"loss.cu", "if (most == none) continue;", "", "TestLogSumExpAndPick$"},
+	{"loss.cu", "at / N % blockDim.x)", "at % blockDim.x)", "TestCrossEntropy"},
+	{"loss.cu", "gradRow<N>(dx, x, dl / sum, most, -dl,", "gradRow<N>(dx, x, dl / sum, most, dl,", "TestCrossEntropy"},
 	{"loss.cu", "none || j + k >= valid ?", "none ?", "TestLogSumExpAndPickGrad"},
 	{"loss.cu", "none || j + k >= valid ?", "(none && false) || j + k >= valid ?", "TestLogSumExpAndPickGrad"},
 	{"rope.cu", "i % seq * half, *s", "i * half, *s", "TestRope"},

@@ -111,12 +111,18 @@ func (s *searcher) slopes(b *base) {
 	}
 }
 
-// slotValues are the values that a function, or what it takes, adds to the layer's slot.
+// slotValues are the values that a function, or what it takes, adds to the layer's slot. What a result takes the place of adds nothing.
 func slotValues(f *ir.Func, inputs []*ir.Value) []*ir.Value {
 	var vs []*ir.Value
+	replaced := map[*ir.Value]bool{}
+	for _, n := range f.Nodes {
+		if n.Op.InPlace() {
+			replaced[n.Args[0]] = n.Args[0].Place == n.Outs[len(n.Outs)-1].Place
+		}
+	}
 	add := func(all []*ir.Value) {
 		for _, v := range all {
-			if v.Place.Region == ir.PlaceSlot {
+			if v.Place.Region == ir.PlaceSlot && !replaced[v] {
 				vs = append(vs, v)
 			}
 		}

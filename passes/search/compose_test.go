@@ -35,6 +35,9 @@ func randomCluster(t testing.TB, r *rand.Rand) *costmodel.Cluster {
 		c.Nodes, c.Node.Devices = 2, devices/2
 		c.Network = []costmodel.Tier{[]costmodel.Tier{{Name: "far", Bandwidth: 1e9, LatencyUS: 20}, {Name: "slow", Bandwidth: 1e6, LatencyUS: 1}}[r.IntN(2)]}
 	}
+	if c.Node.Devices == 1 { // which has nothing to be linked with
+		c.Node.Link, c.Node.SHARP = costmodel.Link{}, false
+	}
 	return &c
 }
 

@@ -168,9 +168,9 @@ func TestNoPlan(t *testing.T) {
 		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}}, []string{"--set plan.zero=null", "--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null"}},
 		{small, Pins{"tp": {"2"}, "micro_batch": {"32"}}, []string{"--set plan.micro_batch=null", "--set plan.tp=null", "--set plan.micro_batch=null --set plan.tp=null"}},
 		{small, Pins{"tp": {"1"}, "dp": {"8"}, "zero": {"0"}}, []string{"--set plan.zero=null", "--set plan.dp=null", "--set cluster.nodes=3", "--set cluster.nodes=6"}},
-		{alone(65536), nil, []string{"--set train.seq_len=32768"}},
+		{alone(131072), nil, []string{"--set train.seq_len=32768"}},
 		{gpt3(t, 4), Pins{"pp": {"1"}, "zero": {"0"}, "sp": {"true"}}, []string{"--set cluster.nodes=6 --set plan.pp=null --set plan.sp=null --set plan.zero=null", "--set cluster.nodes=12 --set plan.pp=null --set plan.sp=null --set plan.zero=null"}},
-		{alone(8192), Pins{"micro_batches": {"1"}}, []string{"--set plan.micro_batches=null", "--set train.global_batch=4", "--set train.seq_len=4096"}},
+		{alone(16384), Pins{"micro_batches": {"1"}}, []string{"--set plan.micro_batches=null", "--set train.global_batch=4", "--set train.seq_len=8192"}},
 	} {
 		p := *c.problem
 		p.Pins = c.pins

@@ -104,6 +104,14 @@ type Kernels[F Float] struct {
 	//	for i, j := range [rows, cols] { dx[i,j] = dy[i] if j = ids[i]-lo and lo <= ids[i] < lo+n, else 0 }
 	PickGrad func(dx, dy []F, ids []int32, rows, cols, lo, n int)
 
+	// CrossEntropy is
+	//	for i, j := range [rows, cols] {
+	//		ce[i] = lse - x[i,ids[i]]; dx[i,j] = dl[i] * (exp(x[i,j]-lse) - 1 if j = ids[i], else exp(x[i,j]-lse))
+	//	}
+	// with lse the LogSumExp of x[i], exponentials 0 where that is -Inf, and, of an id that is none of the columns, lse - 0 and no 1.
+	// dx may be x.
+	CrossEntropy func(ce, dx, dl, x []F, ids []int32, rows, cols int)
+
 	// RoPE is
 	//	for b, s, h, j := range [batch, seq, heads, turn/2] {
 	//		a = (global position of s) * scaled(theta^(-2j/turn))
@@ -231,9 +239,10 @@ func portable[F Float]() Kernels[F] {
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
 		Embed: embed[F], EmbedGrad: embedGrad[F],
 		LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
-		RoPE:      rope[F],
-		RoPEPart:  ropePart[F],
-		Attention: attention[F], AttentionGrad: attentionGrad[F],
+		CrossEntropy: crossEntropy[F],
+		RoPE:         rope[F],
+		RoPEPart:     ropePart[F],
+		Attention:    attention[F], AttentionGrad: attentionGrad[F],
 		Route: route[F], RouteGrad: routeGrad[F],
 		Tally: tally[F], Balance: balance[F], BalanceGrad: balanceGrad[F],
 		Dispatch: dispatch[F], Combine: combine[F], Deal: deal[F], Collect: collect[F],

@@ -18,6 +18,7 @@ func useVectors(t *Kernels[float32], loops *vec.Kernels) {
 	t.RMSNorm, t.RMSNormDX, t.RMSNormDGain = v.rmsNorm, v.rmsNormDX, v.rmsNormDGain
 	t.Embed, t.EmbedGrad = v.embed, v.embedGrad
 	t.LogSumExp, t.LogSumExpGrad = v.logSumExp, v.logSumExpGrad
+	t.CrossEntropy = v.crossEntropy
 	t.RoPE, t.RoPEPart, t.Dropout = v.rope, v.ropePart, v.dropout
 	t.AdamW, t.Adam = v.adamW, v.adam
 }

@@ -31,6 +31,12 @@ func PickGrad[A, T num.Stored](r *rt.Rank, dx Buf[T], dy Buf[A], ids Buf[int32],
 	d.call("pick_grad", suffix[T](), rows, cols, at(d, dx), at(d, dy), at(d, ids), rows, cols, lo, n)
 }
 
+// CrossEntropy is a token's loss, and its gradient by the logits.
+func CrossEntropy[A, T num.Stored](r *rt.Rank, ce Buf[A], dx Buf[T], dl Buf[A], x Buf[T], ids Buf[int32], rows, cols int) {
+	d := of(r)
+	d.call("cross_entropy", suffix[T](), rows, cols, at(d, ce), at(d, dx), at(d, dl), at(d, x), at(d, ids), rows, cols)
+}
+
 // InvCount is the gradient of the step's loss by a token's: the loss scale over the tokens that count.
 func InvCount[T num.Stored](r *rt.Rank, y Buf[T]) {
 	d := of(r)

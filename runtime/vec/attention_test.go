@@ -38,6 +38,43 @@ func TestScores(t *testing.T) {
 	})
 }
 
+// A part of a row of logits: all lengths, beginning anywhere; as far below the shift as exponentials go, and -Inf and NaN among them.
+func TestExpPart(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		for i, n := range lengths {
+			a, shift := draw(8, n, false), k.Largest(draw(8, n, false), float32(math.Inf(-1)))
+			for j := range a {
+				if j%7 == 3 {
+					a[j] = shift - 10*float32(j%13)
+				}
+			}
+			all, y := fenced(n, i%5)
+			var sum float64
+			for _, v := range a {
+				sum += math.Exp(float64(v) - float64(shift))
+			}
+			same(t, "ExpPart", n, k.ExpPart(y, a, shift), sum, sum, 2.4e-7)
+			intact(t, "ExpPart", all, n, i%5)
+			for j, v := range a {
+				if e := math.Exp(float64(v - shift)); !near(y[j], e, 2, 1e-37) {
+					t.Fatalf("ExpPart of %v below %v is %v, want %v (element %d of %d)", v, shift, y[j], e, j, n)
+				}
+			}
+		}
+		for _, n := range []int{5, 64, 131} {
+			a, y := draw(8, n, false), make([]float32, n)
+			a[n-2] = float32(math.Inf(-1))
+			if k.ExpPart(y, a, 9); y[n-2] != 0 {
+				t.Errorf("e^-Inf is %v", y[n-2])
+			}
+			a[n/2] = float32(math.NaN())
+			if s := k.ExpPart(y, a, 9); s == s || y[n/2] == y[n/2] || y[0] != y[0] {
+				t.Errorf("of a NaN the sum is %v, itself %v, another element %v", s, y[n/2], y[0])
+			}
+		}
+	})
+}
+
 // An infinity or a NaN among scores stays with its element, and is in the sum.
 func TestScoresNotFinite(t *testing.T) {
 	tables(t, func(t *testing.T, k *vec.Kernels) {

@@ -92,6 +92,10 @@ type Kernels struct {
 	//	for i := range x { s += e^(x[i]-shift) }
 	// with the sum in float64.
 	SumExp func(x []float32, shift float32) (s float64)
+	// ExpPart is
+	//	for i := range y { y[i] = e^(a[i]-shift); s += y[i] }
+	// with the sum in float64 of sums of up to four in float32. No a[i] is above shift.
+	ExpPart func(y, a []float32, shift float32) (s float64)
 	// ExpScale is
 	//	for i := range y { y[i] = factor * e^(a[i]-shift) }
 	ExpScale func(y, a []float32, shift, factor float32)

@@ -3240,6 +3240,182 @@ each28done:
 	RET
 	PCALIGN $64
 
+// func expPartAVX2(y []float32, a []float32, shift float32) (s float64)
+// Requires: AVX, AVX2, FMA3, MMX+, SSE2
+TEXT ·expPartAVX2(SB), NOSPLIT, $0-64
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         a_base+24(FP), DX
+	LEAQ         (DX)(AX*4), BX
+	VBROADCASTSS shift+48(FP), Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	XORQ         SI, SI
+
+several29loop:
+	CMPQ         AX, $+16
+	JLT          several29end
+	VMOVUPS      (DX)(SI*4), Y3
+	VMOVUPS      32(DX)(SI*4), Y5
+	PREFETCHT1   (BX)(SI*4)
+	PREFETCHT1   32(BX)(SI*4)
+	VSUBPS       Y0, Y3, Y3
+	VSUBPS       Y0, Y5, Y5
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y6
+	VMAXPS       Y3, Y4, Y3
+	VMAXPS       Y5, Y6, Y5
+	VMULPS       vectorConstants<>+128(SB), Y3, Y4
+	VMULPS       vectorConstants<>+128(SB), Y5, Y8
+	VROUNDPS     $0x08, Y4, Y4
+	VROUNDPS     $0x08, Y8, Y8
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y8, Y5
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y8, Y5
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y9
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y5, Y9
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y5, Y9
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y5, Y9
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y5, Y9
+	VMULPS       Y3, Y3, Y7
+	VMULPS       Y5, Y5, Y10
+	VFMADD213PS  Y3, Y7, Y6
+	VFMADD213PS  Y5, Y10, Y9
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VADDPS       vectorConstants<>+640(SB), Y9, Y9
+	VCVTPS2DQ    Y4, Y4
+	VCVTPS2DQ    Y8, Y8
+	VPSRAD       $0x01, Y4, Y3
+	VPSRAD       $0x01, Y8, Y5
+	VPSUBD       Y3, Y4, Y4
+	VPSUBD       Y5, Y8, Y8
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y8, Y8
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y8, Y9, Y9
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y3, Y6, Y6
+	VMULPS       Y5, Y9, Y9
+	VMOVUPS      Y6, (CX)(SI*4)
+	VMOVUPS      Y9, 32(CX)(SI*4)
+	VADDPS       Y9, Y6, Y6
+	VCVTPS2PD    X6, Y3
+	VEXTRACTF128 $0x01, Y6, X4
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y4, Y2, Y2
+	ADDQ         $+16, SI
+	SUBQ         $+16, AX
+	JMP          several29loop
+
+several29end:
+	LEAQ (CX)(SI*4), CX
+	LEAQ (DX)(SI*4), DX
+	LEAQ (BX)(SI*4), BX
+	XORQ SI, SI
+
+each30one:
+	CMPQ         AX, $+8
+	JLT          each30oneend
+	VMOVUPS      (DX)(SI*4), Y3
+	PREFETCHT1   (BX)(SI*4)
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y5, (CX)(SI*4)
+	VCVTPS2PD    X5, Y3
+	VEXTRACTF128 $0x01, Y5, X4
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y4, Y2, Y2
+	ADDQ         $+8, SI
+	SUBQ         $+8, AX
+	JMP          each30one
+
+each30oneend:
+	TESTQ        AX, AX
+	JE           each30done
+	LEAQ         vectorMasks<>+0(SB), DI
+	MOVQ         $+8, R8
+	SUBQ         AX, R8
+	VMOVUPS      (DI)(R8*4), Y3
+	VMASKMOVPS   (DX)(SI*4), Y3, Y4
+	PREFETCHT1   (BX)(SI*4)
+	VSUBPS       Y0, Y4, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y0
+	VMAXPS       Y4, Y0, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y0
+	VROUNDPS     $0x08, Y0, Y0
+	VFNMADD231PS vectorConstants<>+192(SB), Y0, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y0, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y5
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y0, Y0
+	VPSRAD       $0x01, Y0, Y4
+	VPSUBD       Y4, Y0, Y0
+	VPADDD       vectorConstants<>+704(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VANDPS       Y3, Y5, Y5
+	VMASKMOVPS   Y5, Y3, (CX)(SI*4)
+	VCVTPS2PD    X5, Y0
+	VEXTRACTF128 $0x01, Y5, X3
+	VCVTPS2PD    X3, Y3
+	VADDPD       Y0, Y1, Y1
+	VADDPD       Y3, Y2, Y2
+
+each30done:
+	VADDPD       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X0, X1, X1
+	VPSHUFD      $0x4e, X1, X0
+	VADDPD       X0, X1, X1
+	MOVSD        X1, s+56(FP)
+	VZEROUPPER
+	RET
+	PCALIGN $64
+
 // func sumRowsAVX2(out []float32, x []float32, rows int, stride int)
 // Requires: AVX, AVX2, MMX+
 TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
@@ -3251,9 +3427,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
 	IMUL3Q $+64, SI, DI
 	XORQ   R8, R8
 
-columns29many:
+columns31many:
 	CMPQ  AX, $+32
-	JLT   columns29manyend
+	JLT   columns31manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3265,9 +3441,9 @@ columns29many:
 	LEAQ  (DX)(R8*4), R9
 	MOVQ  BX, R10
 
-down30row:
+down32row:
 	TESTQ        R10, R10
-	JE           down30done
+	JE           down32done
 	PREFETCHT0   (R9)(DI*1)
 	PREFETCHT0   64(R9)(DI*1)
 	VMOVUPS      (R9), Y8
@@ -3296,9 +3472,9 @@ down30row:
 	VADDPD       Y8, Y7, Y7
 	LEAQ         (R9)(SI*4), R9
 	DECQ         R10
-	JMP          down30row
+	JMP          down32row
 
-down30done:
+down32done:
 	VMOVUPS     (CX)(R8*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -3325,20 +3501,20 @@ down30done:
 	VMOVUPS     Y0, 96(CX)(R8*4)
 	ADDQ        $+32, R8
 	SUBQ        $+32, AX
-	JMP         columns29many
+	JMP         columns31many
 
-columns29manyend:
-columns29one:
+columns31manyend:
+columns31one:
 	CMPQ  AX, $+8
-	JLT   columns29oneend
+	JLT   columns31oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (DX)(R8*4), R9
 	MOVQ  BX, R10
 
-down31row:
+down33row:
 	TESTQ        R10, R10
-	JE           down31done
+	JE           down33done
 	PREFETCHT0   (R9)(DI*1)
 	VMOVUPS      (R9), Y2
 	VCVTPS2PD    X2, Y3
@@ -3348,9 +3524,9 @@ down31row:
 	VADDPD       Y2, Y1, Y1
 	LEAQ         (R9)(SI*4), R9
 	DECQ         R10
-	JMP          down31row
+	JMP          down33row
 
-down31done:
+down33done:
 	VMOVUPS     (CX)(R8*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
@@ -3359,11 +3535,11 @@ down31done:
 	VMOVUPS     Y2, (CX)(R8*4)
 	ADDQ        $+8, R8
 	SUBQ        $+8, AX
-	JMP         columns29one
+	JMP         columns31one
 
-columns29oneend:
+columns31oneend:
 	TESTQ   AX, AX
-	JE      columns29done
+	JE      columns31done
 	LEAQ    vectorMasks<>+0(SB), R9
 	MOVQ    $+8, R10
 	SUBQ    AX, R10
@@ -3373,9 +3549,9 @@ columns29oneend:
 	LEAQ    (DX)(R8*4), AX
 	MOVQ    BX, DX
 
-down32row:
+down34row:
 	TESTQ        DX, DX
-	JE           down32done
+	JE           down34done
 	PREFETCHT0   (AX)(DI*1)
 	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
@@ -3385,9 +3561,9 @@ down32row:
 	VADDPD       Y3, Y2, Y2
 	LEAQ         (AX)(SI*4), AX
 	DECQ         DX
-	JMP          down32row
+	JMP          down34row
 
-down32done:
+down34done:
 	VMASKMOVPS  (CX)(R8*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
@@ -3395,7 +3571,7 @@ down32done:
 	VADDPS      Y15, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R8*4)
 
-columns29done:
+columns31done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3414,9 +3590,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-64
 	VPXOR        Y5, Y5, Y5
 	XORQ         BX, BX
 
-each33many:
+each35many:
 	CMPQ         AX, $+16
-	JLT          each33manyend
+	JLT          each35manyend
 	VMOVUPS      (DX)(BX*4), Y6
 	VMOVUPS      32(DX)(BX*4), Y8
 	VFMSUB213PS  Y1, Y0, Y6
@@ -3485,12 +3661,12 @@ each33many:
 	VADDPD       Y9, Y5, Y5
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each33many
+	JMP          each35many
 
-each33manyend:
-each33one:
+each35manyend:
+each35one:
 	CMPQ         AX, $+8
-	JLT          each33oneend
+	JLT          each35oneend
 	VMOVUPS      (DX)(BX*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
@@ -3526,11 +3702,11 @@ each33one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each33one
+	JMP          each35one
 
-each33oneend:
+each35oneend:
 	TESTQ        AX, AX
-	JE           each33done
+	JE           each35done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3570,7 +3746,7 @@ each33oneend:
 	VADDPD       Y0, Y2, Y2
 	VADDPD       Y1, Y3, Y3
 
-each33done:
+each35done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -3595,9 +3771,9 @@ TEXT ·expGradAVX2(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Y3
 	XORQ         BX, BX
 
-each34many:
+each36many:
 	CMPQ         AX, $+16
-	JLT          each34manyend
+	JLT          each36manyend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      32(CX)(BX*4), Y7
 	VMOVUPS      (DX)(BX*4), Y5
@@ -3666,12 +3842,12 @@ each34many:
 	VMOVUPS      Y8, 32(DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each34many
+	JMP          each36many
 
-each34manyend:
-each34one:
+each36manyend:
+each36one:
 	CMPQ         AX, $+8
-	JLT          each34oneend
+	JLT          each36oneend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      (DX)(BX*4), Y5
 	VFMSUB213PS  Y1, Y0, Y4
@@ -3707,11 +3883,11 @@ each34one:
 	VMOVUPS      Y5, (DX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each34one
+	JMP          each36one
 
-each34oneend:
+each36oneend:
 	TESTQ        AX, AX
-	JE           each34done
+	JE           each36done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3750,7 +3926,7 @@ each34oneend:
 	VMULPS       Y3, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (DX)(BX*4)
 
-each34done:
+each36done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3764,16 +3940,16 @@ TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down35row:
+down37row:
 	TESTQ        AX, AX
-	JE           down35done
+	JE           down37done
 	VBROADCASTSS (DX), Y0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each36many:
+each38many:
 	CMPQ    R8, $+16
-	JLT     each36manyend
+	JLT     each38manyend
 	VMOVUPS (CX)(DI*4), Y1
 	VMOVUPS 32(CX)(DI*4), Y2
 	VMULPS  Y0, Y1, Y1
@@ -3782,22 +3958,22 @@ each36many:
 	VMOVUPS Y2, 32(CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each36many
+	JMP     each38many
 
-each36manyend:
-each36one:
+each38manyend:
+each38one:
 	CMPQ    R8, $+8
-	JLT     each36oneend
+	JLT     each38oneend
 	VMOVUPS (CX)(DI*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (CX)(DI*4)
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each36one
+	JMP     each38one
 
-each36oneend:
+each38oneend:
 	TESTQ      R8, R8
-	JE         each36done
+	JE         each38done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -3806,13 +3982,13 @@ each36oneend:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (CX)(DI*4)
 
-each36done:
+each38done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down35row
+	JMP  down37row
 
-down35done:
+down37done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3827,9 +4003,9 @@ TEXT ·topRowsAVX2(SB), NOSPLIT, $0-84
 	VBROADCASTSS scale+80(FP), Y0
 	MOVQ         top_base+0(FP), SI
 
-down37row:
+down39row:
 	TESTQ   AX, AX
-	JE      down37done
+	JE      down39done
 	MOVQ    (CX), DI
 	VMOVUPS vectorConstants<>+3072(SB), Y1
 	VMOVUPS vectorConstants<>+3072(SB), Y2
@@ -3837,9 +4013,9 @@ down37row:
 	VMOVUPS vectorConstants<>+3072(SB), Y4
 	XORQ    R8, R8
 
-each38many:
+each40many:
 	CMPQ    DI, $+32
-	JLT     each38manyend
+	JLT     each40manyend
 	VMOVUPS (DX)(R8*4), Y5
 	VMOVUPS 32(DX)(R8*4), Y6
 	VMOVUPS 64(DX)(R8*4), Y7
@@ -3850,21 +4026,21 @@ each38many:
 	VMAXPS  Y4, Y8, Y4
 	ADDQ    $+32, R8
 	SUBQ    $+32, DI
-	JMP     each38many
+	JMP     each40many
 
-each38manyend:
-each38one:
+each40manyend:
+each40one:
 	CMPQ    DI, $+8
-	JLT     each38oneend
+	JLT     each40oneend
 	VMOVUPS (DX)(R8*4), Y5
 	VMAXPS  Y1, Y5, Y1
 	ADDQ    $+8, R8
 	SUBQ    $+8, DI
-	JMP     each38one
+	JMP     each40one
 
-each38oneend:
+each40oneend:
 	TESTQ      DI, DI
-	JE         each38done
+	JE         each40done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       DI, R10
@@ -3874,7 +4050,7 @@ each38oneend:
 	VBLENDVPS  Y5, Y6, Y7, Y6
 	VMAXPS     Y1, Y6, Y1
 
-each38done:
+each40done:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -3891,9 +4067,9 @@ each38done:
 	ADDQ         $0x04, SI
 	LEAQ         (DX)(BX*4), DX
 	DECQ         AX
-	JMP          down37row
+	JMP          down39row
 
-down37done:
+down39done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3911,9 +4087,9 @@ TEXT ·expRowsAVX2(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down39row:
+down41row:
 	TESTQ        AX, AX
-	JE           down39done
+	JE           down41done
 	MOVQ         (CX), R9
 	VBROADCASTSS (DI), Y1
 	VMAXPS       vectorConstants<>+3136(SB), Y1, Y1
@@ -3924,9 +4100,9 @@ down39row:
 	XORQ         R10, R10
 	MOVQ         R9, R11
 
-each40many:
+each42many:
 	CMPQ         R11, $+16
-	JLT          each40manyend
+	JLT          each42manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      32(DX)(R10*4), Y8
 	VFMSUB213PS  Y1, Y0, Y6
@@ -3991,12 +4167,12 @@ each40many:
 	VADDPD       Y9, Y5, Y5
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each40many
+	JMP          each42many
 
-each40manyend:
-each40one:
+each42manyend:
+each42one:
 	CMPQ         R11, $+8
-	JLT          each40oneend
+	JLT          each42oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -4030,11 +4206,11 @@ each40one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each40one
+	JMP          each42one
 
-each40oneend:
+each42oneend:
 	TESTQ        R11, R11
-	JE           each40done
+	JE           each42done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -4072,7 +4248,7 @@ each40oneend:
 	VADDPD       Y1, Y2, Y2
 	VADDPD       Y6, Y3, Y3
 
-each40done:
+each42done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -4087,18 +4263,18 @@ each40done:
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each41one:
+each43one:
 	CMPQ    R12, $+8
-	JLT     each41oneend
+	JLT     each43oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Y1, (R10)(R11*4)
 	ADDQ    $+8, R11
 	SUBQ    $+8, R12
-	JMP     each41one
+	JMP     each43one
 
-each41oneend:
+each43oneend:
 	TESTQ      R12, R12
-	JE         each41done
+	JE         each43done
 	LEAQ       vectorMasks<>+0(SB), R10
 	MOVQ       $+8, R13
 	SUBQ       R12, R13
@@ -4106,15 +4282,15 @@ each41oneend:
 	LEAQ       (DX)(R9*4), R10
 	VMASKMOVPS Y1, Y2, (R10)(R11*4)
 
-each41done:
+each43done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down39row
+	JMP  down41row
 
-down39done:
+down41done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4129,9 +4305,9 @@ TEXT ·logRowsAVX2(SB), NOSPLIT, $0-96
 	MOVQ sum_base+72(FP), SI
 	XORQ DI, DI
 
-log42vector:
+log44vector:
 	CMPQ       DI, AX
-	JGE        log42done
+	JGE        log44done
 	VMOVUPD    (SI)(DI*8), Y0
 	VMOVUPS    vectorConstants<>+3200(SB), Y1
 	VPADDQ     Y0, Y1, Y1
@@ -4189,9 +4365,9 @@ log42vector:
 	VCVTPD2PSY Y0, X0
 	VMOVUPS    X0, (DX)(DI*4)
 	ADDQ       $0x04, DI
-	JMP        log42vector
+	JMP        log44vector
 
-log42done:
+log44done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4211,18 +4387,18 @@ TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down43row:
+down45row:
 	TESTQ        AX, AX
-	JE           down43done
+	JE           down45done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Y2
 	VBROADCASTSS (R9), Y3
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each44many:
+each46many:
 	CMPQ         R12, $+16
-	JLT          each44manyend
+	JLT          each46manyend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      32(DX)(R11*4), Y7
 	VMOVUPS      (BX)(R11*4), Y5
@@ -4291,12 +4467,12 @@ each44many:
 	VMOVUPS      Y8, 32(BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each44many
+	JMP          each46many
 
-each44manyend:
-each44one:
+each46manyend:
+each46one:
 	CMPQ         R12, $+8
-	JLT          each44oneend
+	JLT          each46oneend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -4332,11 +4508,11 @@ each44one:
 	VMOVUPS      Y5, (BX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R12
-	JMP          each44one
+	JMP          each46one
 
-each44oneend:
+each46oneend:
 	TESTQ        R12, R12
-	JE           each44done
+	JE           each46done
 	LEAQ         vectorMasks<>+0(SB), R13
 	MOVQ         $+8, R14
 	SUBQ         R12, R14
@@ -4375,27 +4551,27 @@ each44oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (BX)(R11*4)
 
-each44done:
+each46done:
 	VPXOR Y2, Y2, Y2
 	MOVQ  SI, R11
 	SUBQ  R10, R11
 	XORQ  R12, R12
 	MOVQ  R11, R13
 
-each45one:
+each47one:
 	CMPQ    R13, $+8
-	JLT     each45oneend
+	JLT     each47oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	ADDQ    $+8, R12
 	SUBQ    $+8, R13
-	JMP     each45one
+	JMP     each47one
 
-each45oneend:
+each47oneend:
 	TESTQ      R13, R13
-	JE         each45done
+	JE         each47done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R14
 	SUBQ       R13, R14
@@ -4405,16 +4581,16 @@ each45oneend:
 	LEAQ       (BX)(R10*4), R11
 	VMASKMOVPS Y2, Y3, (R11)(R12*4)
 
-each45done:
+each47done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down43row
+	JMP  down45row
 
-down43done:
+down45done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4431,9 +4607,9 @@ TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down46row:
+down48row:
 	TESTQ AX, AX
-	JE    down46done
+	JE    down48done
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4441,9 +4617,9 @@ down46row:
 	XORQ  R9, R9
 	MOVQ  SI, R10
 
-each47many:
+each49many:
 	CMPQ         R10, $+16
-	JLT          each47manyend
+	JLT          each49manyend
 	VMOVUPS      (DX)(R9*4), Y4
 	VMOVUPS      32(DX)(R9*4), Y6
 	VCVTPS2PD    X4, Y5
@@ -4466,12 +4642,12 @@ each47many:
 	VFMADD231PD  Y9, Y10, Y3
 	ADDQ         $+16, R9
 	SUBQ         $+16, R10
-	JMP          each47many
+	JMP          each49many
 
-each47manyend:
-each47one:
+each49manyend:
+each49one:
 	CMPQ         R10, $+8
-	JLT          each47oneend
+	JLT          each49oneend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -4484,11 +4660,11 @@ each47one:
 	VFMADD231PD  Y4, Y6, Y1
 	ADDQ         $+8, R9
 	SUBQ         $+8, R10
-	JMP          each47one
+	JMP          each49one
 
-each47oneend:
+each49oneend:
 	TESTQ        R10, R10
-	JE           each47done
+	JE           each49done
 	LEAQ         vectorMasks<>+0(SB), R11
 	MOVQ         $+8, R12
 	SUBQ         R10, R12
@@ -4504,7 +4680,7 @@ each47oneend:
 	VFMADD231PD  Y6, Y7, Y0
 	VFMADD231PD  Y5, Y4, Y1
 
-each47done:
+each49done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4518,9 +4694,9 @@ each47done:
 	ADDQ         DI, DX
 	LEAQ         (BX)(R8*4), BX
 	DECQ         AX
-	JMP          down46row
+	JMP          down48row
 
-down46done:
+down48done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4535,26 +4711,26 @@ TEXT ·askRowsAVX2(SB), NOSPLIT, $0-48
 	SHLQ $0x02, BX
 	SHLQ $0x02, DX
 
-down48row:
+down50row:
 	TESTQ CX, CX
-	JE    down48done
+	JE    down50done
 	MOVQ  AX, SI
 	ANDQ  $-64, SI
 	LEAQ  (AX)(DX*1), DI
 
-ask49line:
+ask51line:
 	CMPQ       SI, DI
-	JAE        ask49done
+	JAE        ask51done
 	PREFETCHT1 (SI)
 	ADDQ       $0x40, SI
-	JMP        ask49line
+	JMP        ask51line
 
-ask49done:
+ask51done:
 	ADDQ BX, AX
 	DECQ CX
-	JMP  down48row
+	JMP  down50row
 
-down48done:
+down50done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4574,9 +4750,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down50row:
+down52row:
 	TESTQ AX, AX
-	JE    down50done
+	JE    down52done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4584,9 +4760,9 @@ down50row:
 	XORQ  DI, DI
 	MOVQ  SI, R8
 
-each51many:
+each53many:
 	CMPQ    R8, $+32
-	JLT     each51manyend
+	JLT     each53manyend
 	VMOVUPS (BX)(DI*4), Y6
 	VMOVUPS 32(BX)(DI*4), Y7
 	VMOVUPS 64(BX)(DI*4), Y8
@@ -4597,21 +4773,21 @@ each51many:
 	VADDPS  Y9, Y5, Y5
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each51many
+	JMP     each53many
 
-each51manyend:
-each51one:
+each53manyend:
+each53one:
 	CMPQ    R8, $+8
-	JLT     each51oneend
+	JLT     each53oneend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each51one
+	JMP     each53one
 
-each51oneend:
+each53oneend:
 	TESTQ      R8, R8
-	JE         each51done
+	JE         each53done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -4619,7 +4795,7 @@ each51oneend:
 	VMASKMOVPS (BX)(DI*4), Y6, Y6
 	VADDPS     Y6, Y2, Y2
 
-each51done:
+each53done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4639,9 +4815,9 @@ each51done:
 	XORQ         DI, DI
 	MOVQ         SI, R8
 
-each52many:
+each54many:
 	CMPQ        R8, $+32
-	JLT         each52manyend
+	JLT         each54manyend
 	VMOVUPS     (BX)(DI*4), Y7
 	VMOVUPS     32(BX)(DI*4), Y8
 	VMOVUPS     64(BX)(DI*4), Y9
@@ -4656,22 +4832,22 @@ each52many:
 	VFMADD231PS Y10, Y10, Y6
 	ADDQ        $+32, DI
 	SUBQ        $+32, R8
-	JMP         each52many
+	JMP         each54many
 
-each52manyend:
-each52one:
+each54manyend:
+each54one:
 	CMPQ        R8, $+8
-	JLT         each52oneend
+	JLT         each54oneend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
 	ADDQ        $+8, DI
 	SUBQ        $+8, R8
-	JMP         each52one
+	JMP         each54one
 
-each52oneend:
+each54oneend:
 	TESTQ       R8, R8
-	JE          each52done
+	JE          each54done
 	LEAQ        vectorMasks<>+0(SB), R9
 	MOVQ        $+8, R10
 	SUBQ        R8, R10
@@ -4681,7 +4857,7 @@ each52oneend:
 	VANDPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
 
-each52done:
+each54done:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -4701,9 +4877,9 @@ each52done:
 	ADDQ         $0x04, CX
 	ADDQ         $0x04, DX
 	DECQ         AX
-	JMP          down50row
+	JMP          down52row
 
-down50done:
+down52done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4722,9 +4898,9 @@ TEXT ·meanSquaresAVX2(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down53row:
+down55row:
 	TESTQ AX, AX
-	JE    down53done
+	JE    down55done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4732,9 +4908,9 @@ down53row:
 	XORQ  SI, SI
 	MOVQ  BX, DI
 
-each54many:
+each56many:
 	CMPQ        DI, $+32
-	JLT         each54manyend
+	JLT         each56manyend
 	VMOVUPS     (DX)(SI*4), Y6
 	VMOVUPS     32(DX)(SI*4), Y7
 	VMOVUPS     64(DX)(SI*4), Y8
@@ -4745,21 +4921,21 @@ each54many:
 	VFMADD231PS Y9, Y9, Y5
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each54many
+	JMP         each56many
 
-each54manyend:
-each54one:
+each56manyend:
+each56one:
 	CMPQ        DI, $+8
-	JLT         each54oneend
+	JLT         each56oneend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each54one
+	JMP         each56one
 
-each54oneend:
+each56oneend:
 	TESTQ       DI, DI
-	JE          each54done
+	JE          each56done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -4767,7 +4943,7 @@ each54oneend:
 	VMASKMOVPS  (DX)(SI*4), Y6, Y6
 	VFMADD231PS Y6, Y6, Y2
 
-each54done:
+each56done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4786,9 +4962,9 @@ each54done:
 	LEAQ         (DX)(BX*4), DX
 	ADDQ         $0x04, CX
 	DECQ         AX
-	JMP          down53row
+	JMP          down55row
 
-down53done:
+down55done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4805,17 +4981,17 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down55row:
+down57row:
 	TESTQ        AX, AX
-	JE           down55done
+	JE           down57done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each56many:
+each58many:
 	CMPQ    R10, $+32
-	JLT     each56manyend
+	JLT     each58manyend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS 32(BX)(R9*4), Y5
 	VMOVUPS 64(BX)(R9*4), Y7
@@ -4846,12 +5022,12 @@ each56many:
 	VMOVUPS Y9, 96(DX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R10
-	JMP     each56many
+	JMP     each58many
 
-each56manyend:
-each56one:
+each58manyend:
+each58one:
 	CMPQ    R10, $+8
-	JLT     each56oneend
+	JLT     each58oneend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -4861,11 +5037,11 @@ each56one:
 	VMOVUPS Y3, (DX)(R9*4)
 	ADDQ    $+8, R9
 	SUBQ    $+8, R10
-	JMP     each56one
+	JMP     each58one
 
-each56oneend:
+each58oneend:
 	TESTQ      R10, R10
-	JE         each56done
+	JE         each58done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       R10, R12
@@ -4878,15 +5054,15 @@ each56oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (DX)(R9*4)
 
-each56done:
+each58done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down55row
+	JMP  down57row
 
-down55done:
+down57done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4904,17 +5080,17 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down57row:
+down59row:
 	TESTQ        AX, AX
-	JE           down57done
+	JE           down59done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each58many:
+each60many:
 	CMPQ        R11, $+32
-	JLT         each58manyend
+	JLT         each60manyend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     32(BX)(R10*4), Y6
 	VMOVUPS     64(BX)(R10*4), Y9
@@ -4949,12 +5125,12 @@ each58many:
 	VMOVUPS     Y12, 96(DX)(R10*4)
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each58many
+	JMP         each60many
 
-each58manyend:
-each58one:
+each60manyend:
+each60one:
 	CMPQ        R11, $+8
-	JLT         each58oneend
+	JLT         each60oneend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -4965,11 +5141,11 @@ each58one:
 	VMOVUPS     Y3, (DX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each58one
+	JMP         each60one
 
-each58oneend:
+each60oneend:
 	TESTQ       R11, R11
-	JE          each58done
+	JE          each60done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -4983,15 +5159,15 @@ each58oneend:
 	VFMADD213PS Y1, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (DX)(R10*4)
 
-each58done:
+each60done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down57row
+	JMP  down59row
 
-down57done:
+down59done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5016,9 +5192,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Y2
 	VMULPS       Y2, Y1, Y1
 
-down59row:
+down61row:
 	TESTQ        AX, AX
-	JE           down59done
+	JE           down61done
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS (R9), Y4
 	VPXOR        Y5, Y5, Y5
@@ -5028,9 +5204,9 @@ down59row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each60many:
+each62many:
 	CMPQ        R11, $+16
-	JLT         each60manyend
+	JLT         each62manyend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     32(DX)(R10*4), Y12
 	VMOVUPS     (DI)(R10*4), Y10
@@ -5049,12 +5225,12 @@ each60many:
 	VFMADD231PS Y13, Y12, Y8
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each60many
+	JMP         each62many
 
-each60manyend:
-each60one:
+each62manyend:
+each62one:
 	CMPQ        R11, $+8
-	JLT         each60oneend
+	JLT         each62oneend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -5065,11 +5241,11 @@ each60one:
 	VFMADD231PS Y10, Y9, Y7
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each60one
+	JMP         each62one
 
-each60oneend:
+each62oneend:
 	TESTQ       R11, R11
-	JE          each60done
+	JE          each62done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -5083,7 +5259,7 @@ each60oneend:
 	VSUBPS      Y3, Y11, Y11
 	VFMADD231PS Y11, Y10, Y7
 
-each60done:
+each62done:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -5107,9 +5283,9 @@ each60done:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each61many:
+each63many:
 	CMPQ         R11, $+32
-	JLT          each61manyend
+	JLT          each63manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      32(DX)(R10*4), Y10
 	VMOVUPS      64(DX)(R10*4), Y13
@@ -5148,12 +5324,12 @@ each61many:
 	VMOVUPS      Y16, 96(BX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, R11
-	JMP          each61many
+	JMP          each63many
 
-each61manyend:
-each61one:
+each63manyend:
+each63one:
 	CMPQ         R11, $+8
-	JLT          each61oneend
+	JLT          each63oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -5165,11 +5341,11 @@ each61one:
 	VMOVUPS      Y6, (BX)(R10*4)
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each61one
+	JMP          each63one
 
-each61oneend:
+each63oneend:
 	TESTQ        R11, R11
-	JE           each61done
+	JE           each63done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -5184,16 +5360,16 @@ each61oneend:
 	VMULPS       Y4, Y8, Y8
 	VMASKMOVPS   Y8, Y6, (BX)(R10*4)
 
-each61done:
+each63done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down59row
+	JMP  down61row
 
-down59done:
+down61done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5212,9 +5388,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns62many:
+columns64many:
 	CMPQ  AX, $+16
-	JLT   columns62manyend
+	JLT   columns64manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5224,9 +5400,9 @@ columns62many:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down63row:
+down65row:
 	TESTQ        R15, R15
-	JE           down63done
+	JE           down65done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y4
@@ -5255,9 +5431,9 @@ down63row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down63row
+	JMP          down65row
 
-down63done:
+down65done:
 	VMOVUPS     (CX)(R11*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -5272,12 +5448,12 @@ down63done:
 	VMOVUPS     Y0, 32(CX)(R11*4)
 	ADDQ        $+16, R11
 	SUBQ        $+16, AX
-	JMP         columns62many
+	JMP         columns64many
 
-columns62manyend:
-columns62one:
+columns64manyend:
+columns64one:
 	CMPQ  AX, $+8
-	JLT   columns62oneend
+	JLT   columns64oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R11*4), R12
@@ -5285,9 +5461,9 @@ columns62one:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down64row:
+down66row:
 	TESTQ        R15, R15
-	JE           down64done
+	JE           down66done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y2
@@ -5306,9 +5482,9 @@ down64row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down64row
+	JMP          down66row
 
-down64done:
+down66done:
 	VMOVUPS     (CX)(R11*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -5317,11 +5493,11 @@ down64done:
 	VMOVUPS     Y2, (CX)(R11*4)
 	ADDQ        $+8, R11
 	SUBQ        $+8, AX
-	JMP         columns62one
+	JMP         columns64one
 
-columns62oneend:
+columns64oneend:
 	TESTQ   AX, AX
-	JE      columns62done
+	JE      columns64done
 	LEAQ    vectorMasks<>+0(SB), R12
 	MOVQ    $+8, R13
 	SUBQ    AX, R13
@@ -5332,9 +5508,9 @@ columns62oneend:
 	LEAQ    (DX)(R11*4), DX
 	XORQ    BX, BX
 
-down65row:
+down67row:
 	TESTQ        SI, SI
-	JE           down65done
+	JE           down67done
 	PREFETCHT0   (AX)(R10*1)
 	PREFETCHT0   (DX)(R10*1)
 	VBROADCASTSS (DI)(BX*4), Y3
@@ -5353,9 +5529,9 @@ down65row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down65row
+	JMP          down67row
 
-down65done:
+down67done:
 	VMASKMOVPS  (CX)(R11*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -5363,7 +5539,7 @@ down65done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R11*4)
 
-columns62done:
+columns64done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5381,9 +5557,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns66many:
+columns68many:
 	CMPQ    AX, $+16
-	JLT     columns66manyend
+	JLT     columns68manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -5392,9 +5568,9 @@ columns66many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down67row:
+down69row:
 	TESTQ       R13, R13
-	JE          down67done
+	JE          down69done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -5414,26 +5590,26 @@ down67row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down67row
+	JMP         down69row
 
-down67done:
+down69done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns66many
+	JMP  columns68many
 
-columns66manyend:
-columns66one:
+columns68manyend:
+columns68one:
 	CMPQ    AX, $+8
-	JLT     columns66oneend
+	JLT     columns68oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down68row:
+down70row:
 	TESTQ       R13, R13
-	JE          down68done
+	JE          down70done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -5445,16 +5621,16 @@ down68row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down68row
+	JMP         down70row
 
-down68done:
+down70done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns66one
+	JMP  columns68one
 
-columns66oneend:
+columns68oneend:
 	TESTQ      AX, AX
-	JE         columns66done
+	JE         columns68done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -5465,9 +5641,9 @@ columns66oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down69row:
+down71row:
 	TESTQ       DX, DX
-	JE          down69done
+	JE          down71done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -5479,10 +5655,10 @@ down69row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down69row
+	JMP         down71row
 
-down69done:
-columns66done:
+down71done:
+columns68done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5502,9 +5678,9 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+4480(SB), Y4, Y4
 	XORQ         BX, BX
 
-each70one:
+each72one:
 	CMPQ     AX, $+8
-	JLT      each70oneend
+	JLT      each72oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
@@ -5603,11 +5779,11 @@ each70one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each70one
+	JMP      each72one
 
-each70oneend:
+each72oneend:
 	TESTQ      AX, AX
-	JE         each70done
+	JE         each72done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -5709,7 +5885,7 @@ each70oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each70done:
+each72done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5722,16 +5898,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast71next:
+cast73next:
 	CMPQ      BX, AX
-	JGE       cast71done
+	JGE       cast73done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast71next
+	JMP       cast73next
 
-cast71done:
+cast73done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5744,15 +5920,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast72next:
+cast74next:
 	CMPQ      BX, AX
-	JGE       cast72done
+	JGE       cast74done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast72next
+	JMP       cast74next
 
-cast72done:
+cast74done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5765,9 +5941,9 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast73next:
+cast75next:
 	CMPQ      BX, AX
-	JGE       cast73done
+	JGE       cast75done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
 	VPAND     vectorConstants<>+4864(SB), Y1, Y1
@@ -5782,9 +5958,9 @@ cast73next:
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast73next
+	JMP       cast75next
 
-cast73done:
+cast75done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5797,15 +5973,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast74next:
+cast76next:
 	CMPQ      BX, AX
-	JGE       cast74done
+	JGE       cast76done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast74next
+	JMP       cast76next
 
-cast74done:
+cast76done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5831,9 +6007,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each75one:
+each77one:
 	CMPQ        AX, $+8
-	JLT         each75oneend
+	JLT         each77oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -5855,11 +6031,11 @@ each75one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each75one
+	JMP         each77one
 
-each75oneend:
+each77oneend:
 	TESTQ       AX, AX
-	JE          each75done
+	JE          each77done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -5884,7 +6060,7 @@ each75oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each75done:
+each77done:
 	VZEROUPPER
 	RET
 	PCALIGN $64

@@ -185,6 +185,15 @@ func sumExpAVX512(x []float32, shift float32) (s float64)
 //go:noescape
 func expScaleAVX512(y []float32, a []float32, shift float32, factor float32)
 
+// expPartAVX512 is
+//
+//	for i := range y { y[i] = e^(a[i]-shift); s += y[i] }
+//
+// with the sum in float64 of sums of up to four in float32. No a[i] is above shift.
+//
+//go:noescape
+func expPartAVX512(y []float32, a []float32, shift float32) (s float64)
+
 // sumRowsAVX512 is
 //
 //	for j := range out { s := 0.0; for i := range rows { s += x[i*stride+j] }; out[j] += s }

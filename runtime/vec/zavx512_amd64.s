@@ -3055,6 +3055,195 @@ each30done:
 	RET
 	PCALIGN $64
 
+// func expPartAVX512(y []float32, a []float32, shift float32) (s float64)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+, SSE2
+TEXT ·expPartAVX512(SB), NOSPLIT, $0-64
+	VMOVUPS      vectorConstants<>+64(SB), Z0
+	VMOVUPS      vectorConstants<>+128(SB), Z1
+	VMOVUPS      vectorConstants<>+192(SB), Z2
+	VMOVUPS      vectorConstants<>+256(SB), Z3
+	VMOVUPS      vectorConstants<>+320(SB), Z4
+	VMOVUPS      vectorConstants<>+384(SB), Z5
+	VMOVUPS      vectorConstants<>+448(SB), Z6
+	VMOVUPS      vectorConstants<>+512(SB), Z7
+	VMOVUPS      vectorConstants<>+576(SB), Z8
+	VMOVUPS      vectorConstants<>+640(SB), Z9
+	MOVQ         y_len+8(FP), AX
+	MOVQ         y_base+0(FP), CX
+	MOVQ         a_base+24(FP), DX
+	LEAQ         (DX)(AX*4), BX
+	VBROADCASTSS shift+48(FP), Z10
+	VPXORD       Z11, Z11, Z11
+	VPXORD       Z12, Z12, Z12
+	XORQ         SI, SI
+
+several31loop:
+	CMPQ          AX, $+64
+	JLT           several31end
+	VMOVUPS       (DX)(SI*4), Z13
+	VMOVUPS       64(DX)(SI*4), Z17
+	VMOVUPS       128(DX)(SI*4), Z21
+	VMOVUPS       192(DX)(SI*4), Z25
+	PREFETCHT1    (BX)(SI*4)
+	PREFETCHT1    64(BX)(SI*4)
+	PREFETCHT1    128(BX)(SI*4)
+	PREFETCHT1    192(BX)(SI*4)
+	VSUBPS        Z10, Z13, Z13
+	VSUBPS        Z10, Z17, Z17
+	VSUBPS        Z10, Z21, Z21
+	VSUBPS        Z10, Z25, Z25
+	VMAXPS        Z13, Z0, Z13
+	VMAXPS        Z17, Z0, Z17
+	VMAXPS        Z21, Z0, Z21
+	VMAXPS        Z25, Z0, Z25
+	VMULPS        Z1, Z13, Z14
+	VMULPS        Z1, Z17, Z18
+	VMULPS        Z1, Z21, Z22
+	VMULPS        Z1, Z25, Z26
+	VRNDSCALEPS   $0x08, Z14, Z14
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VRNDSCALEPS   $0x08, Z22, Z22
+	VRNDSCALEPS   $0x08, Z26, Z26
+	VFNMADD231PS  Z2, Z14, Z13
+	VFNMADD231PS  Z2, Z18, Z17
+	VFNMADD231PS  Z2, Z22, Z21
+	VFNMADD231PS  Z2, Z26, Z25
+	VFNMADD231PS  Z3, Z14, Z13
+	VFNMADD231PS  Z3, Z18, Z17
+	VFNMADD231PS  Z3, Z22, Z21
+	VFNMADD231PS  Z3, Z26, Z25
+	VMOVUPS       Z4, Z15
+	VMOVUPS       Z4, Z19
+	VMOVUPS       Z4, Z23
+	VMOVUPS       Z4, Z27
+	VFMADD213PS   Z5, Z13, Z15
+	VFMADD213PS   Z5, Z17, Z19
+	VFMADD213PS   Z5, Z21, Z23
+	VFMADD213PS   Z5, Z25, Z27
+	VFMADD213PS   Z6, Z13, Z15
+	VFMADD213PS   Z6, Z17, Z19
+	VFMADD213PS   Z6, Z21, Z23
+	VFMADD213PS   Z6, Z25, Z27
+	VFMADD213PS   Z7, Z13, Z15
+	VFMADD213PS   Z7, Z17, Z19
+	VFMADD213PS   Z7, Z21, Z23
+	VFMADD213PS   Z7, Z25, Z27
+	VFMADD213PS   Z8, Z13, Z15
+	VFMADD213PS   Z8, Z17, Z19
+	VFMADD213PS   Z8, Z21, Z23
+	VFMADD213PS   Z8, Z25, Z27
+	VMULPS        Z13, Z13, Z16
+	VMULPS        Z17, Z17, Z20
+	VMULPS        Z21, Z21, Z24
+	VMULPS        Z25, Z25, Z28
+	VFMADD213PS   Z13, Z16, Z15
+	VFMADD213PS   Z17, Z20, Z19
+	VFMADD213PS   Z21, Z24, Z23
+	VFMADD213PS   Z25, Z28, Z27
+	VADDPS        Z9, Z15, Z15
+	VADDPS        Z9, Z19, Z19
+	VADDPS        Z9, Z23, Z23
+	VADDPS        Z9, Z27, Z27
+	VSCALEFPS     Z14, Z15, Z15
+	VSCALEFPS     Z18, Z19, Z19
+	VSCALEFPS     Z22, Z23, Z23
+	VSCALEFPS     Z26, Z27, Z27
+	VMOVUPS       Z15, (CX)(SI*4)
+	VMOVUPS       Z19, 64(CX)(SI*4)
+	VMOVUPS       Z23, 128(CX)(SI*4)
+	VMOVUPS       Z27, 192(CX)(SI*4)
+	VADDPS        Z23, Z15, Z15
+	VADDPS        Z27, Z19, Z19
+	VADDPS        Z19, Z15, Z15
+	VCVTPS2PD     Y15, Z13
+	VEXTRACTF64X4 $0x01, Z15, Y14
+	VCVTPS2PD     Y14, Z14
+	VADDPD        Z13, Z11, Z11
+	VADDPD        Z14, Z12, Z12
+	ADDQ          $+64, SI
+	SUBQ          $+64, AX
+	JMP           several31loop
+
+several31end:
+	LEAQ (CX)(SI*4), CX
+	LEAQ (DX)(SI*4), DX
+	LEAQ (BX)(SI*4), BX
+	XORQ SI, SI
+
+each32one:
+	CMPQ          AX, $+16
+	JLT           each32oneend
+	VMOVUPS       (DX)(SI*4), Z13
+	PREFETCHT1    (BX)(SI*4)
+	VSUBPS        Z10, Z13, Z13
+	VMAXPS        Z13, Z0, Z13
+	VMULPS        Z1, Z13, Z14
+	VRNDSCALEPS   $0x08, Z14, Z14
+	VFNMADD231PS  Z2, Z14, Z13
+	VFNMADD231PS  Z3, Z14, Z13
+	VMOVUPS       Z4, Z15
+	VFMADD213PS   Z5, Z13, Z15
+	VFMADD213PS   Z6, Z13, Z15
+	VFMADD213PS   Z7, Z13, Z15
+	VFMADD213PS   Z8, Z13, Z15
+	VMULPS        Z13, Z13, Z16
+	VFMADD213PS   Z13, Z16, Z15
+	VADDPS        Z9, Z15, Z15
+	VSCALEFPS     Z14, Z15, Z15
+	VMOVUPS       Z15, (CX)(SI*4)
+	VCVTPS2PD     Y15, Z13
+	VEXTRACTF64X4 $0x01, Z15, Y14
+	VCVTPS2PD     Y14, Z14
+	VADDPD        Z13, Z11, Z11
+	VADDPD        Z14, Z12, Z12
+	ADDQ          $+16, SI
+	SUBQ          $+16, AX
+	JMP           each32one
+
+each32oneend:
+	TESTQ         AX, AX
+	JE            each32done
+	MOVQ          $-1, DI
+	BZHIQ         AX, DI, DI
+	KMOVW         DI, K1
+	VMOVUPS.Z     (DX)(SI*4), K1, Z13
+	PREFETCHT1    (BX)(SI*4)
+	VSUBPS        Z10, Z13, Z13
+	VMAXPS        Z13, Z0, Z13
+	VMULPS        Z1, Z13, Z0
+	VRNDSCALEPS   $0x08, Z0, Z0
+	VFNMADD231PS  Z2, Z0, Z13
+	VFNMADD231PS  Z3, Z0, Z13
+	VMOVUPS       Z4, Z1
+	VFMADD213PS   Z5, Z13, Z1
+	VFMADD213PS   Z6, Z13, Z1
+	VFMADD213PS   Z7, Z13, Z1
+	VFMADD213PS   Z8, Z13, Z1
+	VMULPS        Z13, Z13, Z2
+	VFMADD213PS   Z13, Z2, Z1
+	VADDPS        Z9, Z1, Z1
+	VSCALEFPS     Z0, Z1, Z1
+	VMOVAPS.Z     Z1, K1, Z1
+	VMOVUPS       Z1, K1, (CX)(SI*4)
+	VCVTPS2PD     Y1, Z0
+	VEXTRACTF64X4 $0x01, Z1, Y1
+	VCVTPS2PD     Y1, Z1
+	VADDPD        Z0, Z11, Z11
+	VADDPD        Z1, Z12, Z12
+
+each32done:
+	VADDPD        Z12, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y0
+	VADDPD        Y0, Y11, Y11
+	VEXTRACTF32X4 $0x01, Y11, X0
+	VADDPD        X0, X11, X11
+	VPSHUFD       $0x4e, X11, X0
+	VADDPD        X0, X11, X11
+	MOVSD         X11, s+56(FP)
+	VZEROUPPER
+	RET
+	PCALIGN $64
+
 // func sumRowsAVX512(out []float32, x []float32, rows int, stride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
@@ -3066,9 +3255,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
 	IMUL3Q $+64, SI, DI
 	XORQ   R8, R8
 
-columns31many:
+columns33many:
 	CMPQ   AX, $+64
-	JLT    columns31manyend
+	JLT    columns33manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3080,9 +3269,9 @@ columns31many:
 	LEAQ   (DX)(R8*4), R9
 	MOVQ   BX, R10
 
-down32row:
+down34row:
 	TESTQ         R10, R10
-	JE            down32done
+	JE            down34done
 	PREFETCHT0    (R9)(DI*1)
 	PREFETCHT0    64(R9)(DI*1)
 	PREFETCHT0    128(R9)(DI*1)
@@ -3113,9 +3302,9 @@ down32row:
 	VADDPD        Z8, Z7, Z7
 	LEAQ          (R9)(SI*4), R9
 	DECQ          R10
-	JMP           down32row
+	JMP           down34row
 
-down32done:
+down34done:
 	VMOVUPS      (CX)(R8*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
@@ -3142,20 +3331,20 @@ down32done:
 	VMOVUPS      Z8, 192(CX)(R8*4)
 	ADDQ         $+64, R8
 	SUBQ         $+64, AX
-	JMP          columns31many
+	JMP          columns33many
 
-columns31manyend:
-columns31one:
+columns33manyend:
+columns33one:
 	CMPQ   AX, $+16
-	JLT    columns31oneend
+	JLT    columns33oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	LEAQ   (DX)(R8*4), R9
 	MOVQ   BX, R10
 
-down33row:
+down35row:
 	TESTQ         R10, R10
-	JE            down33done
+	JE            down35done
 	PREFETCHT0    (R9)(DI*1)
 	VMOVUPS       (R9), Z0
 	VCVTPS2PD     Y0, Z1
@@ -3165,9 +3354,9 @@ down33row:
 	VADDPD        Z0, Z15, Z15
 	LEAQ          (R9)(SI*4), R9
 	DECQ          R10
-	JMP           down33row
+	JMP           down35row
 
-down33done:
+down35done:
 	VMOVUPS      (CX)(R8*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
@@ -3176,11 +3365,11 @@ down33done:
 	VMOVUPS      Z0, (CX)(R8*4)
 	ADDQ         $+16, R8
 	SUBQ         $+16, AX
-	JMP          columns31one
+	JMP          columns33one
 
-columns31oneend:
+columns33oneend:
 	TESTQ  AX, AX
-	JE     columns31done
+	JE     columns33done
 	MOVQ   $-1, R9
 	BZHIQ  AX, R9, R9
 	KMOVW  R9, K1
@@ -3189,9 +3378,9 @@ columns31oneend:
 	LEAQ   (DX)(R8*4), AX
 	MOVQ   BX, DX
 
-down34row:
+down36row:
 	TESTQ         DX, DX
-	JE            down34done
+	JE            down36done
 	PREFETCHT0    (AX)(DI*1)
 	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
@@ -3201,9 +3390,9 @@ down34row:
 	VADDPD        Z0, Z18, Z18
 	LEAQ          (AX)(SI*4), AX
 	DECQ          DX
-	JMP           down34row
+	JMP           down36row
 
-down34done:
+down36done:
 	VMOVUPS.Z    (CX)(R8*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
@@ -3211,7 +3400,7 @@ down34done:
 	VADDPS       Z19, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R8*4)
 
-columns31done:
+columns33done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3241,9 +3430,9 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	VPXORD       Z16, Z16, Z16
 	XORQ         BX, BX
 
-each35many:
+each37many:
 	CMPQ          AX, $+32
-	JLT           each35manyend
+	JLT           each37manyend
 	VMOVUPS       (DX)(BX*4), Z17
 	VMOVUPS       64(DX)(BX*4), Z21
 	VFMSUB213PS   Z12, Z11, Z17
@@ -3292,12 +3481,12 @@ each35many:
 	VADDPD        Z20, Z16, Z16
 	ADDQ          $+32, BX
 	SUBQ          $+32, AX
-	JMP           each35many
+	JMP           each37many
 
-each35manyend:
-each35one:
+each37manyend:
+each37one:
 	CMPQ          AX, $+16
-	JLT           each35oneend
+	JLT           each37oneend
 	VMOVUPS       (DX)(BX*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMINPS        Z17, Z0, Z17
@@ -3323,11 +3512,11 @@ each35one:
 	VADDPD        Z18, Z14, Z14
 	ADDQ          $+16, BX
 	SUBQ          $+16, AX
-	JMP           each35one
+	JMP           each37one
 
-each35oneend:
+each37oneend:
 	TESTQ         AX, AX
-	JE            each35done
+	JE            each37done
 	MOVQ          $-1, SI
 	BZHIQ         AX, SI, SI
 	KMOVW         SI, K1
@@ -3356,7 +3545,7 @@ each35oneend:
 	VADDPD        Z0, Z13, Z13
 	VADDPD        Z1, Z14, Z14
 
-each35done:
+each37done:
 	VADDPD        Z15, Z13, Z13
 	VADDPD        Z16, Z14, Z14
 	VADDPD        Z14, Z13, Z13
@@ -3394,9 +3583,9 @@ TEXT ·expGradAVX512(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Z14
 	XORQ         BX, BX
 
-each36many:
+each38many:
 	CMPQ         AX, $+32
-	JLT          each36manyend
+	JLT          each38manyend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      64(CX)(BX*4), Z20
 	VMOVUPS      (DX)(BX*4), Z16
@@ -3445,12 +3634,12 @@ each36many:
 	VMOVUPS      Z21, 64(DX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each36many
+	JMP          each38many
 
-each36manyend:
-each36one:
+each38manyend:
+each38one:
 	CMPQ         AX, $+16
-	JLT          each36oneend
+	JLT          each38oneend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      (DX)(BX*4), Z16
 	VFMSUB213PS  Z12, Z11, Z15
@@ -3476,11 +3665,11 @@ each36one:
 	VMOVUPS      Z16, (DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each36one
+	JMP          each38one
 
-each36oneend:
+each38oneend:
 	TESTQ        AX, AX
-	JE           each36done
+	JE           each38done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -3508,7 +3697,7 @@ each36oneend:
 	VMULPS       Z14, Z16, Z16
 	VMOVUPS      Z16, K1, (DX)(BX*4)
 
-each36done:
+each38done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3522,16 +3711,16 @@ TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down37row:
+down39row:
 	TESTQ        AX, AX
-	JE           down37done
+	JE           down39done
 	VBROADCASTSS (DX), Z0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each38many:
+each40many:
 	CMPQ    R8, $+32
-	JLT     each38manyend
+	JLT     each40manyend
 	VMOVUPS (CX)(DI*4), Z1
 	VMOVUPS 64(CX)(DI*4), Z2
 	VMULPS  Z0, Z1, Z1
@@ -3540,22 +3729,22 @@ each38many:
 	VMOVUPS Z2, 64(CX)(DI*4)
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each38many
+	JMP     each40many
 
-each38manyend:
-each38one:
+each40manyend:
+each40one:
 	CMPQ    R8, $+16
-	JLT     each38oneend
+	JLT     each40oneend
 	VMOVUPS (CX)(DI*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each38one
+	JMP     each40one
 
-each38oneend:
+each40oneend:
 	TESTQ     R8, R8
-	JE        each38done
+	JE        each40done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
@@ -3563,13 +3752,13 @@ each38oneend:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (CX)(DI*4)
 
-each38done:
+each40done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down37row
+	JMP  down39row
 
-down37done:
+down39done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3585,9 +3774,9 @@ TEXT ·topRowsAVX512(SB), NOSPLIT, $0-84
 	VBROADCASTSS scale+80(FP), Z1
 	MOVQ         top_base+0(FP), SI
 
-down39row:
+down41row:
 	TESTQ   AX, AX
-	JE      down39done
+	JE      down41done
 	MOVQ    (CX), DI
 	VMOVUPS Z0, Z2
 	VMOVUPS Z0, Z3
@@ -3595,9 +3784,9 @@ down39row:
 	VMOVUPS Z0, Z5
 	XORQ    R8, R8
 
-each40many:
+each42many:
 	CMPQ    DI, $+64
-	JLT     each40manyend
+	JLT     each42manyend
 	VMOVUPS (DX)(R8*4), Z6
 	VMOVUPS 64(DX)(R8*4), Z7
 	VMOVUPS 128(DX)(R8*4), Z8
@@ -3608,21 +3797,21 @@ each40many:
 	VMAXPS  Z5, Z9, Z5
 	ADDQ    $+64, R8
 	SUBQ    $+64, DI
-	JMP     each40many
+	JMP     each42many
 
-each40manyend:
-each40one:
+each42manyend:
+each42one:
 	CMPQ    DI, $+16
-	JLT     each40oneend
+	JLT     each42oneend
 	VMOVUPS (DX)(R8*4), Z6
 	VMAXPS  Z2, Z6, Z2
 	ADDQ    $+16, R8
 	SUBQ    $+16, DI
-	JMP     each40one
+	JMP     each42one
 
-each40oneend:
+each42oneend:
 	TESTQ     DI, DI
-	JE        each40done
+	JE        each42done
 	MOVQ      $-1, R9
 	BZHIQ     DI, R9, R9
 	KMOVW     R9, K1
@@ -3630,7 +3819,7 @@ each40oneend:
 	VBLENDMPS Z6, Z0, K1, Z6
 	VMAXPS    Z2, Z6, Z2
 
-each40done:
+each42done:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -3649,9 +3838,9 @@ each40done:
 	ADDQ          $0x04, SI
 	LEAQ          (DX)(BX*4), DX
 	DECQ          AX
-	JMP           down39row
+	JMP           down41row
 
-down39done:
+down41done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3680,9 +3869,9 @@ TEXT ·expRowsAVX512(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down41row:
+down43row:
 	TESTQ        AX, AX
-	JE           down41done
+	JE           down43done
 	MOVQ         (CX), R9
 	VBROADCASTSS (DI), Z12
 	VMAXPS       Z0, Z12, Z12
@@ -3693,9 +3882,9 @@ down41row:
 	XORQ         R10, R10
 	MOVQ         R9, R11
 
-each42many:
+each44many:
 	CMPQ          R11, $+32
-	JLT           each42manyend
+	JLT           each44manyend
 	VMOVUPS       (DX)(R10*4), Z17
 	VMOVUPS       64(DX)(R10*4), Z21
 	VFMSUB213PS   Z12, Z11, Z17
@@ -3742,12 +3931,12 @@ each42many:
 	VADDPD        Z20, Z16, Z16
 	ADDQ          $+32, R10
 	SUBQ          $+32, R11
-	JMP           each42many
+	JMP           each44many
 
-each42manyend:
-each42one:
+each44manyend:
+each44one:
 	CMPQ          R11, $+16
-	JLT           each42oneend
+	JLT           each44oneend
 	VMOVUPS       (DX)(R10*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMAXPS        Z17, Z1, Z17
@@ -3772,11 +3961,11 @@ each42one:
 	VADDPD        Z18, Z14, Z14
 	ADDQ          $+16, R10
 	SUBQ          $+16, R11
-	JMP           each42one
+	JMP           each44one
 
-each42oneend:
+each44oneend:
 	TESTQ         R11, R11
-	JE            each42done
+	JE            each44done
 	MOVQ          $-1, R12
 	BZHIQ         R11, R12, R12
 	KMOVW         R12, K1
@@ -3804,7 +3993,7 @@ each42oneend:
 	VADDPD        Z12, Z13, Z13
 	VADDPD        Z17, Z14, Z14
 
-each42done:
+each44done:
 	VADDPD        Z15, Z13, Z13
 	VADDPD        Z16, Z14, Z14
 	VADDPD        Z14, Z13, Z13
@@ -3821,33 +4010,33 @@ each42done:
 	XORQ          R11, R11
 	MOVQ          R10, R12
 
-each43one:
+each45one:
 	CMPQ    R12, $+16
-	JLT     each43oneend
+	JLT     each45oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z25, (R10)(R11*4)
 	ADDQ    $+16, R11
 	SUBQ    $+16, R12
-	JMP     each43one
+	JMP     each45one
 
-each43oneend:
+each45oneend:
 	TESTQ   R12, R12
-	JE      each43done
+	JE      each45done
 	MOVQ    $-1, R10
 	BZHIQ   R12, R10, R10
 	KMOVW   R10, K1
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z25, K1, (R10)(R11*4)
 
-each43done:
+each45done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down41row
+	JMP  down43row
 
-down41done:
+down43done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3862,9 +4051,9 @@ TEXT ·logRowsAVX512(SB), NOSPLIT, $0-96
 	MOVQ sum_base+72(FP), SI
 	XORQ DI, DI
 
-log44vector:
+log46vector:
 	CMPQ      DI, AX
-	JGE       log44done
+	JGE       log46done
 	VMOVUPD   (SI)(DI*8), Z0
 	VMOVUPS   vectorConstants<>+3008(SB), Z1
 	VPADDQ    Z0, Z1, Z1
@@ -3922,9 +4111,9 @@ log44vector:
 	VCVTPD2PS Z6, Y6
 	VMOVUPS   Y6, (DX)(DI*4)
 	ADDQ      $0x08, DI
-	JMP       log44vector
+	JMP       log46vector
 
-log44done:
+log46done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3955,18 +4144,18 @@ TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down45row:
+down47row:
 	TESTQ        AX, AX
-	JE           down45done
+	JE           down47done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Z13
 	VBROADCASTSS (R9), Z14
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each46many:
+each48many:
 	CMPQ         R12, $+32
-	JLT          each46manyend
+	JLT          each48manyend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      64(DX)(R11*4), Z20
 	VMOVUPS      (BX)(R11*4), Z16
@@ -4015,12 +4204,12 @@ each46many:
 	VMOVUPS      Z21, 64(BX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, R12
-	JMP          each46many
+	JMP          each48many
 
-each46manyend:
-each46one:
+each48manyend:
+each48one:
 	CMPQ         R12, $+16
-	JLT          each46oneend
+	JLT          each48oneend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -4046,11 +4235,11 @@ each46one:
 	VMOVUPS      Z16, (BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each46one
+	JMP          each48one
 
-each46oneend:
+each48oneend:
 	TESTQ        R12, R12
-	JE           each46done
+	JE           each48done
 	MOVQ         $-1, R13
 	BZHIQ        R12, R13, R13
 	KMOVW        R13, K1
@@ -4078,27 +4267,27 @@ each46oneend:
 	VMULPS       Z12, Z16, Z16
 	VMOVUPS      Z16, K1, (BX)(R11*4)
 
-each46done:
+each48done:
 	VPXORD Z25, Z25, Z25
 	MOVQ   SI, R11
 	SUBQ   R10, R11
 	XORQ   R12, R12
 	MOVQ   R11, R13
 
-each47one:
+each49one:
 	CMPQ    R13, $+16
-	JLT     each47oneend
+	JLT     each49oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Z25, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z25, (R11)(R12*4)
 	ADDQ    $+16, R12
 	SUBQ    $+16, R13
-	JMP     each47one
+	JMP     each49one
 
-each47oneend:
+each49oneend:
 	TESTQ   R13, R13
-	JE      each47done
+	JE      each49done
 	MOVQ    $-1, R11
 	BZHIQ   R13, R11, R11
 	KMOVW   R11, K1
@@ -4107,16 +4296,16 @@ each47oneend:
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z25, K1, (R11)(R12*4)
 
-each47done:
+each49done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down45row
+	JMP  down47row
 
-down45done:
+down47done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4133,9 +4322,9 @@ TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down48row:
+down50row:
 	TESTQ  AX, AX
-	JE     down48done
+	JE     down50done
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4143,9 +4332,9 @@ down48row:
 	XORQ   R9, R9
 	MOVQ   SI, R10
 
-each49many:
+each51many:
 	CMPQ          R10, $+32
-	JLT           each49manyend
+	JLT           each51manyend
 	VMOVUPS       (DX)(R9*4), Z4
 	VMOVUPS       64(DX)(R9*4), Z6
 	VCVTPS2PD     Y4, Z5
@@ -4168,12 +4357,12 @@ each49many:
 	VFMADD231PD   Z9, Z10, Z3
 	ADDQ          $+32, R9
 	SUBQ          $+32, R10
-	JMP           each49many
+	JMP           each51many
 
-each49manyend:
-each49one:
+each51manyend:
+each51one:
 	CMPQ          R10, $+16
-	JLT           each49oneend
+	JLT           each51oneend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -4186,11 +4375,11 @@ each49one:
 	VFMADD231PD   Z4, Z6, Z1
 	ADDQ          $+16, R9
 	SUBQ          $+16, R10
-	JMP           each49one
+	JMP           each51one
 
-each49oneend:
+each51oneend:
 	TESTQ         R10, R10
-	JE            each49done
+	JE            each51done
 	MOVQ          $-1, R11
 	BZHIQ         R10, R11, R11
 	KMOVW         R11, K1
@@ -4205,7 +4394,7 @@ each49oneend:
 	VFMADD231PD   Z5, Z7, Z0
 	VFMADD231PD   Z4, Z6, Z1
 
-each49done:
+each51done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -4221,9 +4410,9 @@ each49done:
 	ADDQ          DI, DX
 	LEAQ          (BX)(R8*4), BX
 	DECQ          AX
-	JMP           down48row
+	JMP           down50row
 
-down48done:
+down50done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4238,26 +4427,26 @@ TEXT ·askRowsAVX512(SB), NOSPLIT, $0-48
 	SHLQ $0x02, BX
 	SHLQ $0x02, DX
 
-down50row:
+down52row:
 	TESTQ CX, CX
-	JE    down50done
+	JE    down52done
 	MOVQ  AX, SI
 	ANDQ  $-64, SI
 	LEAQ  (AX)(DX*1), DI
 
-ask51line:
+ask53line:
 	CMPQ       SI, DI
-	JAE        ask51done
+	JAE        ask53done
 	PREFETCHT1 (SI)
 	ADDQ       $0x40, SI
-	JMP        ask51line
+	JMP        ask53line
 
-ask51done:
+ask53done:
 	ADDQ BX, AX
 	DECQ CX
-	JMP  down50row
+	JMP  down52row
 
-down50done:
+down52done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4277,9 +4466,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down52row:
+down54row:
 	TESTQ  AX, AX
-	JE     down52done
+	JE     down54done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -4287,9 +4476,9 @@ down52row:
 	XORQ   DI, DI
 	MOVQ   SI, R8
 
-each53many:
+each55many:
 	CMPQ    R8, $+64
-	JLT     each53manyend
+	JLT     each55manyend
 	VMOVUPS (BX)(DI*4), Z2
 	VMOVUPS 64(BX)(DI*4), Z11
 	VMOVUPS 128(BX)(DI*4), Z12
@@ -4300,28 +4489,28 @@ each53many:
 	VADDPS  Z13, Z6, Z6
 	ADDQ    $+64, DI
 	SUBQ    $+64, R8
-	JMP     each53many
+	JMP     each55many
 
-each53manyend:
-each53one:
+each55manyend:
+each55one:
 	CMPQ    R8, $+16
-	JLT     each53oneend
+	JLT     each55oneend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each53one
+	JMP     each55one
 
-each53oneend:
+each55oneend:
 	TESTQ     R8, R8
-	JE        each53done
+	JE        each55done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
 	VMOVUPS.Z (BX)(DI*4), K1, Z2
 	VADDPS    Z2, Z3, Z3
 
-each53done:
+each55done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -4343,9 +4532,9 @@ each53done:
 	XORQ          DI, DI
 	MOVQ          SI, R8
 
-each54many:
+each56many:
 	CMPQ        R8, $+64
-	JLT         each54manyend
+	JLT         each56manyend
 	VMOVUPS     (BX)(DI*4), Z2
 	VMOVUPS     64(BX)(DI*4), Z11
 	VMOVUPS     128(BX)(DI*4), Z12
@@ -4360,22 +4549,22 @@ each54many:
 	VFMADD231PS Z13, Z13, Z10
 	ADDQ        $+64, DI
 	SUBQ        $+64, R8
-	JMP         each54many
+	JMP         each56many
 
-each54manyend:
-each54one:
+each56manyend:
+each56one:
 	CMPQ        R8, $+16
-	JLT         each54oneend
+	JLT         each56oneend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
 	ADDQ        $+16, DI
 	SUBQ        $+16, R8
-	JMP         each54one
+	JMP         each56one
 
-each54oneend:
+each56oneend:
 	TESTQ       R8, R8
-	JE          each54done
+	JE          each56done
 	MOVQ        $-1, R9
 	BZHIQ       R8, R9, R9
 	KMOVW       R9, K1
@@ -4384,7 +4573,7 @@ each54oneend:
 	VMOVAPS.Z   Z2, K1, Z2
 	VFMADD231PS Z2, Z2, Z7
 
-each54done:
+each56done:
 	VADDPS        Z9, Z7, Z7
 	VADDPS        Z10, Z8, Z8
 	VADDPS        Z8, Z7, Z7
@@ -4406,9 +4595,9 @@ each54done:
 	ADDQ          $0x04, CX
 	ADDQ          $0x04, DX
 	DECQ          AX
-	JMP           down52row
+	JMP           down54row
 
-down52done:
+down54done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4427,9 +4616,9 @@ TEXT ·meanSquaresAVX512(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down55row:
+down57row:
 	TESTQ  AX, AX
-	JE     down55done
+	JE     down57done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -4437,9 +4626,9 @@ down55row:
 	XORQ   SI, SI
 	MOVQ   BX, DI
 
-each56many:
+each58many:
 	CMPQ        DI, $+64
-	JLT         each56manyend
+	JLT         each58manyend
 	VMOVUPS     (DX)(SI*4), Z2
 	VMOVUPS     64(DX)(SI*4), Z7
 	VMOVUPS     128(DX)(SI*4), Z8
@@ -4450,28 +4639,28 @@ each56many:
 	VFMADD231PS Z9, Z9, Z6
 	ADDQ        $+64, SI
 	SUBQ        $+64, DI
-	JMP         each56many
+	JMP         each58many
 
-each56manyend:
-each56one:
+each58manyend:
+each58one:
 	CMPQ        DI, $+16
-	JLT         each56oneend
+	JLT         each58oneend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each56one
+	JMP         each58one
 
-each56oneend:
+each58oneend:
 	TESTQ       DI, DI
-	JE          each56done
+	JE          each58done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
 	VMOVUPS.Z   (DX)(SI*4), K1, Z2
 	VFMADD231PS Z2, Z2, Z3
 
-each56done:
+each58done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -4492,9 +4681,9 @@ each56done:
 	LEAQ          (DX)(BX*4), DX
 	ADDQ          $0x04, CX
 	DECQ          AX
-	JMP           down55row
+	JMP           down57row
 
-down55done:
+down57done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4511,17 +4700,17 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down57row:
+down59row:
 	TESTQ        AX, AX
-	JE           down57done
+	JE           down59done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each58many:
+each60many:
 	CMPQ    R10, $+64
-	JLT     each58manyend
+	JLT     each60manyend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS 64(BX)(R9*4), Z5
 	VMOVUPS 128(BX)(R9*4), Z7
@@ -4552,12 +4741,12 @@ each58many:
 	VMOVUPS Z9, 192(DX)(R9*4)
 	ADDQ    $+64, R9
 	SUBQ    $+64, R10
-	JMP     each58many
+	JMP     each60many
 
-each58manyend:
-each58one:
+each60manyend:
+each60one:
 	CMPQ    R10, $+16
-	JLT     each58oneend
+	JLT     each60oneend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -4567,11 +4756,11 @@ each58one:
 	VMOVUPS Z3, (DX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R10
-	JMP     each58one
+	JMP     each60one
 
-each58oneend:
+each60oneend:
 	TESTQ     R10, R10
-	JE        each58done
+	JE        each60done
 	MOVQ      $-1, R11
 	BZHIQ     R10, R11, R11
 	KMOVW     R11, K1
@@ -4583,15 +4772,15 @@ each58oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (DX)(R9*4)
 
-each58done:
+each60done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down57row
+	JMP  down59row
 
-down57done:
+down59done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4609,17 +4798,17 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down59row:
+down61row:
 	TESTQ        AX, AX
-	JE           down59done
+	JE           down61done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each60many:
+each62many:
 	CMPQ        R11, $+64
-	JLT         each60manyend
+	JLT         each62manyend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     64(BX)(R10*4), Z6
 	VMOVUPS     128(BX)(R10*4), Z9
@@ -4654,12 +4843,12 @@ each60many:
 	VMOVUPS     Z12, 192(DX)(R10*4)
 	ADDQ        $+64, R10
 	SUBQ        $+64, R11
-	JMP         each60many
+	JMP         each62many
 
-each60manyend:
-each60one:
+each62manyend:
+each62one:
 	CMPQ        R11, $+16
-	JLT         each60oneend
+	JLT         each62oneend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -4670,11 +4859,11 @@ each60one:
 	VMOVUPS     Z3, (DX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each60one
+	JMP         each62one
 
-each60oneend:
+each62oneend:
 	TESTQ       R11, R11
-	JE          each60done
+	JE          each62done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4687,15 +4876,15 @@ each60oneend:
 	VFMADD213PS Z1, Z4, Z3
 	VMOVUPS     Z3, K1, (DX)(R10*4)
 
-each60done:
+each62done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down59row
+	JMP  down61row
 
-down59done:
+down61done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4720,9 +4909,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Z2
 	VMULPS       Z2, Z1, Z1
 
-down61row:
+down63row:
 	TESTQ        AX, AX
-	JE           down61done
+	JE           down63done
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS (R9), Z8
 	VPXORD       Z4, Z4, Z4
@@ -4732,9 +4921,9 @@ down61row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each62many:
+each64many:
 	CMPQ        R11, $+32
-	JLT         each62manyend
+	JLT         each64manyend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     64(DX)(R10*4), Z12
 	VMOVUPS     (DI)(R10*4), Z10
@@ -4753,12 +4942,12 @@ each62many:
 	VFMADD231PS Z13, Z12, Z7
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each62many
+	JMP         each64many
 
-each62manyend:
-each62one:
+each64manyend:
+each64one:
 	CMPQ        R11, $+16
-	JLT         each62oneend
+	JLT         each64oneend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -4769,11 +4958,11 @@ each62one:
 	VFMADD231PS Z10, Z9, Z6
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each62one
+	JMP         each64one
 
-each62oneend:
+each64oneend:
 	TESTQ       R11, R11
-	JE          each62done
+	JE          each64done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4786,7 +4975,7 @@ each62oneend:
 	VSUBPS      Z3, Z10, Z10
 	VFMADD231PS Z10, Z9, Z6
 
-each62done:
+each64done:
 	VADDPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y9
 	VADDPS        Y9, Y4, Y4
@@ -4814,9 +5003,9 @@ each62done:
 	XORQ          R10, R10
 	MOVQ          CX, R11
 
-each63many:
+each65many:
 	CMPQ         R11, $+64
-	JLT          each63manyend
+	JLT          each65manyend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      64(DX)(R10*4), Z12
 	VMOVUPS      128(DX)(R10*4), Z15
@@ -4855,12 +5044,12 @@ each63many:
 	VMOVUPS      Z18, 192(BX)(R10*4)
 	ADDQ         $+64, R10
 	SUBQ         $+64, R11
-	JMP          each63many
+	JMP          each65many
 
-each63manyend:
-each63one:
+each65manyend:
+each65one:
 	CMPQ         R11, $+16
-	JLT          each63oneend
+	JLT          each65oneend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -4872,11 +5061,11 @@ each63one:
 	VMOVUPS      Z9, (BX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each63one
+	JMP          each65one
 
-each63oneend:
+each65oneend:
 	TESTQ        R11, R11
-	JE           each63done
+	JE           each65done
 	MOVQ         $-1, R12
 	BZHIQ        R11, R12, R12
 	KMOVW        R12, K1
@@ -4890,16 +5079,16 @@ each63oneend:
 	VMULPS       Z8, Z9, Z9
 	VMOVUPS      Z9, K1, (BX)(R10*4)
 
-each63done:
+each65done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down61row
+	JMP  down63row
 
-down61done:
+down63done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4918,9 +5107,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns64many:
+columns66many:
 	CMPQ   AX, $+32
-	JLT    columns64manyend
+	JLT    columns66manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4930,9 +5119,9 @@ columns64many:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down65row:
+down67row:
 	TESTQ         R15, R15
-	JE            down65done
+	JE            down67done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    64(R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
@@ -4963,9 +5152,9 @@ down65row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down65row
+	JMP           down67row
 
-down65done:
+down67done:
 	VMOVUPS      (CX)(R11*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -4980,12 +5169,12 @@ down65done:
 	VMOVUPS      Z4, 64(CX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, AX
-	JMP          columns64many
+	JMP          columns66many
 
-columns64manyend:
-columns64one:
+columns66manyend:
+columns66one:
 	CMPQ   AX, $+16
-	JLT    columns64oneend
+	JLT    columns66oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R11*4), R12
@@ -4993,9 +5182,9 @@ columns64one:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down66row:
+down68row:
 	TESTQ         R15, R15
-	JE            down66done
+	JE            down68done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
 	VBROADCASTSS  (DI)(R14*4), Z0
@@ -5014,9 +5203,9 @@ down66row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down66row
+	JMP           down68row
 
-down66done:
+down68done:
 	VMOVUPS      (CX)(R11*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -5025,11 +5214,11 @@ down66done:
 	VMOVUPS      Z0, (CX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, AX
-	JMP          columns64one
+	JMP          columns66one
 
-columns64oneend:
+columns66oneend:
 	TESTQ  AX, AX
-	JE     columns64done
+	JE     columns66done
 	MOVQ   $-1, R12
 	BZHIQ  AX, R12, R12
 	KMOVW  R12, K1
@@ -5039,9 +5228,9 @@ columns64oneend:
 	LEAQ   (DX)(R11*4), DX
 	XORQ   BX, BX
 
-down67row:
+down69row:
 	TESTQ         SI, SI
-	JE            down67done
+	JE            down69done
 	PREFETCHT0    (AX)(R10*1)
 	PREFETCHT0    (DX)(R10*1)
 	VBROADCASTSS  (DI)(BX*4), Z0
@@ -5060,9 +5249,9 @@ down67row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down67row
+	JMP           down69row
 
-down67done:
+down69done:
 	VMOVUPS.Z    (CX)(R11*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -5070,7 +5259,7 @@ down67done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R11*4)
 
-columns64done:
+columns66done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5088,9 +5277,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns68many:
+columns70many:
 	CMPQ    AX, $+32
-	JLT     columns68manyend
+	JLT     columns70manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -5099,9 +5288,9 @@ columns68many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down69row:
+down71row:
 	TESTQ       R13, R13
-	JE          down69done
+	JE          down71done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -5121,26 +5310,26 @@ down69row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down69row
+	JMP         down71row
 
-down69done:
+down71done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns68many
+	JMP  columns70many
 
-columns68manyend:
-columns68one:
+columns70manyend:
+columns70one:
 	CMPQ    AX, $+16
-	JLT     columns68oneend
+	JLT     columns70oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down70row:
+down72row:
 	TESTQ       R13, R13
-	JE          down70done
+	JE          down72done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -5152,16 +5341,16 @@ down70row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down70row
+	JMP         down72row
 
-down70done:
+down72done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns68one
+	JMP  columns70one
 
-columns68oneend:
+columns70oneend:
 	TESTQ     AX, AX
-	JE        columns68done
+	JE        columns70done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -5171,9 +5360,9 @@ columns68oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down71row:
+down73row:
 	TESTQ       DX, DX
-	JE          down71done
+	JE          down73done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -5185,10 +5374,10 @@ down71row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down71row
+	JMP         down73row
 
-down71done:
-columns68done:
+down73done:
+columns70done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5208,9 +5397,9 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+4288(SB), Z4, Z4
 	XORQ         BX, BX
 
-each72one:
+each74one:
 	CMPQ      AX, $+16
-	JLT       each72oneend
+	JLT       each74oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
@@ -5260,11 +5449,11 @@ each72one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each72one
+	JMP       each74one
 
-each72oneend:
+each74oneend:
 	TESTQ     AX, AX
-	JE        each72done
+	JE        each74done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -5316,7 +5505,7 @@ each72oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each72done:
+each74done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5329,16 +5518,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast73next:
+cast75next:
 	CMPQ      BX, AX
-	JGE       cast73done
+	JGE       cast75done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast73next
+	JMP       cast75next
 
-cast73done:
+cast75done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5351,15 +5540,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast74next:
+cast76next:
 	CMPQ      BX, AX
-	JGE       cast74done
+	JGE       cast76done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast74next
+	JMP       cast76next
 
-cast74done:
+cast76done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5372,9 +5561,9 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast75next:
+cast77next:
 	CMPQ      BX, AX
-	JGE       cast75done
+	JGE       cast77done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
 	VPANDD    vectorConstants<>+4544(SB), Z1, Z1
@@ -5387,9 +5576,9 @@ cast75next:
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast75next
+	JMP       cast77next
 
-cast75done:
+cast77done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5402,15 +5591,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast76next:
+cast78next:
 	CMPQ      BX, AX
-	JGE       cast76done
+	JGE       cast78done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast76next
+	JMP       cast78next
 
-cast76done:
+cast78done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5436,9 +5625,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each77one:
+each79one:
 	CMPQ        AX, $+16
-	JLT         each77oneend
+	JLT         each79oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -5460,11 +5649,11 @@ each77one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each77one
+	JMP         each79one
 
-each77oneend:
+each79oneend:
 	TESTQ       AX, AX
-	JE          each77done
+	JE          each79done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -5488,7 +5677,7 @@ each77oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each77done:
+each79done:
 	VZEROUPPER
 	RET
 	PCALIGN $64

@@ -2,7 +2,7 @@
 //
 // Job adder (../adder.yaml): model adder.
 // Plan dp 2 · zero 1 · micro_batch 32×1.
-// Program cefd8b4fbb22dcbecbda86507d0cda577e7102201f0d8a0578b1060810f36caa.
+// Program ec7672ee97c1bed382916c017701fb2394006c6cb658df12bde1b31ea44a57b7.
 
 package adder
 
@@ -63,25 +63,10 @@ var (
 	}
 	chain6 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoSub, To: 4, B: 1},
-			{Do: cpu.DoMul, To: 3, A: 4, B: 2},
+			{Do: cpu.DoCopy, To: 3},
+			{Do: cpu.DoMul, To: 2, A: 3, B: 1},
 		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
-	}
-	chain7 = cpu.Chain{
-		Links: []cpu.Link{
-			{Do: cpu.DoCopy, To: 4},
-			{Do: cpu.DoMul, To: 2, A: 4, B: 1},
-			{Do: cpu.DoScale, To: 3, A: 2, C: -1.0},
-		},
-		Operands: []cpu.Operand{{At: cpu.One}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
-	}
-	chain8 = cpu.Chain{
-		Links: []cpu.Link{
-			{Do: cpu.DoExpGrad, To: 4, A: 1, B: 2, More: []int{3, 6}},
-			{Do: cpu.DoAddPick, To: 4, A: 4, More: []int{5}},
-		},
-		Operands: []cpu.Operand{{At: cpu.PerRow}, {At: cpu.PerRow}, {At: cpu.Whole}, {At: cpu.PerRow}, {At: cpu.Whole}, {At: cpu.PerRow}, {At: cpu.One}},
+		Operands: []cpu.Operand{{At: cpu.One}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
 )
 
@@ -139,7 +124,7 @@ var program = rt.Program{
 	Dropout: false,
 	Elem:    rt.F32,
 	Groups:  []rt.Group{{Axes: []string{"dp"}}},
-	Hash:    "cefd8b4fbb22dcbecbda86507d0cda577e7102201f0d8a0578b1060810f36caa",
+	Hash:    "ec7672ee97c1bed382916c017701fb2394006c6cb658df12bde1b31ea44a57b7",
 	Loss:    groupDp,
 	Mesh: []rt.Axis{{
 		Name: "dp",
@@ -399,16 +384,16 @@ var program = rt.Program{
 	},
 	Stages: []rt.Stage{{
 		Arena: rt.Arena{
-			Activations: rt.Region{Offset: 133248, Size: 607232},
-			Batch:       rt.Region{Offset: 969856, Size: 3072},
-			Comm:        rt.Region{Offset: 969856},
+			Activations: rt.Region{Offset: 133248, Size: 606208},
+			Batch:       rt.Region{Offset: 968832, Size: 3072},
+			Comm:        rt.Region{Offset: 968832},
 			Grads:       rt.Region{Offset: 44416, Size: 44416},
-			Logits:      rt.Region{Offset: 972928, Size: 1536},
+			Logits:      rt.Region{Offset: 971904, Size: 1536},
 			Moment1:     rt.Region{Offset: 88832, Size: 22208},
 			Moment2:     rt.Region{Offset: 111040, Size: 22208},
 			Params:      rt.Region{Size: 44416},
-			Size:        974464,
-			Workspace:   rt.Region{Offset: 740480, Size: 229376},
+			Size:        973440,
+			Workspace:   rt.Region{Offset: 739456, Size: 229376},
 		},
 		Buckets: []rt.Bucket{{
 			Class:  0,
@@ -430,14 +415,14 @@ var program = rt.Program{
 			Buffers: 1,
 			Index:   0,
 			Offset:  0,
-			Runs:    []rt.Stretch{{Count: 1}, {Segment: 1, Count: 1, Stride: 528384}, {Segment: 2, Count: 1, Offset: 528384, Stride: 78848}},
-			Size:    607232,
+			Runs:    []rt.Stretch{{Count: 1}, {Segment: 1, Count: 1, Stride: 528384}, {Segment: 2, Count: 1, Offset: 528384, Stride: 77824}},
+			Size:    606208,
 		}},
 		Gather: 0,
 		Inputs: rt.Inputs{
-			Labels: 970880,
-			Mask:   971904,
-			Tokens: 969856,
+			Labels: 969856,
+			Mask:   970880,
+			Tokens: 968832,
 		},
 		Scatter:  0,
 		Schedule: "F0 B0 U",
@@ -858,19 +843,23 @@ func headForward(r *rt.Rank, b *rt.Block) {
 	// logits = matmul ln, lm_head : f32[batch=64@dp,seq=8,vocab=12] !vocab
 	logits := rt.View[float](r, b.Slot+32768, 3072)
 	kern.MatMul(logits, ln, lmHead, 256, 12, 32, false, true, false)
-	// lse = logsumexp logits : f32[batch=64@dp,seq=8] !vocab
-	lse := rt.View[float](r, b.Slot+45056, 256)
-	kern.LogSumExp(lse, logits, 256, 12, 12)
-	// label = pick logits, labels : f32[batch=64@dp,seq=8] !vocab
-	label := rt.View[float](r, b.Work, 256)
-	kern.Pick(label, logits, labels, 256, 12, 0, 12)
-	// counted = fused lse, label, mask : f32[batch=64@dp,seq=8] !vocab
-	counted := rt.View[float](r, b.Work+1024, 256)
-	// ce = sub lse, label : f32[batch=64@dp,seq=8] !vocab
+	// d.loss = inv_count : f32[] !vocab <- loss
+	dLoss := rt.View[float](r, b.Work, 1)
+	dLoss[0] = float(r.Scale / r.Tokens)
+	// d.counted = fused d.loss, mask : f32[batch=64@dp,seq=8] !vocab <- counted
+	dCounted := rt.View[float](r, b.Work+64, 256)
+	// d.loss_2 = broadcast d.loss : f32[batch=64@dp,seq=8] !vocab <- loss
+	// d.counted = mul d.loss_2, mask : f32[batch=64@dp,seq=8] !vocab <- counted
+	kern.Chain(&chain6, 1, 256, dLoss, mask, dCounted)
+	// ce, d.logits = cross_entropy logits, labels, d.counted : f32[batch=64@dp,seq=8], f32[batch=64@dp,seq=8,vocab=12] !vocab
+	ce := rt.View[float](r, b.Work+1088, 256)
+	dLogits := rt.View[float](r, b.Slot+32768, 3072)
+	kern.CrossEntropy(ce, dLogits, dCounted, logits, labels, 256, 12)
 	// counted = mul ce, mask : f32[batch=64@dp,seq=8] !vocab
-	kern.Chain(&chain6, 1, 256, lse, label, mask, counted)
+	counted := rt.View[float](r, b.Work, 256)
+	kern.Chain(&chain3, 1, 256, ce, mask, counted)
 	// loss = reduce_sum counted : f32[] sum@dp !vocab
-	loss := rt.View[float](r, b.Work, 1)
+	loss := rt.View[float](r, b.Work+1024, 1)
 	kern.SumCols(loss, counted, 1, 256, false)
 	// accumulate loss {into=loss} !vocab
 	r.LossSum += float64(loss[0])
@@ -878,32 +867,13 @@ func headForward(r *rt.Rank, b *rt.Block) {
 
 // headBackward is head.backward, of which the model has 1.
 func headBackward(r *rt.Rank, b *rt.Block) {
-	mask := rt.View[float](r, r.Stage.Inputs.Mask+b.Micro*1024, 256)
-	labels := rt.View[int32](r, r.Stage.Inputs.Labels+b.Micro*1024, 256)
-	logits := rt.View[float](r, b.Slot+32768, 3072)
-	lse := rt.View[float](r, b.Slot+45056, 256)
 	lmHead := rt.View[float](r, b.Params[0], 384)
 	ln := rt.View[float](r, b.Slot, 8192)
 	x := rt.View[float](r, b.X, 8192)
 	lnGain := rt.View[float](r, b.Params[0]+1536, 32)
-	// d.loss = inv_count : f32[] !vocab <- loss
-	dLoss := rt.View[float](r, b.Work, 1)
-	dLoss[0] = float(r.Scale / r.Tokens)
-	// d.counted, d.ce = fused d.loss, mask : f32[batch=64@dp,seq=8], f32[batch=64@dp,seq=8] !vocab <- ce
-	dCounted := rt.View[float](r, b.Work+64, 256)
-	dCe := rt.View[float](r, b.Work+1088, 256)
-	// d.loss_2 = broadcast d.loss : f32[batch=64@dp,seq=8] !vocab <- loss
-	// d.counted = mul d.loss_2, mask : f32[batch=64@dp,seq=8] !vocab <- counted
-	// d.ce = scale d.counted {scale=-1} : f32[batch=64@dp,seq=8] !vocab <- ce
-	kern.Chain(&chain7, 1, 256, dLoss, mask, dCounted, dCe)
-	// d.logits = fused d.ce, labels, d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
-	dLogits := rt.View[float](r, b.Work+2112, 3072)
-	// d.label = pick_grad d.ce, labels : f32[batch=64@dp,seq=8,vocab=12] !vocab <- label
-	// d.lse = logsumexp_grad d.counted, logits, lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- lse
-	// d.logits = add d.label, d.lse : f32[batch=64@dp,seq=8,vocab=12] !vocab <- logits
-	kern.ChainOf(&chain8, 256, 12, cpu.Wide(dCe), cpu.Wide(dCounted), cpu.Wide(logits), cpu.Wide(lse), cpu.Wide(dLogits), cpu.IDs[float](labels, 0, 12), cpu.Limit[float](12))
+	dLogits := rt.View[float](r, b.Slot+32768, 3072)
 	// d.logits_2 = matmul d.logits, lm_head : f32[batch=64@dp,seq=8,hidden=32] !vocab <- logits
-	dLogits_2 := rt.View[float](r, b.Work+14400, 8192)
+	dLogits_2 := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(dLogits_2, dLogits, lmHead, 256, 32, 12, false, false, false)
 	// d.logits_3 = matmul ln, d.logits : f32[vocab=12,hidden=32] sum@dp !vocab <- logits
 	dLogits_3 := rt.View[float](r, b.Grads[0], 384)

@@ -112,7 +112,57 @@ func reductions(m *machine) {
 			m.VMULPS(m.scalar("factor"), e, e)
 			return e
 		})
+	m.expPart()
 	m.sumRows()
+}
+
+// expPart writes a part of a softmax's row by its maximum, and its sum: of some vectors' lanes first as they are, then in float64, for
+// widening costs as much as an exponential. It asks for what lies behind as sumExp does.
+func (m *machine) expPart() {
+	m.function("expPart", "(y, a []float32, shift float32) (s float64)", `
+
+	for i := range y { y[i] = e^(a[i]-shift); s += y[i] }
+
+with the sum in float64 of sums of up to four in float32. No a[i] is above shift.`)
+	m.hold(expTop[1:], expReduce, expPoly)
+	left, y, a, next := m.length("y"), m.pointer("y"), m.pointer("a"), m.GP64()
+	m.LEAQ(operand.Mem{Base: a, Index: left, Scale: 4}, next)
+	shift, sums := m.scalar("shift"), m.zeros(2)
+	exps := make([]reg.VecVirtual, m.both(4))
+	body := func(at func(reg.Register) operand.Mem, u int, t *tail) {
+		v := m.load(at(a), t)
+		m.PREFETCHT1(at(next))
+		m.VSUBPS(shift, v, v)
+		exps[u] = m.expBelow(v)
+		m.keep(exps[u], t)
+		m.store(exps[u], at(y), t)
+	}
+	sum := func(e reg.VecVirtual) {
+		lo, hi := m.widen(e)
+		m.VADDPD(lo, sums[0], sums[0])
+		m.VADDPD(hi, sums[1], sums[1])
+	}
+	l, i := m.labels("several"), m.GP64()
+	many := len(exps) * m.lanes
+	m.XORQ(i, i)
+	m.Label(l("loop"))
+	m.CMPQ(left, operand.I32(many))
+	m.JLT(operand.LabelRef(l("end")))
+	m.woven(len(exps), func(u int) { body(m.place(i, u), u, nil) })
+	sum(m.fold(exps, m.VADDPS))
+	m.ADDQ(operand.I32(many), i)
+	m.SUBQ(operand.I32(many), left)
+	m.JMP(operand.LabelRef(l("loop")))
+	m.Label(l("end"))
+	for _, base := range []reg.Register{y, a, next} {
+		m.LEAQ(operand.Mem{Base: base, Index: i, Scale: 4}, base)
+	}
+	m.each(left, 1, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+		body(at, 0, t)
+		sum(exps[0])
+	})
+	m.give(m.across(m.fold(sums, m.VADDPD), true, m.VADDPD), "s")
+	m.leave()
 }
 
 // sumExp writes the sum of a softmax's row. It computes where it could read, and so asks for what lies behind the row as far as it
