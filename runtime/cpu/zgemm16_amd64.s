@@ -4,17 +4,15 @@
 
 // func gemmBF16AVX512(s *byte)
 // Requires: AVX, AVX512BF16, AVX512F, BMI2, MMX+
-TEXT ·gemmBF16AVX512(SB), NOSPLIT, $8-8
+TEXT ·gemmBF16AVX512(SB), NOSPLIT, $0-8
 	MOVQ  s+0(FP), AX
 	MOVQ  (AX), DX
 	MOVQ  32(AX), BX
-	MOVQ  40(AX), SI
-	MOVQ  48(AX), DI
 	MOVQ  8(AX), CX
 	MOVQ  CX, 160(AX)
 	MOVQ  $-1, CX
-	MOVQ  88(AX), R8
-	BZHIQ R8, CX, CX
+	MOVQ  88(AX), SI
+	BZHIQ SI, CX, CX
 	KMOVW CX, K1
 	SHRQ  $0x10, CX
 	KMOVW CX, K2
@@ -46,553 +44,1262 @@ panels:
 	VPXORQ Z29, Z29, Z29
 	VPXORQ Z30, Z30, Z30
 	VPXORQ Z31, Z31, Z31
-	MOVQ   160(AX), R8
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
+	LEAQ   (DI)(BX*2), R8
+	ADDQ   BX, R8
 	LEAQ   (R8)(BX*2), R9
 	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	LEAQ   (R10)(BX*2), R11
-	ADDQ   BX, R11
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R12
-	SUBQ   $0x04, R12
+	MOVQ   72(AX), R10
+	SUBQ   $0x04, R10
 	JL     few_12
 	MOVQ   $0x00000000, 176(AX)
-	CMPQ   R12, $0x40
+	CMPQ   R10, $0x40
 	JL     now_12
 	MOVQ   $0x00000040, 176(AX)
-	SUBQ   $0x40, R12
+	SUBQ   $0x40, R10
 
 now_12:
-	MOVQ   168(AX), R13
-	MOVQ   R8, R14
-	ADDQ   56(AX), R14
-	IMUL3Q $-12, BX, R15
-	LEAQ   (R15)(SI*4), R15
+	CMPQ 48(AX), $+128
+	JNE  any_12
+	CMPQ 40(AX), $0x04
+	JEQ  rows_12
+	CMPQ 40(AX), $0x30
+	JNE  any_12
+	CMPQ BX, $0x04
+	JNE  any_12
+	MOVQ 168(AX), DI
 
-fours_12:
-	PREFETCHT1   (R14)
-	PREFETCHT1   (R14)(BX*1)
-	PREFETCHT1   (R14)(BX*2)
-	LEAQ         (R14)(BX*2), R14
-	ADDQ         BX, R14
+packed_fours_12:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS 4(SI), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS 8(SI), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS 12(SI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
+	VBROADCASTSS 16(SI), Z6
 	LONG         $0x484ee262
 	WORD         $0xc052
 	LONG         $0x484ee262
 	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
+	VBROADCASTSS 20(SI), Z7
 	LONG         $0x4846e262
 	WORD         $0xd052
 	LONG         $0x4846e262
 	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
+	VBROADCASTSS 24(SI), Z2
 	LONG         $0x486ee262
 	WORD         $0xe052
 	LONG         $0x486ee262
 	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
+	VBROADCASTSS 28(SI), Z3
 	LONG         $0x4866e262
 	WORD         $0xf052
 	LONG         $0x4866e262
 	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
+	VBROADCASTSS 32(SI), Z4
 	LONG         $0x485e6262
 	WORD         $0xc052
 	LONG         $0x485e6262
 	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
+	VBROADCASTSS 36(SI), Z5
 	LONG         $0x48566262
 	WORD         $0xd052
 	LONG         $0x48566262
 	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
+	VBROADCASTSS 40(SI), Z6
 	LONG         $0x484e6262
 	WORD         $0xe052
 	LONG         $0x484e6262
 	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
+	VBROADCASTSS 44(SI), Z7
 	LONG         $0x48466262
 	WORD         $0xf052
 	LONG         $0x48466262
 	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	PREFETCHT1   (R14)
-	PREFETCHT1   (R14)(BX*1)
-	PREFETCHT1   (R14)(BX*2)
-	LEAQ         (R14)(BX*2), R14
-	ADDQ         BX, R14
-	VMOVUPS      (CX), Z0
-	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VMOVUPS      128(CX), Z0
+	VMOVUPS      192(CX), Z1
+	VBROADCASTSS 48(SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS 52(SI), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS 56(SI), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS 60(SI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
+	VBROADCASTSS 64(SI), Z6
 	LONG         $0x484ee262
 	WORD         $0xc052
 	LONG         $0x484ee262
 	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
+	VBROADCASTSS 68(SI), Z7
 	LONG         $0x4846e262
 	WORD         $0xd052
 	LONG         $0x4846e262
 	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
+	VBROADCASTSS 72(SI), Z2
 	LONG         $0x486ee262
 	WORD         $0xe052
 	LONG         $0x486ee262
 	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
+	VBROADCASTSS 76(SI), Z3
 	LONG         $0x4866e262
 	WORD         $0xf052
 	LONG         $0x4866e262
 	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
+	VBROADCASTSS 80(SI), Z4
 	LONG         $0x485e6262
 	WORD         $0xc052
 	LONG         $0x485e6262
 	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
+	VBROADCASTSS 84(SI), Z5
 	LONG         $0x48566262
 	WORD         $0xd052
 	LONG         $0x48566262
 	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
+	VBROADCASTSS 88(SI), Z6
 	LONG         $0x484e6262
 	WORD         $0xe052
 	LONG         $0x484e6262
 	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
+	VBROADCASTSS 92(SI), Z7
 	LONG         $0x48466262
 	WORD         $0xf052
 	LONG         $0x48466262
 	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	PREFETCHT1   (R14)
-	PREFETCHT1   (R14)(BX*1)
-	PREFETCHT1   (R14)(BX*2)
-	LEAQ         (R14)(BX*2), R14
-	ADDQ         BX, R14
-	VMOVUPS      (CX), Z0
-	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VMOVUPS      256(CX), Z0
+	VMOVUPS      320(CX), Z1
+	VBROADCASTSS 96(SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS 100(SI), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS 104(SI), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS 108(SI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
+	VBROADCASTSS 112(SI), Z6
 	LONG         $0x484ee262
 	WORD         $0xc052
 	LONG         $0x484ee262
 	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
+	VBROADCASTSS 116(SI), Z7
 	LONG         $0x4846e262
 	WORD         $0xd052
 	LONG         $0x4846e262
 	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
+	VBROADCASTSS 120(SI), Z2
 	LONG         $0x486ee262
 	WORD         $0xe052
 	LONG         $0x486ee262
 	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
+	VBROADCASTSS 124(SI), Z3
 	LONG         $0x4866e262
 	WORD         $0xf052
 	LONG         $0x4866e262
 	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
+	VBROADCASTSS 128(SI), Z4
 	LONG         $0x485e6262
 	WORD         $0xc052
 	LONG         $0x485e6262
 	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
+	VBROADCASTSS 132(SI), Z5
 	LONG         $0x48566262
 	WORD         $0xd052
 	LONG         $0x48566262
 	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
+	VBROADCASTSS 136(SI), Z6
 	LONG         $0x484e6262
 	WORD         $0xe052
 	LONG         $0x484e6262
 	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
+	VBROADCASTSS 140(SI), Z7
 	LONG         $0x48466262
 	WORD         $0xf052
 	LONG         $0x48466262
 	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	PREFETCHT1   (R14)
-	PREFETCHT1   (R14)(BX*1)
-	PREFETCHT1   (R14)(BX*2)
-	LEAQ         (R14)(BX*2), R14
-	ADDQ         BX, R14
-	VMOVUPS      (CX), Z0
-	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VMOVUPS      384(CX), Z0
+	VMOVUPS      448(CX), Z1
+	VBROADCASTSS 144(SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS 148(SI), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS 152(SI), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS 156(SI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
+	VBROADCASTSS 160(SI), Z6
 	LONG         $0x484ee262
 	WORD         $0xc052
 	LONG         $0x484ee262
 	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
+	VBROADCASTSS 164(SI), Z7
 	LONG         $0x4846e262
 	WORD         $0xd052
 	LONG         $0x4846e262
 	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
+	VBROADCASTSS 168(SI), Z2
 	LONG         $0x486ee262
 	WORD         $0xe052
 	LONG         $0x486ee262
 	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
+	VBROADCASTSS 172(SI), Z3
 	LONG         $0x4866e262
 	WORD         $0xf052
 	LONG         $0x4866e262
 	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
+	VBROADCASTSS 176(SI), Z4
 	LONG         $0x485e6262
 	WORD         $0xc052
 	LONG         $0x485e6262
 	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
+	VBROADCASTSS 180(SI), Z5
 	LONG         $0x48566262
 	WORD         $0xd052
 	LONG         $0x48566262
 	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
+	VBROADCASTSS 184(SI), Z6
 	LONG         $0x484e6262
 	WORD         $0xe052
 	LONG         $0x484e6262
 	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
+	VBROADCASTSS 188(SI), Z7
 	LONG         $0x48466262
 	WORD         $0xf052
 	LONG         $0x48466262
 	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	PREFETCHT1   (R13)
-	ADDQ         184(AX), R13
-	ADDQ         R15, R14
-	SUBQ         $0x04, R12
-	JGE          fours_12
-	MOVQ         R13, 168(AX)
-	MOVQ         24(AX), BP
-	MOVQ         DX, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
+	PREFETCHT1   (DI)
+	ADDQ         184(AX), DI
+	ADDQ         $+192, SI
+	ADDQ         $+512, CX
+	SUBQ         $0x04, R10
+	JGE          packed_fours_12
+	MOVQ         DI, 168(AX)
+	MOVQ         24(AX), R8
+	MOVQ         DX, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
 	CMPQ         80(AX), $0x00
-	JE           asked_12
-	MOVQ         200(AX), BP
-	TESTQ        BP, BP
-	JE           asked_12
-	MOVQ         192(AX), R13
-	CMPQ         R13, DX
-	JE           asked_12
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
-	ADDQ         BP, R13
-	PREFETCHT0   (R13)
-	PREFETCHT0   64(R13)
+	JE           packed_asked_12
+	MOVQ         200(AX), R8
+	TESTQ        R8, R8
+	JE           packed_asked_12
+	MOVQ         192(AX), DI
+	CMPQ         DI, DX
+	JE           packed_asked_12
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
+	ADDQ         R8, DI
+	PREFETCHT0   (DI)
+	PREFETCHT0   64(DI)
 
-asked_12:
-	MOVQ  168(AX), R13
-	ADDQ  176(AX), R12
+packed_asked_12:
+	MOVQ  168(AX), DI
+	ADDQ  176(AX), R10
 	MOVQ  $0x00000000, 176(AX)
-	TESTQ R12, R12
-	JGE   fours_12
+	TESTQ R10, R10
+	JGE   packed_fours_12
+	LEAQ  (SI)(BX*2), DI
+	ADDQ  BX, DI
+	LEAQ  (DI)(BX*2), R8
+	ADDQ  BX, R8
+	LEAQ  (R8)(BX*2), R9
+	ADDQ  BX, R9
+	JMP   few_12
+
+rows_12:
+	MOVQ   168(AX), R11
+	MOVQ   SI, R12
+	ADDQ   56(AX), R12
+	IMUL3Q $-12, BX, R13
+	ADDQ   $0x40, R13
+	MOVQ   $0x0000000000000004, R14
+
+rows_fours_12:
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	VMOVUPS      128(CX), Z0
+	VMOVUPS      192(CX), Z1
+	VBROADCASTSS 4(SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS 4(SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS 4(SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS 4(DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS 4(DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS 4(DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS 4(R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS 4(R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS 4(R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS 4(R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS 4(R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS 4(R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	VMOVUPS      256(CX), Z0
+	VMOVUPS      320(CX), Z1
+	VBROADCASTSS 8(SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS 8(SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS 8(SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS 8(DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS 8(DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS 8(DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS 8(R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS 8(R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS 8(R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS 8(R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS 8(R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	VMOVUPS      384(CX), Z0
+	VMOVUPS      448(CX), Z1
+	VBROADCASTSS 12(SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS 12(SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS 12(SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS 12(DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS 12(DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS 12(DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS 12(R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS 12(R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS 12(R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS 12(R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS 12(R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	PREFETCHT1   (R11)
+	ADDQ         184(AX), R11
+	ADDQ         $+16, SI
+	ADDQ         $+16, DI
+	ADDQ         $+16, R8
+	ADDQ         $+16, R9
+	ADDQ         $+512, CX
+	PREFETCHT1   (R12)
+	ADDQ         BX, R12
+	PREFETCHT1   (R12)
+	ADDQ         BX, R12
+	PREFETCHT1   (R12)
+	ADDQ         BX, R12
+	DECQ         R14
+	JNZ          same_12
+	ADDQ         R13, R12
+	MOVQ         $0x0000000000000004, R14
+
+same_12:
+	SUBQ       $0x04, R10
+	JGE        rows_fours_12
+	MOVQ       R11, 168(AX)
+	MOVQ       24(AX), R15
+	MOVQ       DX, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	CMPQ       80(AX), $0x00
+	JE         rows_asked_12
+	MOVQ       200(AX), R15
+	TESTQ      R15, R15
+	JE         rows_asked_12
+	MOVQ       192(AX), R11
+	CMPQ       R11, DX
+	JE         rows_asked_12
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R15, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+
+rows_asked_12:
+	MOVQ  168(AX), R11
+	ADDQ  176(AX), R10
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R10, R10
+	JGE   rows_fours_12
+	JMP   few_12
+
+any_12:
+	MOVQ 168(AX), R11
+	MOVQ 40(AX), R12
+	MOVQ 48(AX), R13
+
+any_fours_12:
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	ADDQ         R12, SI
+	ADDQ         R12, DI
+	ADDQ         R12, R8
+	ADDQ         R12, R9
+	ADDQ         R13, CX
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	ADDQ         R12, SI
+	ADDQ         R12, DI
+	ADDQ         R12, R8
+	ADDQ         R12, R9
+	ADDQ         R13, CX
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	ADDQ         R12, SI
+	ADDQ         R12, DI
+	ADDQ         R12, R8
+	ADDQ         R12, R9
+	ADDQ         R13, CX
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
+	VBROADCASTSS (R8), Z2
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(BX*1), Z3
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(BX*2), Z4
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z5
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(BX*1), Z6
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
+	VBROADCASTSS (R9)(BX*2), Z7
+	LONG         $0x48466262
+	WORD         $0xf052
+	LONG         $0x48466262
+	WORD         $0xf952
+	ADDQ         R12, SI
+	ADDQ         R12, DI
+	ADDQ         R12, R8
+	ADDQ         R12, R9
+	ADDQ         R13, CX
+	PREFETCHT1   (R11)
+	ADDQ         184(AX), R11
+	SUBQ         $0x04, R10
+	JGE          any_fours_12
+	MOVQ         R11, 168(AX)
+	MOVQ         24(AX), R14
+	MOVQ         DX, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	CMPQ         80(AX), $0x00
+	JE           any_asked_12
+	MOVQ         200(AX), R14
+	TESTQ        R14, R14
+	JE           any_asked_12
+	MOVQ         192(AX), R11
+	CMPQ         R11, DX
+	JE           any_asked_12
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         R14, R11
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+
+any_asked_12:
+	MOVQ  168(AX), R11
+	ADDQ  176(AX), R10
+	MOVQ  $0x00000000, 176(AX)
+	TESTQ R10, R10
+	JGE   any_fours_12
 
 few_12:
-	ADDQ $0x04, R12
+	ADDQ $0x04, R10
 	JZ   end_12
+	MOVQ 40(AX), R11
+	MOVQ 48(AX), R12
 
 k_12:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
 	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
 	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
 	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
 	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
 	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
+	LONG         $0x484e6262
+	WORD         $0xe052
+	LONG         $0x484e6262
+	WORD         $0xe952
 	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
-	LONG         $0x4866e262
-	WORD         $0xf052
-	LONG         $0x4866e262
-	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
-	LONG         $0x485e6262
-	WORD         $0xc052
-	LONG         $0x485e6262
-	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
-	LONG         $0x48566262
-	WORD         $0xd052
-	LONG         $0x48566262
-	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
-	LONG         $0x484e6262
-	WORD         $0xe052
-	LONG         $0x484e6262
-	WORD         $0xe952
-	VBROADCASTSS (R11)(BX*2), Z7
 	LONG         $0x48466262
 	WORD         $0xf052
 	LONG         $0x48466262
 	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	DECQ         R12
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	ADDQ         R12, CX
+	DECQ         R10
 	JNZ          k_12
 
 end_12:
 	CMPQ      80(AX), $0x00
 	JE        added_12
 	MOVQ      192(AX), CX
-	MOVQ      200(AX), R8
+	MOVQ      200(AX), SI
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z8, Z8
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z9, Z9
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z10, Z10
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z11, Z11
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z12, Z12
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z13, Z13
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z14, Z14
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z15, Z15
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z16, Z16
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z17, Z17
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z18, Z18
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z19, Z19
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z20, Z20
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z21, Z21
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z22, Z22
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z23, Z23
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z24, Z24
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z25, Z25
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z26, Z26
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z27, Z27
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z28, Z28
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z29, Z29
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z30, Z30
 	VMOVUPS.Z 64(CX), K2, Z3
 	VADDPS    Z3, Z31, Z31
-	ADDQ      R8, CX
+	ADDQ      SI, CX
 	MOVQ      CX, 192(AX)
 
 added_12:
@@ -713,7 +1420,9 @@ rows1:
 	VPXORQ Z9, Z9, Z9
 	MOVQ   160(AX), BX
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R8
+	MOVQ   72(AX), SI
+	MOVQ   40(AX), DI
+	MOVQ   48(AX), R8
 
 k_1:
 	VMOVUPS      (CX), Z0
@@ -723,9 +1432,9 @@ k_1:
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	ADDQ         SI, BX
-	ADDQ         DI, CX
-	DECQ         R8
+	ADDQ         DI, BX
+	ADDQ         R8, CX
+	DECQ         SI
 	JNZ          k_1
 	CMPQ         80(AX), $0x00
 	JE           added_1
@@ -762,26 +1471,28 @@ rows2:
 	VPXORQ Z9, Z9, Z9
 	VPXORQ Z10, Z10, Z10
 	VPXORQ Z11, Z11, Z11
-	MOVQ   160(AX), R8
+	MOVQ   160(AX), SI
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R9
+	MOVQ   72(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   48(AX), R9
 
 k_2:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS (SI)(BX*1), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	ADDQ         SI, R8
-	ADDQ         DI, CX
-	DECQ         R9
+	ADDQ         R8, SI
+	ADDQ         R9, CX
+	DECQ         DI
 	JNZ          k_2
 	CMPQ         80(AX), $0x00
 	JE           added_2
@@ -831,31 +1542,33 @@ rows3:
 	VPXORQ Z11, Z11, Z11
 	VPXORQ Z12, Z12, Z12
 	VPXORQ Z13, Z13, Z13
-	MOVQ   160(AX), R8
+	MOVQ   160(AX), SI
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R9
+	MOVQ   72(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   48(AX), R9
 
 k_3:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS (SI)(BX*1), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS (SI)(BX*2), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	ADDQ         SI, R8
-	ADDQ         DI, CX
-	DECQ         R9
+	ADDQ         R8, SI
+	ADDQ         R9, CX
+	DECQ         DI
 	JNZ          k_3
 	CMPQ         80(AX), $0x00
 	JE           added_3
@@ -918,39 +1631,41 @@ rows4:
 	VPXORQ Z13, Z13, Z13
 	VPXORQ Z14, Z14, Z14
 	VPXORQ Z15, Z15, Z15
-	MOVQ   160(AX), R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R10
+	MOVQ   72(AX), R8
+	MOVQ   40(AX), R9
+	MOVQ   48(AX), R10
 
 k_4:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS (SI)(BX*1), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS (SI)(BX*2), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS (DI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         DI, CX
-	DECQ         R10
+	ADDQ         R9, SI
+	ADDQ         R9, DI
+	ADDQ         R10, CX
+	DECQ         R8
 	JNZ          k_4
 	CMPQ         80(AX), $0x00
 	JE           added_4
@@ -1026,44 +1741,46 @@ rows5:
 	VPXORQ Z15, Z15, Z15
 	VPXORQ Z16, Z16, Z16
 	VPXORQ Z17, Z17, Z17
-	MOVQ   160(AX), R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R10
+	MOVQ   72(AX), R8
+	MOVQ   40(AX), R9
+	MOVQ   48(AX), R10
 
 k_5:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS (SI)(BX*1), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS (SI)(BX*2), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS (DI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
+	VBROADCASTSS (DI)(BX*1), Z6
 	LONG         $0x484ee262
 	WORD         $0xc052
 	LONG         $0x484ee262
 	WORD         $0xc952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         DI, CX
-	DECQ         R10
+	ADDQ         R9, SI
+	ADDQ         R9, DI
+	ADDQ         R10, CX
+	DECQ         R8
 	JNZ          k_5
 	CMPQ         80(AX), $0x00
 	JE           added_5
@@ -1152,49 +1869,51 @@ rows6:
 	VPXORQ Z17, Z17, Z17
 	VPXORQ Z18, Z18, Z18
 	VPXORQ Z19, Z19, Z19
-	MOVQ   160(AX), R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R10
+	MOVQ   72(AX), R8
+	MOVQ   40(AX), R9
+	MOVQ   48(AX), R10
 
 k_6:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS (SI)(BX*1), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS (SI)(BX*2), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS (DI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
+	VBROADCASTSS (DI)(BX*1), Z6
 	LONG         $0x484ee262
 	WORD         $0xc052
 	LONG         $0x484ee262
 	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
+	VBROADCASTSS (DI)(BX*2), Z7
 	LONG         $0x4846e262
 	WORD         $0xd052
 	LONG         $0x4846e262
 	WORD         $0xd952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         DI, CX
-	DECQ         R10
+	ADDQ         R9, SI
+	ADDQ         R9, DI
+	ADDQ         R10, CX
+	DECQ         R8
 	JNZ          k_6
 	CMPQ         80(AX), $0x00
 	JE           added_6
@@ -1296,57 +2015,59 @@ rows7:
 	VPXORQ Z19, Z19, Z19
 	VPXORQ Z20, Z20, Z20
 	VPXORQ Z21, Z21, Z21
-	MOVQ   160(AX), R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
+	LEAQ   (DI)(BX*2), R8
+	ADDQ   BX, R8
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R11
+	MOVQ   72(AX), R9
+	MOVQ   40(AX), R10
+	MOVQ   48(AX), R11
 
 k_7:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
-	VBROADCASTSS (R8), Z2
+	VBROADCASTSS (SI), Z2
 	LONG         $0x486e7262
 	WORD         $0xc052
 	LONG         $0x486e7262
 	WORD         $0xc952
-	VBROADCASTSS (R8)(BX*1), Z3
+	VBROADCASTSS (SI)(BX*1), Z3
 	LONG         $0x48667262
 	WORD         $0xd052
 	LONG         $0x48667262
 	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
+	VBROADCASTSS (SI)(BX*2), Z4
 	LONG         $0x485e7262
 	WORD         $0xe052
 	LONG         $0x485e7262
 	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
+	VBROADCASTSS (DI), Z5
 	LONG         $0x48567262
 	WORD         $0xf052
 	LONG         $0x48567262
 	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
+	VBROADCASTSS (DI)(BX*1), Z6
 	LONG         $0x484ee262
 	WORD         $0xc052
 	LONG         $0x484ee262
 	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
+	VBROADCASTSS (DI)(BX*2), Z7
 	LONG         $0x4846e262
 	WORD         $0xd052
 	LONG         $0x4846e262
 	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
+	VBROADCASTSS (R8), Z2
 	LONG         $0x486ee262
 	WORD         $0xe052
 	LONG         $0x486ee262
 	WORD         $0xe952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         DI, CX
-	DECQ         R11
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R11, CX
+	DECQ         R9
 	JNZ          k_7
 	CMPQ         80(AX), $0x00
 	JE           added_7
@@ -1461,62 +2182,64 @@ rows8:
 	VPXORQ Z21, Z21, Z21
 	VPXORQ Z22, Z22, Z22
 	VPXORQ Z23, Z23, Z23
-	MOVQ   160(AX), R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
+	LEAQ   (DI)(BX*2), R8
+	ADDQ   BX, R8
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R11
+	MOVQ   72(AX), R9
+	MOVQ   40(AX), R10
+	MOVQ   48(AX), R11
 
 k_8:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
 	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
 	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
-	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
 	LONG         $0x4866e262
 	WORD         $0xf052
 	LONG         $0x4866e262
 	WORD         $0xf952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         DI, CX
-	DECQ         R11
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R11, CX
+	DECQ         R9
 	JNZ          k_8
 	CMPQ         80(AX), $0x00
 	JE           added_8
@@ -1644,67 +2367,69 @@ rows9:
 	VPXORQ Z23, Z23, Z23
 	VPXORQ Z24, Z24, Z24
 	VPXORQ Z25, Z25, Z25
-	MOVQ   160(AX), R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
+	LEAQ   (DI)(BX*2), R8
+	ADDQ   BX, R8
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R11
+	MOVQ   72(AX), R9
+	MOVQ   40(AX), R10
+	MOVQ   48(AX), R11
 
 k_9:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
 	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
 	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
 	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
-	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
-	LONG         $0x4866e262
-	WORD         $0xf052
-	LONG         $0x4866e262
-	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
 	LONG         $0x485e6262
 	WORD         $0xc052
 	LONG         $0x485e6262
 	WORD         $0xc952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         DI, CX
-	DECQ         R11
+	ADDQ         R10, SI
+	ADDQ         R10, DI
+	ADDQ         R10, R8
+	ADDQ         R11, CX
+	DECQ         R9
 	JNZ          k_9
 	CMPQ         80(AX), $0x00
 	JE           added_9
@@ -1845,75 +2570,77 @@ rows10:
 	VPXORQ Z25, Z25, Z25
 	VPXORQ Z26, Z26, Z26
 	VPXORQ Z27, Z27, Z27
-	MOVQ   160(AX), R8
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
+	LEAQ   (DI)(BX*2), R8
+	ADDQ   BX, R8
 	LEAQ   (R8)(BX*2), R9
 	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	LEAQ   (R10)(BX*2), R11
-	ADDQ   BX, R11
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R12
+	MOVQ   72(AX), R10
+	MOVQ   40(AX), R11
+	MOVQ   48(AX), R12
 
 k_10:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
 	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
 	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
 	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
 	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
-	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
-	LONG         $0x4866e262
-	WORD         $0xf052
-	LONG         $0x4866e262
-	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
-	LONG         $0x485e6262
-	WORD         $0xc052
-	LONG         $0x485e6262
-	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
 	LONG         $0x48566262
 	WORD         $0xd052
 	LONG         $0x48566262
 	WORD         $0xd952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	DECQ         R12
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	ADDQ         R12, CX
+	DECQ         R10
 	JNZ          k_10
 	CMPQ         80(AX), $0x00
 	JE           added_10
@@ -2067,80 +2794,82 @@ rows11:
 	VPXORQ Z27, Z27, Z27
 	VPXORQ Z28, Z28, Z28
 	VPXORQ Z29, Z29, Z29
-	MOVQ   160(AX), R8
+	MOVQ   160(AX), SI
+	LEAQ   (SI)(BX*2), DI
+	ADDQ   BX, DI
+	LEAQ   (DI)(BX*2), R8
+	ADDQ   BX, R8
 	LEAQ   (R8)(BX*2), R9
 	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	LEAQ   (R10)(BX*2), R11
-	ADDQ   BX, R11
 	MOVQ   16(AX), CX
-	MOVQ   72(AX), R12
+	MOVQ   72(AX), R10
+	MOVQ   40(AX), R11
+	MOVQ   48(AX), R12
 
 k_11:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      64(CX), Z1
+	VBROADCASTSS (SI), Z2
+	LONG         $0x486e7262
+	WORD         $0xc052
+	LONG         $0x486e7262
+	WORD         $0xc952
+	VBROADCASTSS (SI)(BX*1), Z3
+	LONG         $0x48667262
+	WORD         $0xd052
+	LONG         $0x48667262
+	WORD         $0xd952
+	VBROADCASTSS (SI)(BX*2), Z4
+	LONG         $0x485e7262
+	WORD         $0xe052
+	LONG         $0x485e7262
+	WORD         $0xe952
+	VBROADCASTSS (DI), Z5
+	LONG         $0x48567262
+	WORD         $0xf052
+	LONG         $0x48567262
+	WORD         $0xf952
+	VBROADCASTSS (DI)(BX*1), Z6
+	LONG         $0x484ee262
+	WORD         $0xc052
+	LONG         $0x484ee262
+	WORD         $0xc952
+	VBROADCASTSS (DI)(BX*2), Z7
+	LONG         $0x4846e262
+	WORD         $0xd052
+	LONG         $0x4846e262
+	WORD         $0xd952
 	VBROADCASTSS (R8), Z2
-	LONG         $0x486e7262
-	WORD         $0xc052
-	LONG         $0x486e7262
-	WORD         $0xc952
+	LONG         $0x486ee262
+	WORD         $0xe052
+	LONG         $0x486ee262
+	WORD         $0xe952
 	VBROADCASTSS (R8)(BX*1), Z3
-	LONG         $0x48667262
-	WORD         $0xd052
-	LONG         $0x48667262
-	WORD         $0xd952
+	LONG         $0x4866e262
+	WORD         $0xf052
+	LONG         $0x4866e262
+	WORD         $0xf952
 	VBROADCASTSS (R8)(BX*2), Z4
-	LONG         $0x485e7262
-	WORD         $0xe052
-	LONG         $0x485e7262
-	WORD         $0xe952
+	LONG         $0x485e6262
+	WORD         $0xc052
+	LONG         $0x485e6262
+	WORD         $0xc952
 	VBROADCASTSS (R9), Z5
-	LONG         $0x48567262
-	WORD         $0xf052
-	LONG         $0x48567262
-	WORD         $0xf952
+	LONG         $0x48566262
+	WORD         $0xd052
+	LONG         $0x48566262
+	WORD         $0xd952
 	VBROADCASTSS (R9)(BX*1), Z6
-	LONG         $0x484ee262
-	WORD         $0xc052
-	LONG         $0x484ee262
-	WORD         $0xc952
-	VBROADCASTSS (R9)(BX*2), Z7
-	LONG         $0x4846e262
-	WORD         $0xd052
-	LONG         $0x4846e262
-	WORD         $0xd952
-	VBROADCASTSS (R10), Z2
-	LONG         $0x486ee262
-	WORD         $0xe052
-	LONG         $0x486ee262
-	WORD         $0xe952
-	VBROADCASTSS (R10)(BX*1), Z3
-	LONG         $0x4866e262
-	WORD         $0xf052
-	LONG         $0x4866e262
-	WORD         $0xf952
-	VBROADCASTSS (R10)(BX*2), Z4
-	LONG         $0x485e6262
-	WORD         $0xc052
-	LONG         $0x485e6262
-	WORD         $0xc952
-	VBROADCASTSS (R11), Z5
-	LONG         $0x48566262
-	WORD         $0xd052
-	LONG         $0x48566262
-	WORD         $0xd952
-	VBROADCASTSS (R11)(BX*1), Z6
 	LONG         $0x484e6262
 	WORD         $0xe052
 	LONG         $0x484e6262
 	WORD         $0xe952
-	ADDQ         SI, R8
-	ADDQ         SI, R9
-	ADDQ         SI, R10
-	ADDQ         SI, R11
-	ADDQ         DI, CX
-	DECQ         R12
+	ADDQ         R11, SI
+	ADDQ         R11, DI
+	ADDQ         R11, R8
+	ADDQ         R11, R9
+	ADDQ         R12, CX
+	DECQ         R10
 	JNZ          k_11
 	CMPQ         80(AX), $0x00
 	JE           added_11

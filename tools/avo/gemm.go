@@ -50,14 +50,9 @@ func (m *micro) emit(c *build.Context) {
 		m.name+" multiplies as its strip says, in panels of "+fmt.Sprint(m.rows)+" rows (runtime/cpu/strip.go).", "s is a *strip.")
 	c.Pragma("noescape")
 	g := &gemm{micro: m, c: c, t: operand.Mem{Base: c.Load(c.Param("s"), c.GP64())}}
-	g.b, g.crow = c.GP64(), c.GP64()
-	g.ai, g.ap, g.bp = c.GP64(), c.GP64(), c.GP64()
-	for _, x := range []struct {
-		to reg.GPVirtual
-		at int
-	}{{g.crow, stripC}, {g.ai, stripAI}, {g.ap, stripAP}, {g.bp, stripBP}} {
-		c.MOVQ(g.t.Offset(x.at), x.to)
-	}
+	g.b, g.crow, g.ai = c.GP64(), c.GP64(), c.GP64()
+	c.MOVQ(g.t.Offset(stripC), g.crow)
+	c.MOVQ(g.t.Offset(stripAI), g.ai)
 	first := c.GP64()
 	c.MOVQ(g.t.Offset(stripA), first)
 	c.MOVQ(first, g.t.Offset(stripAt))
@@ -105,7 +100,7 @@ type gemm struct {
 	c          *build.Context
 	t          operand.Mem
 	b, crow    reg.GPVirtual // b's row p, c's row
-	ai, ap, bp reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p
+	ai, ap, bp reg.GPVirtual // bytes: a's from row to row and p to p, b's from p to p; the latter two in loops for any strides
 	keeping    bool          // the panel that is written stores b as it comes,
 	keep       reg.GPVirtual // here
 }
@@ -153,6 +148,7 @@ func (g *gemm) panel(rows int) {
 	if rows == g.rows {
 		g.fours(k, bases, label)
 	}
+	g.strides()
 	c.Label(label("k"))
 	g.step(rows, bases)
 	c.DECQ(k)
@@ -162,13 +158,20 @@ func (g *gemm) panel(rows int) {
 	g.end(rows, label)
 }
 
+// strides loads those of a and b from p to p.
+func (g *gemm) strides() {
+	g.ap, g.bp = g.c.GP64(), g.c.GP64()
+	g.c.MOVQ(g.t.Offset(stripAP), g.ap)
+	g.c.MOVQ(g.t.Offset(stripBP), g.bp)
+}
+
 // lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes.
 const lateTerms = 64
 
-// fours does steps of k four at a time. Meanwhile it asks for the next panel of a, where that lies in rows: of each row
-// the line at the same k, again and again until k has passed it. And it asks for some of what the strip says is wanted
-// next, a line each time, so far apart as the strip says. It asks for the panel's part of c soon before
-// the end: what is asked for earlier has left the first cache by then, through which the panels of a and b pass.
+// fours does steps of k four at a time, in a loop for how a and b lie: b packed and a in rows, or packed too, or any. Meanwhile it
+// asks for some of what the strip says is wanted next, a line each time, so far apart as the strip says. It asks for the panel's
+// part of c soon before the end: what is asked for earlier has left the first cache by then, through which the panels of a and b
+// pass.
 func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c := g.c
 	c.SUBQ(operand.U8(4), k)
@@ -180,81 +183,184 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.MOVQ(operand.U32(lateTerms), late)
 	c.SUBQ(operand.U8(lateTerms), k)
 	c.Label(label("now"))
-	want := c.GP64()
-	c.MOVQ(g.t.Offset(stripNext), want)
-	var ahead, back reg.GPVirtual
+	ways := []way{{name: "any"}}
 	if !g.keeping {
-		ahead, back = c.GP64(), c.GP64()
-		c.MOVQ(bases[0], ahead)
-		c.ADDQ(g.t.Offset(stripPanel), ahead)
-		c.IMUL3Q(operand.I32(-g.rows), g.ai, back)
-		c.LEAQ(operand.Mem{Base: back, Index: g.ap, Scale: 4}, back)
+		width := 2 * g.lanes * g.bytes
+		c.CMPQ(g.t.Offset(stripBP), operand.I32(width))
+		c.JNE(operand.LabelRef(label("any")))
+		c.CMPQ(g.t.Offset(stripAP), operand.U8(g.bytes))
+		c.JEQ(operand.LabelRef(label("rows")))
+		c.CMPQ(g.t.Offset(stripAP), operand.U8(g.rows*g.bytes))
+		c.JNE(operand.LabelRef(label("any")))
+		c.CMPQ(g.ai, operand.U8(g.bytes))
+		c.JNE(operand.LabelRef(label("any")))
+		ways = []way{{name: "packed", p: g.rows * g.bytes, row: g.bytes}, {name: "rows", p: g.bytes}, {name: "any"}}
 	}
-	c.Label(label("fours"))
-	for range 4 {
-		if !g.keeping {
-			g.ahead(ahead)
+	for i, w := range ways {
+		g.loop(w, k, bases, label)
+		if i < len(ways)-1 {
+			c.JMP(operand.LabelRef(label("few")))
 		}
-		g.step(g.rows, bases)
 	}
-	c.PREFETCHT1(operand.Mem{Base: want})
-	c.ADDQ(g.t.Offset(stripStep), want)
-	if !g.keeping {
-		c.ADDQ(back, ahead)
-	}
-	c.SUBQ(operand.U8(4), k)
-	c.JGE(operand.LabelRef(label("fours")))
-	c.MOVQ(want, g.t.Offset(stripNext))
-	g.prefetch(label)
-	c.MOVQ(g.t.Offset(stripNext), want)
-	c.ADDQ(late, k)
-	c.MOVQ(operand.U32(0), late)
-	c.TESTQ(k, k)
-	c.JGE(operand.LabelRef(label("fours")))
 	c.Label(label("few"))
 	c.ADDQ(operand.U8(4), k)
 	c.JZ(operand.LabelRef(label("end")))
 }
 
-// ahead asks for a line of a quarter of the rows of the next panel of a.
-func (g *gemm) ahead(at reg.GPVirtual) {
-	for r := range g.rows / 4 {
-		line := operand.Mem{Base: at}
-		if r > 0 {
-			line.Index, line.Scale = g.ai, uint8(r)
-		}
-		g.c.PREFETCHT1(line)
+// A way is how a and b lie: bytes of a from p to p and from row to row, where they are the same in all products, with b
+// packed; or 0.
+type way struct {
+	name   string
+	p, row int
+}
+
+// loop does four steps of k at a time while there are four, first without those before which c is asked for, then these.
+func (g *gemm) loop(w way, k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
+	c := g.c
+	c.Label(label(w.name))
+	late := g.t.Offset(stripLate)
+	want := c.GP64()
+	c.MOVQ(g.t.Offset(stripNext), want)
+	if w.p == 0 {
+		g.strides()
 	}
-	g.c.LEAQ(operand.Mem{Base: at, Index: g.ai, Scale: uint8(g.rows / 6)}, at)
-	if g.rows == 12 {
-		g.c.ADDQ(g.ai, at)
+	var next *nextPanel
+	if w.name == "rows" {
+		next = g.nextPanel(bases[0])
+	}
+	c.Label(label(w.name + "_fours"))
+	for i := range 4 {
+		if w.p == 0 {
+			g.step(g.rows, bases)
+		} else {
+			g.stepAt(i, w, bases)
+		}
+	}
+	c.PREFETCHT1(operand.Mem{Base: want})
+	c.ADDQ(g.t.Offset(stripStep), want)
+	if w.p > 0 {
+		moved := bases
+		if w.row > 0 {
+			moved = bases[:1]
+		}
+		for _, base := range moved {
+			c.ADDQ(operand.I32(4*w.p), base)
+		}
+		c.ADDQ(operand.I32(8*g.lanes*g.bytes), g.b)
+	}
+	if next != nil {
+		g.ask4(next, label)
+	}
+	c.SUBQ(operand.U8(4), k)
+	c.JGE(operand.LabelRef(label(w.name + "_fours")))
+	c.MOVQ(want, g.t.Offset(stripNext))
+	g.prefetch(func(name string) string { return label(w.name + "_" + name) })
+	c.MOVQ(g.t.Offset(stripNext), want)
+	c.ADDQ(late, k)
+	c.MOVQ(operand.U32(0), late)
+	c.TESTQ(k, k)
+	c.JGE(operand.LabelRef(label(w.name + "_fours")))
+	if w.row > 0 {
+		g.moveBases(bases)
 	}
 }
 
-// step is one k of so many rows.
+// moveBases sets the addresses of rows 3, 6, ... after row 0's.
+func (g *gemm) moveBases(bases []reg.GPVirtual) {
+	for i := 1; i < len(bases); i++ {
+		g.c.LEAQ(operand.Mem{Base: bases[i-1], Index: g.ai, Scale: 2}, bases[i])
+		g.c.ADDQ(g.ai, bases[i])
+	}
+}
+
+// A nextPanel is what of the next panel of a, which lies in rows, is asked for: some rows' lines each time, of all rows in so many
+// times as a line holds fours of k.
+type nextPanel struct {
+	at, back, count reg.GPVirtual // the address; from the last row's line to the first one's next; times till then
+	times           int
+}
+
+// nextPanel begins to ask for the panel behind one.
+func (g *gemm) nextPanel(panel reg.GPVirtual) *nextPanel {
+	c := g.c
+	n := &nextPanel{at: c.GP64(), back: c.GP64(), count: c.GP64(), times: 64 / g.bytes / 4}
+	for g.rows%n.times != 0 {
+		n.times--
+	}
+	c.MOVQ(panel, n.at)
+	c.ADDQ(g.t.Offset(stripPanel), n.at)
+	c.IMUL3Q(operand.I32(-g.rows), g.ai, n.back)
+	c.ADDQ(operand.U8(4*n.times*g.bytes), n.back)
+	c.MOVQ(operand.U64(uint64(n.times)), n.count)
+	return n
+}
+
+// ask4 asks for lines of some rows, as often as there are four steps of k.
+func (g *gemm) ask4(n *nextPanel, label func(string) string) {
+	c := g.c
+	for range g.rows / n.times {
+		c.PREFETCHT1(operand.Mem{Base: n.at})
+		c.ADDQ(g.ai, n.at)
+	}
+	c.DECQ(n.count)
+	c.JNZ(operand.LabelRef(label("same")))
+	c.ADDQ(n.back, n.at)
+	c.MOVQ(operand.U64(uint64(n.times)), n.count)
+	c.Label(label("same"))
+}
+
+// step is one k of so many rows, for any strides.
 func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 	c := g.c
-	for half := range 2 {
-		g.load(c, operand.Mem{Base: g.b, Disp: half * g.lanes * g.bytes}, g.vec(g.operands+half))
-	}
+	g.loadB(0)
 	if g.keeping {
 		g.pack()
 	}
-	for r := range rows {
-		f := g.vec(g.factors + r%(g.first-g.factors))
-		at := operand.Mem{Base: bases[r/3]}
-		if r%3 > 0 {
-			at.Index, at.Scale = g.ai, uint8(r%3)
-		}
-		g.broadcast(c, at, f)
-		for half := range 2 {
-			g.multiplyAdd(c, g.vec(g.operands+half), f, g.sum(r, half))
-		}
-	}
+	g.multiply(rows, func(r int) operand.Mem { return g.row(bases, r) })
 	for _, base := range bases {
 		c.ADDQ(g.ap, base)
 	}
 	c.ADDQ(g.bp, g.b)
+}
+
+// stepAt is k number i of four, where strides are known.
+func (g *gemm) stepAt(i int, w way, bases []reg.GPVirtual) {
+	g.loadB(2 * i * g.lanes * g.bytes)
+	g.multiply(g.rows, func(r int) operand.Mem {
+		if w.row > 0 {
+			return operand.Mem{Base: bases[0], Disp: i*w.p + r*w.row}
+		}
+		at := g.row(bases, r)
+		at.Disp = i * w.p
+		return at
+	})
+}
+
+// row is a's row r.
+func (g *gemm) row(bases []reg.GPVirtual, r int) operand.Mem {
+	at := operand.Mem{Base: bases[r/3]}
+	if r%3 > 0 {
+		at.Index, at.Scale = g.ai, uint8(r%3)
+	}
+	return at
+}
+
+// loadB loads a row of b, so far from where b points.
+func (g *gemm) loadB(from int) {
+	for half := range 2 {
+		g.load(g.c, operand.Mem{Base: g.b, Disp: from + half*g.lanes*g.bytes}, g.vec(g.operands+half))
+	}
+}
+
+// multiply adds the products of b's row and a's elements to the sums.
+func (g *gemm) multiply(rows int, at func(r int) operand.Mem) {
+	for r := range rows {
+		f := g.vec(g.factors + r%(g.first-g.factors))
+		g.broadcast(g.c, at(r), f)
+		for half := range 2 {
+			g.multiplyAdd(g.c, g.vec(g.operands+half), f, g.sum(r, half))
+		}
+	}
 }
 
 // keepAhead is how many rows of b ahead it is asked for where it is packed: they lie apart, so the processor does not.
