@@ -168,10 +168,9 @@ func (g *gemm) strides() {
 // lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes.
 const lateTerms = 64
 
-// fours does steps of k four at a time, in a loop for how a and b lie: b packed and a in rows, or packed too, or any. Meanwhile it
-// asks for some of what the strip says is wanted next, a line each time, so far apart as the strip says. It asks for the panel's
-// part of c soon before the end: what is asked for earlier has left the first cache by then, through which the panels of a and b
-// pass.
+// fours does steps of k four at a time, in a loop for a in rows and b packed, or in one for any strides. Meanwhile it asks for
+// some of what the strip says is wanted next, a line each time, so far apart as the strip says. It asks for the panel's part of
+// c soon before the end: what is asked for earlier has left the first cache by then, through which the panels of a and b pass.
 func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
 	c := g.c
 	c.SUBQ(operand.U8(4), k)
@@ -183,94 +182,62 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.MOVQ(operand.U32(lateTerms), late)
 	c.SUBQ(operand.U8(lateTerms), k)
 	c.Label(label("now"))
-	ways := []way{{name: "any"}}
 	if !g.keeping {
-		width := 2 * g.lanes * g.bytes
-		c.CMPQ(g.t.Offset(stripBP), operand.I32(width))
+		c.CMPQ(g.t.Offset(stripBP), operand.I32(2*g.lanes*g.bytes))
 		c.JNE(operand.LabelRef(label("any")))
 		c.CMPQ(g.t.Offset(stripAP), operand.U8(g.bytes))
-		c.JEQ(operand.LabelRef(label("rows")))
-		c.CMPQ(g.t.Offset(stripAP), operand.U8(g.rows*g.bytes))
 		c.JNE(operand.LabelRef(label("any")))
-		c.CMPQ(g.ai, operand.U8(g.bytes))
-		c.JNE(operand.LabelRef(label("any")))
-		ways = []way{{name: "packed", p: g.rows * g.bytes, row: g.bytes}, {name: "rows", p: g.bytes}, {name: "any"}}
+		g.loop(true, k, bases, label)
+		c.JMP(operand.LabelRef(label("few")))
 	}
-	for i, w := range ways {
-		g.loop(w, k, bases, label)
-		if i < len(ways)-1 {
-			c.JMP(operand.LabelRef(label("few")))
-		}
-	}
+	c.Label(label("any"))
+	g.loop(false, k, bases, label)
 	c.Label(label("few"))
 	c.ADDQ(operand.U8(4), k)
 	c.JZ(operand.LabelRef(label("end")))
 }
 
-// A way is how a and b lie: bytes of a from p to p and from row to row, where they are the same in all products, with b
-// packed; or 0.
-type way struct {
-	name   string
-	p, row int
-}
-
 // loop does four steps of k at a time while there are four, first without those before which c is asked for, then these.
-func (g *gemm) loop(w way, k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
-	c := g.c
-	c.Label(label(w.name))
-	late := g.t.Offset(stripLate)
+// Where a is known to lie in rows and b to be packed, addresses of the four differ by numbers. For a that is packed that would
+// be slower: without an addition for each of them, Intel's cores (family 6, model 167) bind more multiply-adds to one port than
+// to the other, and 93 % of the limit is left of 99.
+func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label func(string) string) {
+	c, name := g.c, "any"
 	want := c.GP64()
 	c.MOVQ(g.t.Offset(stripNext), want)
-	if w.p == 0 {
+	var next *nextPanel
+	if rows {
+		name, next = "rows", g.nextPanel(bases[0])
+	} else {
 		g.strides()
 	}
-	var next *nextPanel
-	if w.name == "rows" {
-		next = g.nextPanel(bases[0])
-	}
-	c.Label(label(w.name + "_fours"))
+	c.Label(label(name + "_fours"))
 	for i := range 4 {
-		if w.p == 0 {
-			g.step(g.rows, bases)
+		if rows {
+			g.stepAt(i, bases)
 		} else {
-			g.stepAt(i, w, bases)
+			g.step(g.rows, bases)
 		}
 	}
 	c.PREFETCHT1(operand.Mem{Base: want})
 	c.ADDQ(g.t.Offset(stripStep), want)
-	if w.p > 0 {
-		moved := bases
-		if w.row > 0 {
-			moved = bases[:1]
+	if rows {
+		for _, base := range bases {
+			c.ADDQ(operand.U8(4*g.bytes), base)
 		}
-		for _, base := range moved {
-			c.ADDQ(operand.I32(4*w.p), base)
-		}
-		c.ADDQ(operand.I32(8*g.lanes*g.bytes), g.b)
-	}
-	if next != nil {
+		c.ADDQ(operand.I32(4*2*g.lanes*g.bytes), g.b)
 		g.ask4(next, label)
 	}
 	c.SUBQ(operand.U8(4), k)
-	c.JGE(operand.LabelRef(label(w.name + "_fours")))
+	c.JGE(operand.LabelRef(label(name + "_fours")))
 	c.MOVQ(want, g.t.Offset(stripNext))
-	g.prefetch(func(name string) string { return label(w.name + "_" + name) })
+	g.prefetch(func(s string) string { return label(name + "_" + s) })
 	c.MOVQ(g.t.Offset(stripNext), want)
+	late := g.t.Offset(stripLate)
 	c.ADDQ(late, k)
 	c.MOVQ(operand.U32(0), late)
 	c.TESTQ(k, k)
-	c.JGE(operand.LabelRef(label(w.name + "_fours")))
-	if w.row > 0 {
-		g.moveBases(bases)
-	}
-}
-
-// moveBases sets the addresses of rows 3, 6, ... after row 0's.
-func (g *gemm) moveBases(bases []reg.GPVirtual) {
-	for i := 1; i < len(bases); i++ {
-		g.c.LEAQ(operand.Mem{Base: bases[i-1], Index: g.ai, Scale: 2}, bases[i])
-		g.c.ADDQ(g.ai, bases[i])
-	}
+	c.JGE(operand.LabelRef(label(name + "_fours")))
 }
 
 // A nextPanel is what of the next panel of a, which lies in rows, is asked for: some rows' lines each time, of all rows in so many
@@ -323,15 +290,12 @@ func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 	c.ADDQ(g.bp, g.b)
 }
 
-// stepAt is k number i of four, where strides are known.
-func (g *gemm) stepAt(i int, w way, bases []reg.GPVirtual) {
+// stepAt is k number i of four, where a lies in rows and b is packed.
+func (g *gemm) stepAt(i int, bases []reg.GPVirtual) {
 	g.loadB(2 * i * g.lanes * g.bytes)
 	g.multiply(g.rows, func(r int) operand.Mem {
-		if w.row > 0 {
-			return operand.Mem{Base: bases[0], Disp: i*w.p + r*w.row}
-		}
 		at := g.row(bases, r)
-		at.Disp = i * w.p
+		at.Disp = i * g.bytes
 		return at
 	})
 }
