@@ -75,7 +75,7 @@ var flags = []flag{
 const onlyGPUs = "; not there yet on CPUs, as the four that follow"
 
 // isas are the values of --cpu-isa.
-var isas = []string{"auto", "avx512", "avx2", "portable"}
+var isas = []string{"auto", "amx", "avx512", "avx2", "portable"}
 
 func setFlag(c *command, v string) error {
 	path, value, ok := strings.Cut(v, "=")

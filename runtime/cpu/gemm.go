@@ -11,6 +11,7 @@ type engine[F Float] struct {
 
 	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
 	packPairs, packFourPairs pairPacker
+	together                 bool // op(a) is packed row by row: a row's pairs lie together
 }
 
 // engines of the ISA in use; nil if that is Portable.
@@ -225,7 +226,11 @@ func (g *gemm[F]) roomOfA() int {
 		longer = min(g.m, thinBytes/(terms*size)+2*g.e.rows) * apart
 	}
 	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
-	return max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
+	most := max((thinBytes+longer)/size+g.e.rows*(termsPacked+apart), teamThreads()*part)
+	if g.e.together { // rows of 17 pairs take the room of 32
+		most *= 2
+	}
+	return most
 }
 
 func (g *gemm[F]) aPanels() int { return g.aPanelsOf(g.mb) }

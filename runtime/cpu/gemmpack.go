@@ -65,7 +65,11 @@ func (g *gemm[F]) packPanelsA(i int) {
 		g.copyRowsA(first*w, min((first+four)*w, g.mb))
 		return
 	}
-	if g.e.pairs {
+	switch {
+	case g.e.together:
+		g.packTogether(g.linesOfA(), first*w, min((first+four)*w, g.mb))
+		return
+	case g.e.pairs:
 		g.packPairs(g.pa, g.linesOfA(), first)
 		return
 	}

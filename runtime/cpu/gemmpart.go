@@ -83,6 +83,10 @@ func (g *gemm[F]) locateA(s *strip, r0 int) {
 	case !g.packA && g.e.pairs:
 		s.a = unsafe.Pointer(&g.a.h[(g.i0+r0)*g.a.ld+2*g.p0])
 		s.ai, s.ap, s.panel = 2*ld, size, 2*rows*ld
+	case g.packA && g.e.together:
+		step := uintptr(g.pairsPacked())
+		s.a = unsafe.Pointer(&g.pa[r0*int(step)])
+		s.ai, s.ap, s.panel = size*step, size, rows*size*step
 	case g.copyA:
 		step := uintptr(g.rowCopied())
 		s.a = unsafe.Pointer(&g.pa[r0*int(step)])

@@ -16,10 +16,11 @@ const (
 	Portable ISA = iota // plain Go
 	AVX2                // and FMA, F16C, BMI2
 	AVX512              // F, BW, DQ and VL
+	AMX                 // and AVX512-BF16: tiles of bfloat16
 	numISAs
 )
 
-var isaNames = [numISAs]string{"portable", "avx2", "avx512"}
+var isaNames = [numISAs]string{"portable", "avx2", "avx512", "amx"}
 
 func (i ISA) String() string { return isaNames[i] }
 

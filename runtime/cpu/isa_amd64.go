@@ -6,6 +6,8 @@ import "github.com/planc-dev/planc/runtime/vec"
 func detect() (isa ISA, bf16 bool) {
 	const (
 		fma, osxsave, f16c               = 1 << 12, 1 << 27, 1 << 29 // leaf 1, ecx
+		tiles                            = 1<<22 | 1<<24             // leaf 7, edx: AMX-BF16 and AMX-TILE
+		savedTiles                       = 1<<17 | 1<<18             // XCR0: their configuration and data
 		avx2, bmi2, f, dq, bw, vl        = 1 << 5, 1 << 8, 1 << 16, 1 << 17, 1 << 30, 1 << 31
 		saved256, saved512        uint32 = 0x6, 0xe6 // XCR0: xmm and ymm; also the mask registers, zmm
 	)
@@ -16,7 +18,7 @@ func detect() (isa ISA, bf16 bool) {
 		return Portable, false
 	}
 	saved, _ := xgetbv()
-	more, b, _, _ := cpuid(7, 0)
+	more, b, _, d := cpuid(7, 0)
 	if saved&saved256 != saved256 || b&avx2 == 0 || b&bmi2 == 0 {
 		return Portable, false
 	}
@@ -27,6 +29,9 @@ func detect() (isa ISA, bf16 bool) {
 		a, _, _, _ := cpuid(7, 1)
 		bf16 = a&(1<<5) != 0
 	}
+	if bf16 && saved&savedTiles == savedTiles && d&tiles == tiles && askForTiles() {
+		return AMX, bf16
+	}
 	return AVX512, bf16
 }
 
@@ -34,6 +39,7 @@ func detect() (isa ISA, bf16 bool) {
 var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 	AVX2:   useAVX2,
 	AVX512: useAVX512,
+	AMX:    useAMX,
 }
 
 func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
@@ -54,4 +60,10 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 			pairs: true, packPairs: packPairsAVX512, packFourPairs: packFourPairsAVX512}
 	}
 	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512, packFour: packFourAVX512}
+}
+
+func useAMX(*Kernels[float32], *Kernels[float64]) {
+	e := *engine16
+	e.rows, e.multiply, e.together = 2*tileRows, gemmTiles, true
+	engine16 = &e
 }

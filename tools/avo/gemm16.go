@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -31,22 +30,12 @@ func dotPairs(c *build.Context, x, y, sum operand.Op) {
 	number := func(v operand.Op) int { return int(v.(reg.Physical).PhysicalIndex()) }
 	rm, v, r := number(x), number(y), number(sum)
 	not := func(n, bit int) int { return 1 - n>>bit&1 }
-	bytes := []int{
-		0x62,
-		not(r, 3)<<7 | not(rm, 4)<<6 | not(rm, 3)<<5 | not(r, 4)<<4 | 0b010,
-		(v&15^15)<<3 | 1<<2 | 0b10,
-		0b10<<5 | not(v, 4)<<3,
+	raw(c, "AVX512BF16", 0x62,
+		byte(not(r, 3)<<7|not(rm, 4)<<6|not(rm, 3)<<5|not(r, 4)<<4|0b010),
+		byte((v&15^15)<<3|1<<2|0b10),
+		byte(0b10<<5|not(v, 4)<<3),
 		0x52,
-		0b11<<6 | r&7<<3 | rm&7,
-	}
-	for i, width := 0, 4; i < len(bytes); i, width = i+width, 2 {
-		word := 0
-		for j := width - 1; j >= 0; j-- {
-			word = word<<8 | bytes[i+j]
-		}
-		opcode := map[int]string{4: "LONG", 2: "WORD"}[width]
-		c.Instruction(&ir.Instruction{Opcode: opcode, Operands: []operand.Op{operand.Imm(uint64(word))}, ISA: []string{"AVX512BF16"}})
-	}
+		byte(0b11<<6|r&7<<3|rm&7))
 }
 
 // packPairs copies pairs of rows of 16-bit words into panels of their pairs: one panel of up to 32, or four whole ones.

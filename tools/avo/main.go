@@ -28,6 +28,7 @@ var files = []struct {
 	{"runtime/cpu/zgemm512", gemm512},
 	{"runtime/cpu/zgemm256", gemm256},
 	{"runtime/cpu/zgemm16", gemm16},
+	{"runtime/cpu/ztiles", tiles},
 	{"runtime/cpu/zpack512", pack512},
 	{"bench/gemm/zlimit", limit},
 }

@@ -1,0 +1,57 @@
+package cpu
+
+import "unsafe"
+
+// togetherPairs is how many pairs of a row packCols writes at once.
+const togetherPairs = 16
+
+// pairsPacked is how many pairs lie from a row to the next where op(a) is packed row by row. Rows of many are as long as what packs
+// them writes at once.
+func (g *gemm[F]) pairsPacked() int {
+	if g.lone || g.kb < togetherPairs {
+		return g.kb
+	}
+	return (g.kb + togetherPairs - 1) / togetherPairs * togetherPairs
+}
+
+// packTogether packs the block's rows lo to hi-1 of op(a) row by row: first 16 pairs of a panel's rows as [pairs][rows], then these
+// turned. What lies behind a row's last pair is not read.
+func (g *gemm[F]) packTogether(x lines, lo, hi int) {
+	step := g.pairsPacked()
+	if step < togetherPairs || g.lone {
+		g.packFew(x, lo, hi, step)
+		return
+	}
+	t := turnedPool.get()
+	for ; lo < hi; lo += x.w {
+		n := min(x.w, hi-lo)
+		for p := 0; p < g.kb; p += togetherPairs {
+			rows := min(togetherPairs, g.kb-p)
+			from := x.h[x.at(lo, 2*p):]
+			_, _ = from[(2*rows-1)*x.ld+n-1], g.pa[(lo+n-1)*step+p+togetherPairs-1]
+			g.e.packPairs((*byte)(unsafe.Pointer(&t[0])), &from[0], turnedRoom*4, uintptr(2*x.ld), uintptr(rows), uintptr(n), turnedRoom, 0)
+			g.e.packCols((*float32)(unsafe.Pointer(&g.pa[lo*step+p])), &t[0], uintptr(4*step), turnedRoom*4, uintptr(n))
+		}
+	}
+	turnedPool.put(t)
+}
+
+// packFew is packTogether for few pairs, or the first numbers of pairs alone.
+func (g *gemm[F]) packFew(x lines, lo, hi, step int) {
+	to := unsafe.Slice((*uint32)(unsafe.Pointer(&g.pa[0])), len(g.pa))
+	for r := lo; r < hi; r++ {
+		for p := range g.kb {
+			pair := uint32(x.h[x.at(r, 2*p)])
+			if !g.lone {
+				pair |= uint32(x.h[x.at(r, 2*p+1)]) << 16
+			}
+			to[r*step+p] = pair
+		}
+	}
+}
+
+// turnedRoom is how many rows of op(a) a panel has at most.
+const turnedRoom = 32
+
+// turnedPool has room for 16 pairs of a panel's rows.
+var turnedPool pool[[togetherPairs * turnedRoom]float32]
