@@ -35,14 +35,19 @@ const (
 	cpuScoreFlops2 = 370 // of the gradient's
 )
 
-// cpuDevice is a share of a CPU.
+// cpuDevice is a share of a CPU. All but products is computed in f32 where elements have 16 bits or 8, and so are products of those
+// for which the cluster names no rate.
 func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
+	products, own := c.GPU.Peak(compute)
 	if compute == "bf16" || compute == "fp16" || compute == "fp8" {
 		compute = "f32"
 	}
 	peak, ok := c.GPU.Peak(compute)
 	if !ok {
 		return Device{}, false
+	}
+	if !own {
+		products = peak
 	}
 	cores, rate, vector := c.cores(), FlopsPerSecond(1), FlopsPerSecond(cpuVector)
 	launch := cpuLaunch
@@ -52,9 +57,9 @@ func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
 	if cores > 1 {
 		rate, launch = cpuThreads, launch+cpuTeam
 	}
-	d = Device{Peak: peak, Engine: PlancEngine, cores: cores, bandwidth: c.GPU.MemoryBandwidth,
+	d = Device{Peak: products, Engine: PlancEngine, cores: cores, bandwidth: c.GPU.MemoryBandwidth,
 		launch: launch / Seconds(min(1, cores)), step: cpuStep / Seconds(min(1, cores))}
-	d.rate = [numKinds]FlopsPerSecond{Vector: peak * vector * rate, Matrix: peak * cpuMatrix * rate, Attention: peak * rate, AttentionGrad: peak * rate}
+	d.rate = [numKinds]FlopsPerSecond{Vector: peak * vector * rate, Matrix: products * cpuMatrix * rate, Attention: peak * rate, AttentionGrad: peak * rate}
 	return d, true
 }
 

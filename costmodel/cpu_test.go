@@ -61,3 +61,34 @@ func TestCPUCores(t *testing.T) {
 		t.Errorf("half a core takes %v times as long", r)
 	}
 }
+
+// Products of bf16 are priced at the rate that a cluster names for them, and at f32's where it names none; all else stays.
+func TestCPUProductsInBF16(t *testing.T) {
+	matmul := Op{Kind: Matrix, Flops: 2 * 512 * 512 * 512, Shape: GEMM{512, 512, 512, 1}}
+	norm := Op{Kind: Vector, Flops: 1e8}
+	in := func(peaks map[string]float64, precision ir.Elem) Device {
+		c, err := Resolve(Ref{Node: "cpu", Devices: 2}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.GPU.PeakTFLOPS = peaks
+		d, ok := c.Device(precision)
+		if !ok {
+			t.Fatalf("no device for %v", precision)
+		}
+		return d
+	}
+	single := in(map[string]float64{"f32": 0.25}, ir.F32)
+	for _, test := range []struct {
+		peaks map[string]float64
+		times float64
+	}{{map[string]float64{"f32": 0.25}, 1}, {map[string]float64{"f32": 0.25, "bf16": 1}, 4}, {map[string]float64{"f32": 0.25, "bf16": 0.125}, 0.5}} {
+		half := in(test.peaks, ir.BF16)
+		if got := float64((single.Time(&matmul) - single.Launch()) / (half.Time(&matmul) - half.Launch())); math.Abs(got/test.times-1) > 1e-9 {
+			t.Errorf("%v: products are %v times as fast as in f32, not %v", test.peaks, got, test.times)
+		}
+		if got, want := half.Time(&norm), single.Time(&norm); got != want {
+			t.Errorf("%v: a norm takes %v, in f32 %v", test.peaks, got, want)
+		}
+	}
+}

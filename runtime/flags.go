@@ -56,7 +56,7 @@ var flags = []flag{
 	{"seed", "S", "of parameters, data order, dropout and samples", false,
 		func(c *command, v string) error { return c.add(Set("train.seed", v)) }},
 	{"threads", "N", "processors a rank may use (default: what there are, shared)", false, threadsFlag},
-	{"cpu-isa", "auto|avx512|avx2|portable", "instructions of the CPU's kernels (default auto)", false, isaFlag},
+	{"cpu-isa", "auto|amx|avx512|avx2|portable", "instructions of the CPU's kernels (default auto)", false, isaFlag},
 	{"export", "DIR", "train nothing: write the checkpoint that --resume names to this new folder, in Hugging Face's layout", false,
 		func(c *command, v string) error { return c.add(Export(v)) }},
 	{"nnodes", "N", "machines that the program is started on, once on each" + onlyGPUs, false,

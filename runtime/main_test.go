@@ -113,7 +113,7 @@ func TestFlagMessages(t *testing.T) {
 		{"--nnodes=2 --nod_rank=1", 2, "bigram: unknown flag --nod-rank; did you mean --node-rank?\n"},
 		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
 		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
-		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, avx512, avx2, portable\n"},
+		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, amx, avx512, avx2, portable\n"},
 		{"--threads 0", 2, "bigram: --threads 0: it is a count from 1 to 1024\n"},
 		{"--threads 1000000000", 2, "bigram: --threads 1000000000: it is a count from 1 to 1024\n"},
 		{"--log xml", 2, "bigram: --log xml: it is text or json\n"},

@@ -38,16 +38,16 @@ func (a *app) calibrateHere(m machine, out string) error {
 
 // rates are what a cluster file says of a core.
 type rates struct {
-	By             string  // who measured
-	Single, Double float64 // TFLOP/s
-	Memory, Link   costmodel.BytesPerSecond
-	LatencyUS      float64
+	By                   string  // who measured
+	Single, Double, Half float64 // TFLOP/s; Half is 0 where bf16 was not measured
+	Memory, Link         costmodel.BytesPerSecond
+	LatencyUS            float64
 }
 
 // rates are the file's figures. Peaks are those of the fastest product; collectives of more ranks than cores are scaled to
 // ranks with a core each, as the file's figures are.
 func (p *probed) rates(cores int) rates {
-	r := rates{Memory: p.Memory, LatencyUS: 1e6 * float64(p.Hop), Double: p.Double / 1e12}
+	r := rates{Memory: p.Memory, LatencyUS: 1e6 * float64(p.Hop), Double: p.Double / 1e12, Half: p.Half / 1e12}
 	for _, s := range p.Single {
 		r.Single = max(r.Single, s.FlopsPerS/1e12)
 	}
@@ -106,6 +106,7 @@ func (p *probed) screen(m machine, f costmodel.Measured) string {
 		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]), s.FlopsPerS)
 	}
 	row("f64 384 × 384 × 384", p.Double)
+	row(fmt.Sprintf("bf16 %g × %g × %g", halfProbed.M, halfProbed.N, halfProbed.K), p.Half)
 	fmt.Fprintf(&b, "\nmemory      %s of a copy, on one core\n", rateText(p.Memory))
 	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks, digits(1e6*float64(p.Hop), 2))
 	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", digits(1e9*float64(p.Call), 3))

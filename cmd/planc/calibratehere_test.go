@@ -10,7 +10,7 @@ import (
 
 // What was measured of a machine is a table whose figures end in one column, on a screen.
 func TestMeasuredScreen(t *testing.T) {
-	p := probed{ISA: "avx512", Single: slices.Clone(shapesProbed), Double: 113e9, Call: 215e-9, Memory: 38 * costmodel.GBs, Ranks: 2, AllReduce: 33.7 * costmodel.GBs, Hop: 280e-9}
+	p := probed{ISA: "avx512", Single: slices.Clone(shapesProbed), Double: 113e9, Half: 437e9, Call: 215e-9, Memory: 38 * costmodel.GBs, Ranks: 2, AllReduce: 33.7 * costmodel.GBs, Hop: 280e-9}
 	for i := range p.Single {
 		p.Single[i].FlopsPerS = 1.5e12
 	}
@@ -24,7 +24,7 @@ func TestMeasuredScreen(t *testing.T) {
 		if strings.HasPrefix(line, "PRODUCT") {
 			end = width(line)
 		}
-		if (strings.HasPrefix(line, "f32 ") || strings.HasPrefix(line, "f64 ")) && width(line) != end {
+		if (strings.HasPrefix(line, "f32 ") || strings.HasPrefix(line, "f64 ") || strings.HasPrefix(line, "bf16 ")) && width(line) != end {
 			t.Errorf("ends in column %d, not %d: %s", width(line), end, line)
 		}
 	}

@@ -160,7 +160,11 @@ func clusterFileOf(m machine, r *rates) string {
 		fmt.Fprintf(&b, "# Its widest vectors are %s.\n", m.ISA)
 	}
 	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: cpu\n  memory_gib: %s\n", strconv.Quote(name), memoryText)
-	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s}\n", round(r.Memory), digits(r.Single, 3), digits(r.Double, 3))
+	half := ""
+	if r.Half > 0 {
+		half = ", bf16: " + digits(r.Half, 3)
+	}
+	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s%s}\n", round(r.Memory), digits(r.Single, 3), digits(r.Double, 3), half)
 	fmt.Fprintf(&b, "node:\n  devices: %d\n", m.Cores)
 	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %s}\n", round(r.Link), digits(r.LatencyUS, 2))
 	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %v}\n", memoryText, m.Cores, round(r.Memory))

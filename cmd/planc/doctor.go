@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func kernelsText(m machine) string {
 	case "":
 		return "portable Go"
 	case "avx512", "avx2":
-		return m.ISA
+		return cmp.Or(m.Kernels, m.ISA)
 	}
 	return fmt.Sprintf("portable Go; the CPU has %s, which no kernel uses yet", m.ISA)
 }

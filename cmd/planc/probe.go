@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/num"
 )
 
 // probed is what a core of this machine did with the runtime's own kernels: each figure the best of many calls, so that
@@ -17,6 +18,7 @@ type probed struct {
 	ISA       string
 	Single    []product                // in f32, by shape
 	Double    float64                  // flops a second of a large product in f64
+	Half      float64                  // and in bf16
 	Call      costmodel.Seconds        // of a kernel that has nearly nothing to do
 	Memory    costmodel.BytesPerSecond // read and written by a copy that no cache holds
 	Ranks     int                      // of the collectives
@@ -40,6 +42,9 @@ var shapesProbed = []product{
 	{GEMM: costmodel.GEMM{M: 384, N: 384, K: 1024}, Transposed: true},
 }
 
+// halfProbed is the product in bf16.
+var halfProbed = costmodel.GEMM{M: 512, N: 512, K: 512}
+
 // each is how long a figure is measured, but for its first call, which fills caches.
 const each = 60 * time.Millisecond
 
@@ -51,6 +56,7 @@ func probe(cores int) probed {
 		p.Single = append(p.Single, s)
 	}
 	p.Double = multiply[float64](product{GEMM: costmodel.GEMM{M: 384, N: 384, K: 384}})
+	p.Half = multiplyHalf(halfProbed)
 	least := product{GEMM: costmodel.GEMM{M: 16, N: 16, K: 16}}
 	p.Call = costmodel.Seconds(flopsOf(least.GEMM) / multiply[float32](least))
 	const elems = 16 << 20
@@ -71,6 +77,16 @@ func multiply[F cpu.Float](s product) float64 {
 	a, b, c := numbers[F](m*k), numbers[F](k*n), make([]F, m*n)
 	t := cpu.Table[F]()
 	return flopsOf(s.GEMM) / bestOf(each, func() { t.MatMul(c, a, b, m, n, k, s.Transposed, false, false) })
+}
+
+// multiplyHalf is how many flops a second a product in bf16 does.
+func multiplyHalf(g costmodel.GEMM) float64 {
+	m, n, k := int(g.M), int(g.N), int(g.K)
+	a, b, c := make([]num.BF16, m*k), make([]num.BF16, k*n), make([]num.BF16, m*n)
+	num.Store(a, numbers[float32](m*k))
+	num.Store(b, numbers[float32](k*n))
+	t := cpu.Table[float32]()
+	return flopsOf(g) / bestOf(each, func() { t.MatMulRoundBF16(c, a, b, m, n, k, false, false) })
 }
 
 // numbers are n of them, none subnormal.
