@@ -217,7 +217,7 @@ func (s *searcher) timetable(f *family) *ir.Timetable {
 	t := &ir.Timetable{Micro: k.micro}
 	for i, st := range s.frame(f).stages {
 		t.Chunks = append(t.Chunks, st.chunks)
-		t.Do = append(t.Do, passes.Schedule(f.plan, i))
+		t.Do = append(t.Do, passes.Turns(f.plan, i))
 	}
 	s.timetables[k] = t
 	return t
