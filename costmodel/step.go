@@ -202,13 +202,13 @@ func (r *stepRun) play(send bool) Seconds {
 		return r.end
 	}
 	sim := newSimulation(&Pipeline{Timetable: r.Timetable, Chunks: r.chunkTimes(send)})
-	if err := sim.run(); err != nil {
+	if err := sim.fold(); err != nil {
 		panic(err.Error())
 	}
 	for i := range sim.stages {
 		r.ends[i], r.last[i] = sim.stages[i].free, sim.stages[i].last
 	}
-	r.end = sim.end
+	r.end = sim.end()
 	return r.end
 }
 

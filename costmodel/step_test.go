@@ -116,7 +116,7 @@ func randomStep(r *rand.Rand) (*Step, *Floor) {
 				do = append(do, ir.Action{Kind: ir.Backward})
 			}
 		}
-		s.Timetable.Do = append(s.Timetable.Do, append(do, ir.Action{Kind: ir.Finish}))
+		s.Timetable.Do = append(s.Timetable.Do, []ir.Turn{{Actions: append(do, ir.Action{Kind: ir.Finish}), Times: 1}})
 	}
 	return s, f
 }
@@ -174,7 +174,7 @@ func TestBubble(t *testing.T) {
 		for range p - 1 - i {
 			do = append(do, ir.Action{Kind: ir.Backward})
 		}
-		s.Timetable.Do = append(s.Timetable.Do, append(do, ir.Action{Kind: ir.Finish}))
+		s.Timetable.Do = append(s.Timetable.Do, []ir.Turn{{Actions: append(do, ir.Action{Kind: ir.Finish}), Times: 1}})
 	}
 	if got := s.Simulate(); got != (Time{Compute: 3 * m, PPBubble: 3 * (p - 1)}) {
 		t.Errorf("%+v", got)

@@ -151,7 +151,8 @@ type Segment struct {
 	Weights  *Func // of a split backward: gradients of parameters that Backward leaves to it, from pass split on
 	Logits   *Func // of the last segment: what sampling runs instead of Forward
 
-	Remat *Segment // the same blocks where they are recomputed: they save less, and backward makes it again
+	Remat  *Segment        // the same blocks where they are recomputed: they save less, and backward makes it again
+	Passed map[string]bool // partial values that their users take unresolved, from pass partition on
 }
 
 // BlockName and DenseName are the names of the segments whose blocks have numbers, also where there is one: a model's blocks and, where its
@@ -239,7 +240,7 @@ func (s *Segment) clone() *Segment {
 		return nil
 	}
 	return &Segment{Name: s.Name, Count: s.Count, Forward: s.Forward.Clone(), Backward: s.Backward.Clone(), Weights: s.Weights.Clone(),
-		Logits: s.Logits.Clone(), Remat: s.Remat.clone()}
+		Logits: s.Logits.Clone(), Remat: s.Remat.clone(), Passed: s.Passed}
 }
 
 // Clone copies a function deeply; parameters are shared.

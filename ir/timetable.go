@@ -8,9 +8,30 @@ import (
 
 // Timetable is what all stages do in a step.
 type Timetable struct {
-	Micro  int        // micro-batches of a step
-	Chunks [][]int    // of each stage, in the model's order
-	Do     [][]Action // of each stage
+	Micro  int      // micro-batches of a step
+	Chunks [][]int  // of each stage, in the model's order
+	Do     [][]Turn // of each stage
+}
+
+// Turn is actions that a stage does Times times in a row. A schedule of a million micro-batches is a few of them.
+type Turn struct {
+	Actions []Action
+	Times   int
+}
+
+// Actions are turns written out.
+func Actions(turns []Turn) []Action {
+	n := 0
+	for _, t := range turns {
+		n += t.Times * len(t.Actions)
+	}
+	out := make([]Action, 0, n)
+	for _, t := range turns {
+		for range t.Times {
+			out = append(out, t.Actions...)
+		}
+	}
+	return out
 }
 
 // Timetable is the program's.
@@ -22,7 +43,7 @@ func (p *Program) Timetable() *Timetable {
 			chunks = append(chunks, c.Index)
 		}
 		t.Chunks = append(t.Chunks, chunks)
-		t.Do = append(t.Do, p.Stages[i].Schedule)
+		t.Do = append(t.Do, []Turn{{p.Stages[i].Schedule, 1}})
 	}
 	return t
 }
@@ -66,8 +87,11 @@ const GradientBuffers = 2
 // one receiver: such a network ends in the same state whatever the speeds are. So one run without a deadlock proves that
 // there is none.
 func (t *Timetable) Play(begin, end func(Step)) error {
-	p := &player{t: t, at: make([]int, len(t.Do)), open: make([]bool, len(t.Do)), sends: make([][]sent, len(t.Do)),
+	p := &player{t: t, do: make([][]Action, len(t.Do)), at: make([]int, len(t.Do)), open: make([]bool, len(t.Do)), sends: make([][]sent, len(t.Do)),
 		done: map[Action]int{}, began: map[Action]int{}, begin: begin, end: end}
+	for i, turns := range t.Do {
+		p.do[i] = Actions(turns)
+	}
 	for moved := true; moved; {
 		moved = false
 		for i := range t.Do {
@@ -78,7 +102,7 @@ func (t *Timetable) Play(begin, end func(Step)) error {
 	}
 	var stuck []string
 	for i := range t.Do {
-		if p.at[i] < len(t.Do[i]) {
+		if p.at[i] < len(p.do[i]) {
 			stuck = append(stuck, fmt.Sprintf("%v waits until %s", p.step(i), p.lacks(i)))
 		}
 	}
@@ -91,6 +115,7 @@ func (t *Timetable) Play(begin, end func(Step)) error {
 // player runs a timetable.
 type player struct {
 	t           *Timetable
+	do          [][]Action     // of each stage, its turns written out
 	at          []int          // of each stage, the action that it is at
 	open        []bool         // it has begun that
 	sends       [][]sent       // of each stage, its gradients
@@ -103,7 +128,7 @@ type sent struct{ to, micro int }
 
 func (p *player) step(stage int) Step {
 	i := p.at[stage]
-	a := p.t.Do[stage][i]
+	a := p.do[stage][i]
 	s := Step{Action: a, Stage: stage, Index: i}
 	if a.Kind != Finish {
 		s.Of = p.t.Chunks[stage][a.Chunk]
@@ -116,7 +141,7 @@ func (p *player) step(stage int) Step {
 
 // move lets a stage begin or end its next action, if it lacks nothing.
 func (p *player) move(stage int) bool {
-	if p.at[stage] == len(p.t.Do[stage]) || p.lacks(stage) != "" {
+	if p.at[stage] == len(p.do[stage]) || p.lacks(stage) != "" {
 		return false
 	}
 	s := p.step(stage)

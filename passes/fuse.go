@@ -19,14 +19,19 @@ import (
 // is.
 func fuse(p *ir.Program) error {
 	for _, s := range p.Model.Variants() {
-		joinLoss(s)
-		kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: keptNames(s)}
-		for _, f := range s.Funcs() {
-			fu := &fuser{f: f, keep: kept[f], group: map[*ir.Node]*group{}}
-			fu.run()
-		}
+		fuseSegment(s)
 	}
 	return nil
+}
+
+// fuseSegment does the functions of a variant of a segment.
+func fuseSegment(s *ir.Segment) {
+	joinLoss(s)
+	kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: keptNames(s)}
+	for _, f := range s.Funcs() {
+		fu := &fuser{f: f, keep: kept[f], group: map[*ir.Node]*group{}}
+		fu.run()
+	}
 }
 
 // savedNames are the forward values that the segment's backward function takes, in one part or two.

@@ -37,13 +37,19 @@ func partition(p *ir.Program) error {
 		if err := partitionSegment(r, s, false, find); err != nil {
 			return err
 		}
-		// Partials that are passed are those of the functions that recompute nothing, so that the values are the same.
-		same := func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool { return named(f, passed, saved) }
-		if err := partitionSegment(r, s.Remat, p.Plan.RecomputeSplit, same); err != nil {
+		s.Passed = passed
+		if err := partitionRemat(r, s.Remat, passed); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// partitionRemat does the functions of the recomputed variant of a segment. Partials that are passed are those of the functions
+// that recompute nothing, so that the values are the same.
+func partitionRemat(r *reader, s *ir.Segment, passed map[string]bool) error {
+	same := func(f *ir.Func, saved map[string]bool) map[*ir.Value]bool { return named(f, passed, saved) }
+	return partitionSegment(r, s, r.prog.Plan.RecomputeSplit, same)
 }
 
 // partitionSegment does the functions of a variant of a segment, which keeps its input whole or split; find says which

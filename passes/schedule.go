@@ -23,8 +23,11 @@ func schedule(p *ir.Program) error {
 }
 
 // Schedule is what a stage does in a step of a plan whose schedule there is.
-func Schedule(plan ir.Plan, stage int) []ir.Action {
-	return append(orders[plan.Schedule](plan, stage), ir.Action{Kind: ir.Finish})
+func Schedule(plan ir.Plan, stage int) []ir.Action { return ir.Actions(Turns(plan, stage)) }
+
+// Turns is Schedule as what is done again and again: so many of them whatever the micro-batches are.
+func Turns(plan ir.Plan, stage int) []ir.Turn {
+	return append(orders[plan.Schedule](plan, stage), ir.Turn{Actions: []ir.Action{{Kind: ir.Finish}}, Times: 1})
 }
 
 // HasSchedule tells whether there is a schedule of that name.
@@ -37,7 +40,7 @@ func InFlight(plan ir.Plan, stage int) []int {
 		out[0] = min(plan.MicroBatches, warmUp(plan, stage)+1)
 		return out
 	}
-	actions := orders[plan.Schedule](plan, stage)
+	actions := ir.Actions(orders[plan.Schedule](plan, stage))
 	for c := range out {
 		out[c] = ir.InFlight(actions, c)
 	}
@@ -45,7 +48,7 @@ func InFlight(plan ir.Plan, stage int) []int {
 }
 
 // orders are the schedules: what a stage does, without the update.
-var orders = map[string]func(plan ir.Plan, stage int) []ir.Action{
+var orders = map[string]func(plan ir.Plan, stage int) []ir.Turn{
 	"none":        oneForwardOneBackward,
 	"gpipe":       oneForwardOneBackward,
 	"1f1b":        oneForwardOneBackward,
@@ -64,37 +67,44 @@ var warmUps = map[string]func(plan ir.Plan, stage int) int{
 }
 
 // oneForwardOneBackward does a stage's warm-up, then a forward and a backward in turn, then the backwards that are left.
-func oneForwardOneBackward(plan ir.Plan, stage int) []ir.Action {
-	m := plan.MicroBatches
-	f, b := make([]int, m), make([]int, m)
-	return weave(f, b, warmUps[plan.Schedule](plan, stage))
+func oneForwardOneBackward(plan ir.Plan, stage int) []ir.Turn {
+	return weave(plan.MicroBatches, warmUps[plan.Schedule](plan, stage), 1, func(int) int { return 0 }, func(int) int { return 0 })
 }
 
 // interleaved goes round the chunks in groups of pp micro-batches (Narayanan et al. 2021, section 2.2): a stage runs
 // pp micro-batches of its first chunk, then of its second, and so on.
-func interleaved(plan ir.Plan, stage int) []ir.Action {
-	n := plan.MicroBatches * plan.VPP
-	f, b := make([]int, n), make([]int, n)
-	for i := range n {
-		chunk := i % (plan.PP * plan.VPP) / plan.PP
-		f[i], b[i] = chunk, plan.VPP-1-chunk
-	}
-	return weave(f, b, 2*(plan.PP-1-stage)+(plan.VPP-1)*plan.PP)
+func interleaved(plan ir.Plan, stage int) []ir.Turn {
+	round := plan.PP * plan.VPP
+	forward := func(i int) int { return i % round / plan.PP }
+	backward := func(i int) int { return plan.VPP - 1 - forward(i) }
+	return weave(plan.MicroBatches*plan.VPP, 2*(plan.PP-1-stage)+(plan.VPP-1)*plan.PP, round, forward, backward)
 }
 
-// weave does warmUp of the forwards, then one forward and one backward in turn, then the rest of the backwards. f and b
-// are the chunks in order.
-func weave(f, b []int, warmUp int) []ir.Action {
-	warmUp = min(warmUp, len(f))
-	out := make([]ir.Action, 0, 2*len(f)+1) // room for what ends it
-	for _, c := range f[:warmUp] {
-		out = append(out, ir.Action{Kind: ir.Forward, Chunk: c})
+// weave does warmUp of n forwards, then one forward and one backward in turn, then the rest of the backwards. f and b are
+// their chunks, which are the same again after round of them.
+func weave(n, warmUp, round int, f, b func(int) int) (out []ir.Turn) {
+	warmUp = min(warmUp, n)
+	forward := func(i int) ir.Action { return ir.Action{Kind: ir.Forward, Chunk: f(i)} }
+	backward := func(i int) ir.Action { return ir.Action{Kind: ir.Backward, Chunk: b(i)} }
+	out = inTurns(out, 0, warmUp, round, func(i int) []ir.Action { return []ir.Action{forward(i)} })
+	out = inTurns(out, warmUp, n, round, func(i int) []ir.Action { return []ir.Action{forward(i), backward(i - warmUp)} })
+	return inTurns(out, n-warmUp, n, round, func(i int) []ir.Action { return []ir.Action{backward(i)} })
+}
+
+// inTurns adds what is done from one number to another, the same after round of them.
+func inTurns(out []ir.Turn, from, to, round int, do func(int) []ir.Action) []ir.Turn {
+	some := func(from, to int) (actions []ir.Action) {
+		for i := from; i < to; i++ {
+			actions = append(actions, do(i)...)
+		}
+		return actions
 	}
-	for i, c := range f[warmUp:] {
-		out = append(out, ir.Action{Kind: ir.Forward, Chunk: c}, ir.Action{Kind: ir.Backward, Chunk: b[i]})
+	if times := (to - from) / round; times > 0 {
+		out = append(out, ir.Turn{Actions: some(from, from+round), Times: times})
+		from += times * round
 	}
-	for _, c := range b[len(f)-warmUp:] {
-		out = append(out, ir.Action{Kind: ir.Backward, Chunk: c})
+	if from < to {
+		out = append(out, ir.Turn{Actions: some(from, to), Times: 1})
 	}
 	return out
 }

@@ -55,7 +55,7 @@ func checkOrder(t *testing.T, plan ir.Plan) {
 	for _, k := range kinds {
 		passes[k] = make([][]int, chunks)
 	}
-	table, _ := timetable(plan)
+	table := timetable(plan)
 	err := table.Play(func(s ir.Step) {
 		if s.Kind == ir.Backward && s.Of == 0 && len(passes[s.Kind][chunks-1]) == 0 && chunks > 1 {
 			t.Errorf("%v: the first chunk's backward of micro-batch %d begins before any of the last's", plan, s.Micro)

@@ -3,6 +3,7 @@ package passes
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/ir"
 )
@@ -16,64 +17,65 @@ import (
 // scattering is done after each micro-batch, so that whole gradients are kept for a block or two at a time; at ZeRO 3 the
 // parameters are kept scattered too, and gathered for each block, forward and backward.
 func zero(p *ir.Program) error {
+	owner, tied := tiesOf(p)
 	for i := len(p.Model.Segments) - 1; i >= 0; i-- {
 		s := p.Model.Segments[i]
-		weights := s.Forward.Weights()
-		for j := len(weights) - 1; j >= 0; j-- {
-			w := weights[j]
-			owner, o := s, w
+		for j := len(s.Forward.Inputs) - 1; j >= 0; j-- {
+			w := s.Forward.Inputs[j]
+			if w.Kind != ir.Weight {
+				continue
+			}
+			of := owned{s, w}
 			if w.Param.Tied != "" {
 				if !apart(p) {
 					continue
 				}
-				owner, o = tiedTo(p, w)
+				of = owner[w]
 			}
-			c, err := classOf(p, owner, o)
+			c, err := classOf(p, of, tied[of])
 			if err != nil {
 				return err
 			}
-			c.Ends = apart(p) && isTied(p, owner, o)
+			c.Ends = apart(p) && len(tied[of]) > 0
 			p.Slots = append(p.Slots, ir.Slot{Segment: s.Name, Param: w.Name, Class: classIndex(p, c), Elems: w.Type.LocalElems(p.Mesh)})
 		}
 	}
 	return nil
 }
 
-// tiedTo is the parameter that w is, and its segment.
-func tiedTo(p *ir.Program, w *ir.Value) (*ir.Segment, *ir.Value) {
-	for _, s := range p.Model.Segments {
-		for _, o := range s.Forward.Weights() {
-			if w.Param.Tied == s.Name+"."+o.Name {
-				return s, o
-			}
-		}
-	}
-	panic("passes: nothing is " + w.Param.Tied)
+// owned is a parameter with its segment.
+type owned struct {
+	segment *ir.Segment
+	weight  *ir.Value
 }
 
-// isTied tells whether another segment's parameter is this one.
-func isTied(p *ir.Program, owner *ir.Segment, o *ir.Value) bool {
+// tiesOf are, of a parameter that is another segment's, that one; and of that one, those that it is.
+func tiesOf(p *ir.Program) (owner map[*ir.Value]owned, tied map[owned][]owned) {
+	owner, tied = map[*ir.Value]owned{}, map[owned][]owned{}
 	for _, s := range p.Model.Segments {
-		for _, w := range s.Forward.Weights() {
-			if w.Param.Tied == owner.Name+"."+o.Name {
-				return true
+		for _, w := range s.Forward.Inputs {
+			if w.Kind != ir.Weight || w.Param.Tied == "" {
+				continue
 			}
+			name, param, _ := strings.Cut(w.Param.Tied, ".")
+			at := slices.IndexFunc(p.Model.Segments, func(o *ir.Segment) bool { return o.Name == name })
+			of := owned{p.Model.Segments[at], p.Model.Segments[at].Forward.Value(param)}
+			owner[w], tied[of] = of, append(tied[of], owned{s, w})
 		}
 	}
-	return false
+	return owner, tied
 }
 
-// classOf is how the gradient of parameter w of segment s is resolved.
-func classOf(p *ir.Program, s *ir.Segment, w *ir.Value) (ir.Class, error) {
+// classOf is how the gradient of a parameter is resolved, which is also those that are tied to it.
+func classOf(p *ir.Program, of owned, tied []owned) (ir.Class, error) {
+	s, w := of.segment, of.weight
 	partial := gradAxes(p.Mesh, s, w.Name)
-	if s.Remat != nil && !slices.Equal(gradAxes(p.Mesh, s.Remat, w.Name), partial) {
-		return ir.Class{}, fmt.Errorf("the gradient of %s is partial over other axes where its block is recomputed", w.Name)
+	if err := sameGradient(p, s, w, partial); err != nil {
+		return ir.Class{}, err
 	}
-	for _, o := range p.Model.Segments {
-		for _, t := range o.Forward.Weights() {
-			if t.Param.Tied == s.Name+"."+w.Name && !slices.Equal(gradAxes(p.Mesh, o, t.Name), partial) {
-				return ir.Class{}, fmt.Errorf("gradients of %s and of %s.%s, which is tied to it, are partial over different axes", w.Name, o.Name, t.Name)
-			}
+	for _, t := range tied {
+		if !slices.Equal(gradAxes(p.Mesh, t.segment, t.weight.Name), partial) {
+			return ir.Class{}, fmt.Errorf("gradients of %s and of %s.%s, which is tied to it, are partial over different axes", w.Name, t.segment.Name, t.weight.Name)
 		}
 	}
 	var c ir.Class
@@ -109,6 +111,14 @@ func classOf(p *ir.Program, s *ir.Segment, w *ir.Value) (ir.Class, error) {
 	return c, nil
 }
 
+// sameGradient holds the gradient of a segment's parameter against that of its recomputed variant, if it has one.
+func sameGradient(p *ir.Program, s *ir.Segment, w *ir.Value, partial []ir.Axis) error {
+	if s.Remat != nil && !slices.Equal(gradAxes(p.Mesh, s.Remat, w.Name), partial) {
+		return fmt.Errorf("the gradient of %s is partial over other axes where its block is recomputed", w.Name)
+	}
+	return nil
+}
+
 // replicaAxes are the atoms of the axes over which a parameter of type t has replicas that see different tokens.
 func replicaAxes(m ir.Mesh, t ir.Type) []ir.Axis {
 	if t.Has(ir.Expert) {
@@ -135,9 +145,14 @@ func shardGroup(p *ir.Program, replicas []ir.Axis) ([]ir.Axis, error) {
 
 // gradAxes are the axes over which the segment accumulates the parameter's gradient, as the mesh orders them.
 func gradAxes(m ir.Mesh, s *ir.Segment, param string) []ir.Axis {
-	for _, n := range s.Accumulates() {
-		if n.Attr.Into == param {
-			return majorFirst(m, m.Expand(n.Args[0].Type.Axes))
+	for _, f := range []*ir.Func{s.Backward, s.Weights} {
+		if f == nil {
+			continue
+		}
+		for _, n := range f.Nodes {
+			if n.Op == ir.OpAccumulate && n.Attr.Into == param {
+				return majorFirst(m, m.Expand(n.Args[0].Type.Axes))
+			}
 		}
 	}
 	panic("passes: no gradient of " + param)

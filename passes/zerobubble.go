@@ -1,24 +1,20 @@
 package passes
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // zeroBubbleH1 is 1F1B whose backward is split (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", schedule ZB-H1): stage i
 // lags i micro-batches with the gradients of parameters, and does them while it would wait at the step's end. No stage has
 // more micro-batches in flight than 1F1B's first, pp, and with equal times of F, B and W a third of its bubble is left.
-func zeroBubbleH1(plan ir.Plan, stage int) []ir.Action {
+func zeroBubbleH1(plan ir.Plan, stage int) []ir.Turn {
 	t := &turnsOf{micro: plan.MicroBatches}
-	for range min(plan.PP-1-stage, plan.MicroBatches) {
-		t.do("F0")
-	}
-	for t.done["B0"] < plan.MicroBatches {
-		t.do("F0", "B0")
-		if t.done["B0"] > stage {
-			t.do("W0")
-		}
-	}
-	for t.done["W0"] < plan.MicroBatches {
-		t.do("W0")
-	}
+	t.repeat(plan.PP-1-stage, "F0")
+	t.repeat(min(stage, plan.MicroBatches), "F0", "B0")
+	t.repeat(plan.MicroBatches-stage, "F0", "B0", "W0")
+	t.repeat(plan.MicroBatches-t.done["W0"], "W0")
 	return t.out
 }
 
@@ -29,27 +25,18 @@ func zeroBubbleH1(plan ir.Plan, stage int) []ir.Action {
 // one at most.
 //
 // It is laid out for at least 2·pp-1 micro-batches; those that a step lacks are left out.
-func zeroBubbleV(plan ir.Plan, stage int) []ir.Action {
+func zeroBubbleV(plan ir.Plan, stage int) []ir.Turn {
 	p, n := plan.PP, max(plan.MicroBatches, 2*plan.PP-1)
 	t := &turnsOf{micro: plan.MicroBatches}
-	repeat := func(times int, words ...string) {
-		for range times {
-			t.do(words...)
-		}
-	}
-	repeat(2*(p-stage)-1, "F0")
-	repeat(stage, "F1", "F0")
-	repeat(p-stage, "F1", "B1", "W1")
-	for t.asked["F1"] < n {
-		if t.asked["F0"] < n {
-			t.do("F0")
-		}
-		t.do("B0", "W0", "F1", "B1", "W1")
-	}
-	repeat(stage, "B0", "B1")
-	repeat(p-stage, "B0", "W0")
-	repeat(n-t.asked["W1"], "W1")
-	repeat(n-t.asked["W0"], "W0")
+	t.repeat(2*(p-stage)-1, "F0")
+	t.repeat(stage, "F1", "F0")
+	t.repeat(p-stage, "F1", "B1", "W1")
+	t.repeat(n-t.asked["F0"], "F0", "B0", "W0", "F1", "B1", "W1")
+	t.repeat(n-t.asked["F1"], "B0", "W0", "F1", "B1", "W1")
+	t.repeat(stage, "B0", "B1")
+	t.repeat(p-stage, "B0", "W0")
+	t.repeat(n-t.asked["W1"], "W1")
+	t.repeat(n-t.asked["W0"], "W0")
 	return t.out
 }
 
@@ -57,18 +44,36 @@ func zeroBubbleV(plan ir.Plan, stage int) []ir.Action {
 type turnsOf struct {
 	micro       int
 	asked, done map[string]int
-	out         []ir.Action
+	out         []ir.Turn
 }
 
-// do adds actions, as a schedule prints them.
-func (t *turnsOf) do(words ...string) {
+// repeat adds actions, as a schedule prints them, so many times: first as a turn as long as all of them are left, then
+// those that are.
+func (t *turnsOf) repeat(times int, words ...string) {
 	if t.asked == nil {
 		t.asked, t.done = map[string]int{}, map[string]int{}
 	}
+	times = max(0, times)
+	whole := times
 	for _, w := range words {
-		if t.asked[w]++; t.done[w] < t.micro {
-			t.done[w]++
-			t.out = append(t.out, ir.Action{Kind: ir.ActionKind(w[0]), Chunk: int(w[1] - '0')})
-		}
+		t.asked[w] += times
+		whole = min(whole, t.micro-t.done[w])
 	}
+	t.turn(whole, words)
+	for range times - whole {
+		t.turn(1, slices.DeleteFunc(slices.Clone(words), func(w string) bool { return t.done[w] == t.micro }))
+	}
+}
+
+// turn adds a turn of actions, all of which are left.
+func (t *turnsOf) turn(times int, words []string) {
+	if times == 0 || len(words) == 0 {
+		return
+	}
+	turn := ir.Turn{Times: times}
+	for _, w := range words {
+		t.done[w] += times
+		turn.Actions = append(turn.Actions, ir.Action{Kind: ir.ActionKind(w[0]), Chunk: int(w[1] - '0')})
+	}
+	t.out = append(t.out, turn)
 }

@@ -17,22 +17,28 @@ func pipelinePlan(schedule string, pp, vpp, micro int) ir.Plan {
 	return p
 }
 
-// timetable is the plan's, and the micro-batches that each stage has in flight at once, all its chunks together.
-func timetable(plan ir.Plan) (*ir.Timetable, []int) {
+// timetable is the plan's.
+func timetable(plan ir.Plan) *ir.Timetable {
 	t := &ir.Timetable{Micro: plan.MicroBatches, Chunks: make([][]int, plan.PP)}
 	for c := range plan.PP * plan.VPP {
 		s := plan.StageOf(c)
 		t.Chunks[s] = append(t.Chunks[s], c)
 	}
-	var inFlight []int
 	for s := range plan.PP {
 		t.Do = append(t.Do, orders[plan.Schedule](plan, s))
+	}
+	return t
+}
+
+// mostInFlight is the micro-batches that each stage has in flight at once, all its chunks together.
+func mostInFlight(plan ir.Plan, t *ir.Timetable) (inFlight []int) {
+	for s := range plan.PP {
 		free := ir.Backward
 		if plan.Splits() {
 			free = ir.Weigh
 		}
 		now, most := 0, 0
-		for _, a := range t.Do[s] {
+		for _, a := range ir.Actions(t.Do[s]) {
 			switch a.Kind {
 			case ir.Forward:
 				now++
@@ -43,12 +49,12 @@ func timetable(plan ir.Plan) (*ir.Timetable, []int) {
 		}
 		inFlight = append(inFlight, most)
 	}
-	return t, inFlight
+	return inFlight
 }
 
 func simulate(t *testing.T, plan ir.Plan, chunks []costmodel.ChunkTime) *costmodel.Timeline {
 	t.Helper()
-	table, _ := timetable(plan)
+	table := timetable(plan)
 	line, err := (&costmodel.Pipeline{Timetable: table, Chunks: chunks}).Simulate()
 	if err != nil {
 		t.Fatalf("%s pp %d m %d: %v", plan.Schedule, plan.PP, plan.MicroBatches, err)
@@ -83,7 +89,7 @@ func TestStepTables(t *testing.T) {
 				}
 				plan := pipelinePlan(c.schedule, pp, c.vpp, m)
 				line := simulate(t, plan, costmodel.UnitTimes(plan))
-				_, inFlight := timetable(plan)
+				inFlight := mostInFlight(plan, timetable(plan))
 				for s := range pp {
 					if got := int(line.Bubble(s)); got != c.bubble(pp) {
 						t.Errorf("%s pp %d vpp %d m %d: stage %d waits %d, want %d", c.schedule, pp, c.vpp, m, s, got, c.bubble(pp))
@@ -142,11 +148,12 @@ func TestSchedulesPlay(t *testing.T) {
 						continue
 					}
 					plan := pipelinePlan(c.schedule, pp, vpp, m)
-					table, _ := timetable(plan)
+					table := timetable(plan)
 					if err := table.Play(func(ir.Step) {}, func(ir.Step) {}); err != nil {
 						t.Errorf("%s pp %d vpp %d m %d: %v", c.schedule, pp, vpp, m, err)
 					}
-					for _, do := range table.Do {
+					for s := range table.Do {
+						do := ir.Actions(table.Do[s])
 						text := ir.ScheduleText(do)
 						if back, err := ir.ParseSchedule(text); err != nil || fmt.Sprint(back) != fmt.Sprint(do) {
 							t.Errorf("%s reads back as %v, %v", text, back, err)

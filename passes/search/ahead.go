@@ -66,6 +66,9 @@ func (a *ahead) make(s *searcher, soon []wanted) {
 		if s.bases[w.key] != nil || s.profiles[w.key] != nil {
 			continue
 		}
+		if b := s.bases[w.key.plain()]; b != nil {
+			a.jobs.know(b)
+		}
 		missing = append(missing, w)
 	}
 	a.most = nil
@@ -80,7 +83,7 @@ func (a *ahead) make(s *searcher, soon []wanted) {
 	for range a.helpers {
 		go func() {
 			for i := int(next.Add(1)) - 1; i < len(missing) && float64(missing[i].floor) <= math.Float64frombits(most.Load()); i = int(next.Add(1)) - 1 {
-				all.find(missing[i].key).make(s, missing[i].key)
+				all.find(missing[i].key).make(s, all, missing[i].key)
 			}
 		}()
 	}
@@ -88,11 +91,23 @@ func (a *ahead) make(s *searcher, soon []wanted) {
 
 // make makes the base if nobody has begun to, else it waits. Who asks for one that could not be made meets the same panic
 // again, where it is reported.
-func (j *job) make(s *searcher, k profileKey) {
+func (j *job) make(s *searcher, all *jobs, k profileKey) {
 	j.once.Do(func() {
 		defer func() { _ = recover() }()
-		j.base = s.newBase(k, s.newProfile(k))
+		if k.again == "none" {
+			j.base = s.newBase(k, s.newProfile(k))
+			return
+		}
+		plain := all.find(k.plain())
+		plain.make(s, all, k.plain())
+		j.base = s.recomputing(k, plain.base)
 	})
+}
+
+// know takes over a base that is there already.
+func (j *jobs) know(b *base) {
+	of := j.find(b.key)
+	of.once.Do(func() { of.base = b })
 }
 
 // limit lets nobody begin a base for plans that take longer.
@@ -110,15 +125,22 @@ func (a *ahead) stop() {
 
 // take is a base that was made ahead, or is being made, or is made now.
 func (a *ahead) take(s *searcher, k profileKey) *base {
-	if a.jobs == nil || s.profiles[k] != nil {
+	switch {
+	case s.profiles[k] != nil:
 		return s.newBase(k, s.profile(k))
+	case a.jobs != nil:
+		j := a.jobs.find(k)
+		if j.make(s, a.jobs, k); j.base == nil {
+			return s.newBase(k, s.profile(k))
+		}
+		s.profiles[k] = j.base.profile
+		return j.base.copied()
+	case k.again != "none":
+		b := s.recomputing(k, s.baseAt(k.plain()))
+		s.profiles[k] = b.profile
+		return b
 	}
-	j := a.jobs.find(k)
-	if j.make(s, k); j.base == nil {
-		return s.newBase(k, s.profile(k))
-	}
-	s.profiles[k] = j.base.profile
-	return j.base.copied()
+	return s.newBase(k, s.profile(k))
 }
 
 // alone lets a searcher do without other cores, which have searchers of their own, until what it returns is called. So there are

@@ -14,7 +14,7 @@ import (
 // splits of alike blocks it is the one in which no stage has more than it needs: the fastest of the slowest, then of the next,
 // the earlier stages, which hold more micro-batches, with less. Within a stage the chunks are as equal as can be, those with the
 // embedding or the head the smaller. It does not look at memory: search calls that restriction by its name.
-func (s *searcher) balance(plan *ir.Plan, costs []layerCost) []int {
+func (s *searcher) balance(plan *ir.Plan, costs []costSums) []int {
 	n, b := plan.PP*plan.VPP, &s.balancing
 	b.load, b.least, b.most = zeroed(b.load, plan.PP), zeroed(b.least, plan.PP), zeroed(b.most, plan.PP)
 	for c := range n {
@@ -22,11 +22,11 @@ func (s *searcher) balance(plan *ir.Plan, costs []layerCost) []int {
 	}
 	first, last := 0, plan.StageOf(n-1)
 	if s.dims.Embed {
-		b.load[first] += float64(costs[0].sum())
+		b.load[first] += float64(costs[0].whole())
 		b.least[first]--
 	}
 	if s.dims.Head {
-		b.load[last] += float64(costs[len(costs)-1].sum())
+		b.load[last] += float64(costs[len(costs)-1].whole())
 		b.least[last]--
 	}
 	if plan.VPP == 1 && s.problem.unlike(&s.dims) {
@@ -62,13 +62,13 @@ func zeroed[T int | float64](room []T, n int) []T {
 }
 
 // blockTime is a block's forward and backward pass, in the mean over the segments of blocks.
-func (s *searcher) blockTime(costs []layerCost) float64 {
+func (s *searcher) blockTime(costs []costSums) float64 {
 	sum, blocks := costmodel.Seconds(0), 0
 	for i, seg := range s.problem.Model.Segments {
 		if i == 0 && s.dims.Embed || i == len(costs)-1 && s.dims.Head {
 			continue
 		}
-		sum += costmodel.Seconds(seg.Count) * costs[i].sum()
+		sum += costmodel.Seconds(seg.Count) * costs[i].whole()
 		blocks += seg.Count
 	}
 	return float64(sum) / float64(max(1, blocks))
@@ -140,9 +140,4 @@ func (s *searcher) spread(plan *ir.Plan, stages []int) []int {
 		}
 	}
 	return b.out
-}
-
-// sum is a layer's forward and backward pass where nothing is recomputed.
-func (c *layerCost) sum() costmodel.Seconds {
-	return c.forward.Sum() + c.backward.Sum() + c.weights.Sum()
 }

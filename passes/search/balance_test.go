@@ -110,11 +110,12 @@ func everySplit(least []int, blocks int, begun []int, visit func([]int)) {
 
 // slowestOf is how long the slowest stage of a split takes for a micro-batch, each stage having one chunk.
 func (s *searcher) slowestOf(plan *ir.Plan, split []int) (most float64) {
-	costs := s.costs(plan, baseKey(*plan), s.base(*plan).profile, plan.MicroBatch)
+	b := s.base(*plan)
+	costs := s.sums(s.goingAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
 	for _, runs := range s.cut(&family{plan: *plan, counts: split}) {
 		sum := 0.0
 		for _, of := range runs {
-			sum += float64(of.count) * float64(costs[of.segment].sum())
+			sum += float64(of.count) * float64(costs[of.segment].whole())
 		}
 		most = max(most, sum)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // blockTimes are the forward and backward passes of the first blocks together, for each number of them.
-func (s *searcher) blockTimes(costs []layerCost) []float64 {
+func (s *searcher) blockTimes(costs []costSums) []float64 {
 	b, sum := &s.balancing, costmodel.Seconds(0)
 	b.ends = append(b.ends[:0], 0)
 	for i, seg := range s.problem.Model.Segments {
@@ -16,7 +16,7 @@ func (s *searcher) blockTimes(costs []layerCost) []float64 {
 			continue
 		}
 		for range seg.Count {
-			sum += costs[i].sum()
+			sum += costs[i].whole()
 			b.ends = append(b.ends, float64(sum))
 		}
 	}

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"slices"
+
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
 )
@@ -38,14 +40,23 @@ type tempLine struct {
 type variantLines struct {
 	slots    []line
 	temps    [][]tempLine // of each function
+	wides    []line       // of each node: what it widens of 16-bit values, see [ir.Program.Scratch]; of what recomputes nothing
 	gradient bool         // the second part of backward reads the gradient of its output
 }
 
-// measure notes all sizes of a program of micro-batch 1; again at micro-batch 2 it makes them lines.
-func measure(p *ir.Program, before []variantLines) []variantLines {
+// measure notes all sizes of some variants of a program of micro-batch 1; again at micro-batch 2 it makes them lines.
+func measure(p *ir.Program, variants []*ir.Segment, before []variantLines) []variantLines {
 	var out []variantLines
-	for i, seg := range p.Model.Variants() {
+	for i, seg := range variants {
 		v := variantLines{gradient: p.KeepsGradient(seg.Name)}
+		if slices.Contains(p.Model.Segments, seg) {
+			v.wides = wides(p, seg)
+		}
+		if before != nil {
+			for j := range v.wides {
+				v.wides[j] = line{before[i].wides[j].one, v.wides[j].one - before[i].wides[j].one}
+			}
+		}
 		for j, x := range append(slotValues(seg.Forward, seg.Forward.Inputs), slotValues(seg.Backward, nil)...) {
 			l := line{one: x.Type.LocalBytes(p.Mesh)}
 			if before != nil {
@@ -70,21 +81,15 @@ func measure(p *ir.Program, before []variantLines) []variantLines {
 	return out
 }
 
-// wides notes what each node of a program widens of 16-bit values, see [ir.Program.Scratch]; as measure does.
-func wides(p *ir.Program, before []line) (out []line) {
-	for _, seg := range p.Model.Segments {
-		for _, f := range seg.Funcs() {
-			for _, n := range f.Nodes {
-				sum := 0
-				for _, v := range n.Widened() {
-					sum += v.Type.LocalElems(p.Mesh) * ir.F32.Size()
-				}
-				l := line{one: sum}
-				if before != nil {
-					l = line{before[len(out)].one, sum - before[len(out)].one}
-				}
-				out = append(out, l)
+// wides are what the nodes of a segment widen.
+func wides(p *ir.Program, seg *ir.Segment) (out []line) {
+	for _, f := range seg.Funcs() {
+		for _, n := range f.Nodes {
+			sum := 0
+			for _, v := range n.Widened() {
+				sum += v.Type.LocalElems(p.Mesh) * ir.F32.Size()
 			}
+			out = append(out, line{one: sum})
 		}
 	}
 	return out
@@ -97,8 +102,10 @@ func (b *base) at(micro int) *blocks {
 	}
 	t := &blocks{base: b, micro: micro, stream: roundUp(b.stream * micro), logits: b.logits * micro}
 	b.byMicro[micro] = t
-	for _, l := range b.wides {
-		t.wide = max(t.wide, roundUp(l.at(micro)))
+	for i := range b.lines {
+		for _, l := range b.lines[i].wides {
+			t.wide = max(t.wide, roundUp(l.at(micro)))
+		}
 	}
 	at := 0
 	need := func(seg *ir.Segment) (saved, work int) {

@@ -22,10 +22,8 @@ func baseKey(p ir.Plan) profileKey {
 type base struct {
 	*profile
 	key     profileKey
-	saved   map[*ir.Segment]int // bytes that grow with the micro-batch, of a layer of each variant of a segment
-	stream  int                 // bytes of a block's input
+	stream  int // bytes of a block's input
 	lines   []variantLines
-	wides   []line
 	byMicro map[int]*blocks
 	works   map[deviceMicro]costmodel.Seconds // of all layers
 	elems   []int                             // parameters of a layer of each segment of the model, on one rank
@@ -40,7 +38,11 @@ type deviceMicro struct {
 }
 
 func (s *searcher) base(plan ir.Plan) *base {
-	k := baseKey(plan)
+	return s.baseAt(baseKey(plan))
+}
+
+// baseAt finds a base, or makes it.
+func (s *searcher) baseAt(k profileKey) *base {
 	if b := s.bases[k]; b != nil {
 		return b
 	}
@@ -51,9 +53,18 @@ func (s *searcher) base(plan ir.Plan) *base {
 
 // newBase puts slopes to a profile of micro-batch 1.
 func (s *searcher) newBase(k profileKey, p *profile) *base {
-	b := &base{profile: p, key: k, saved: map[*ir.Segment]int{}, byMicro: map[int]*blocks{}, works: map[deviceMicro]costmodel.Seconds{}}
-	if s.slopes(b); !s.problem.engine().Own {
+	b := &base{profile: p, key: k, byMicro: map[int]*blocks{}, works: map[deviceMicro]costmodel.Seconds{}}
+	variants, segs := b.prog.Model.Variants(), make([]*segmentProfile, len(p.segs))
+	for i := range segs {
+		segs[i] = &p.segs[i]
+	}
+	if b.lines = s.slopes(b.prog, variants, segs); !s.problem.engine().Own {
 		b.foreignLines()
+	}
+	for _, seg := range variants {
+		if x := seg.Forward.Value(passes.StreamName); x != nil {
+			b.stream = x.Type.LocalBytes(b.prog.Mesh)
+		}
 	}
 	for i, seg := range b.prog.Model.Segments {
 		b.elems, b.experts = append(b.elems, 0), append(b.experts, 0)
@@ -72,43 +83,24 @@ func (s *searcher) newBase(k profileKey, p *profile) *base {
 	return b
 }
 
-// slopes measures all lines at micro-batch 2 and puts the program back.
-func (s *searcher) slopes(b *base) {
-	m := b.prog.Mesh
-	dp := b.prog.Plan.DP
-	b.lines, b.wides = measure(b.prog, nil), wides(b.prog, nil)
-	resize(b.prog, 2*dp)
-	b.lines, b.wides = measure(b.prog, b.lines), wides(b.prog, b.wides)
-	for i, seg := range b.prog.Model.Variants() {
-		sp := &b.segs[i]
-		for _, f := range []struct {
-			at *funcProfile
-			f  *ir.Func
-		}{{&sp.forward, seg.Forward}, {&sp.backward, seg.Backward}, {&sp.weights, seg.Weights}} {
-			if !s.problem.engine().Own { // whose lines come with their slopes
-				continue
-			}
-			two := scan(f.f, m)
-			f.at.more, f.at.round.more = two.hard-f.at.hard, two.round.at-f.at.round.at
-			for j := range f.at.ops {
-				f.at.ops[j].slope = f.at.ops[j].at.Slope(&two.ops[j].at)
-			}
-			for j := range f.at.comms {
-				f.at.comms[j].slope = float64(two.comms[j].what.Bytes - f.at.comms[j].what.Bytes)
-			}
+// slopes measures all lines of some variants of a program, whose profiles get theirs, at micro-batch 2, and puts the variants
+// back.
+func (s *searcher) slopes(p *ir.Program, variants []*ir.Segment, profiles []*segmentProfile) []variantLines {
+	dp := p.Plan.DP
+	lines := measure(p, variants, nil)
+	resize(p, variants, 2*dp)
+	lines = measure(p, variants, lines)
+	for i, seg := range variants {
+		sp := profiles[i]
+		if !s.problem.engine().Own { // whose lines come with their slopes
+			continue
 		}
+		sp.forward.grow(seg.Forward, p.Mesh)
+		sp.backward.grow(seg.Backward, p.Mesh)
+		sp.weights.grow(seg.Weights, p.Mesh)
 	}
-	resize(b.prog, dp)
-	for _, seg := range b.prog.Model.Variants() {
-		if x := seg.Forward.Value(passes.StreamName); x != nil {
-			b.stream = x.Type.LocalBytes(m)
-		}
-		for _, v := range append(slotValues(seg.Forward, seg.Forward.Inputs), slotValues(seg.Backward, nil)...) {
-			if v.Type.Has(ir.Batch) {
-				b.saved[seg] += v.Type.LocalBytes(m)
-			}
-		}
-	}
+	resize(p, variants, dp)
+	return lines
 }
 
 // slotValues are the values that a function, or what it takes, adds to the layer's slot. What a result takes the place of adds nothing.
@@ -136,9 +128,9 @@ func slotValues(f *ir.Func, inputs []*ir.Value) []*ir.Value {
 	return vs
 }
 
-// resize sets the batch dim of all values, and the experts' places for so many sequences.
-func resize(p *ir.Program, size int) {
-	for _, s := range p.Model.Variants() {
+// resize sets the batch dim of all values of some variants, and the experts' places for so many sequences.
+func resize(p *ir.Program, variants []*ir.Segment, size int) {
+	for _, s := range variants {
 		places := 0
 		for _, f := range s.Funcs() {
 			passes.Resize(f, ir.Batch, size)

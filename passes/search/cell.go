@@ -14,7 +14,7 @@ type cell struct {
 	least  costmodel.Seconds // see leastLayers; 0 where nobody asked
 	work   costmodel.Seconds // leastWork of each plan; likewise
 	base   *base             // likewise
-	costs  []layerCost       // of layers where the axes are in their usual order; likewise
+	costs  []costSums        // of layers where the axes are in their usual order; likewise
 }
 
 // baseOf is a cell's base, a plan of which is given.
@@ -37,10 +37,14 @@ func (e *enumeration) cell(plan *ir.Plan) *cell {
 		return nil
 	}
 	k := cellKey{plan.MicroBatch, plan.Splits()}
+	if e.here != nil && e.at == k { // each is asked for several times in a row
+		return e.here
+	}
 	if e.cells[k] == nil {
 		e.cells[k] = &cell{}
 	}
-	return e.cells[k]
+	e.at, e.here = k, e.cells[k]
+	return e.here
 }
 
 // roughly is [searcher.leastWork] of a cell's plans, which is the same of each.
@@ -64,8 +68,8 @@ func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seco
 	for i, name := range s.orders(p, &plan) {
 		plan.AxisOrder = name
 		sum := costmodel.Seconds(0)
-		for j, l := range s.costs(&plan, b.key, b.profile, plan.MicroBatch) {
-			sum += costmodel.Seconds(b.prog.Model.Segments[j].Count) * (l.sums.forward + l.sums.backward)
+		for j, l := range s.sums(s.goingAt(&plan, b.profile), &b.key, b.profile, plan.MicroBatch) {
+			sum += costmodel.Seconds(b.prog.Model.Segments[j].Count) * (l.forward + l.backward)
 		}
 		if i == 0 || sum < c.least {
 			c.least = sum

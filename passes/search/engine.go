@@ -179,7 +179,6 @@ func lines(f, grown costmodel.Function) funcProfile {
 
 // foreignLines puts what an engine's layers keep in the place of what the passes' do.
 func (b *base) foreignLines() {
-	b.wides = nil
 	for i, v := range b.prog.Model.Variants() {
 		of := b.profile.of(v)
 		work := tempLine{Temp: passes.Temp{Bytes: of.work}, more: of.work}

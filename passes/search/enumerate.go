@@ -27,6 +27,8 @@ type enumeration struct {
 	cells  map[cellKey]*cell
 	shaped bool // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
 	splits map[splitKey]split
+	at     cellKey // of the cell that was asked for last
+	here   *cell   // that cell, nil: none was
 
 	met  map[profileKey]bool // where only bases are listed: those that are
 	keys []wanted
@@ -130,8 +132,13 @@ func (e *enumeration) experts(plan ir.Plan) {
 
 // shape begins with another choice of the degrees and of sp.
 func (e *enumeration) shape(plan *ir.Plan) {
-	e.shaped, e.splits = min(plan.EP, plan.ETP) >= 1, map[splitKey]split{}
-	e.cells = map[cellKey]*cell{}
+	e.shaped = min(plan.EP, plan.ETP) >= 1
+	if e.splits == nil {
+		e.splits, e.cells = map[splitKey]split{}, map[cellKey]*cell{}
+	}
+	clear(e.splits)
+	clear(e.cells)
+	e.here = nil
 	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
 		e.shaped = e.shaped && obeys(plan, key, e.set)
 	}
@@ -294,7 +301,7 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	c := e.cell(plan)
 	if c.costs == nil {
 		b := e.s.baseOf(c, plan)
-		c.costs = e.s.costs(plan, b.key, b.profile, plan.MicroBatch)
+		c.costs = e.s.sums(e.s.goingAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
 	}
 	return e.s.balance(plan, c.costs)
 }

@@ -162,7 +162,7 @@ func (s *searcher) faster(m *member) bool {
 	if !m.family.splits || m.again.groups || m.again.kind == "none" {
 		return false
 	}
-	return slices.ContainsFunc(s.costsOf(m.family, m.again, m.each(), m.order).sums, func(c costSums) bool {
+	return slices.ContainsFunc(s.costsOf(m.family, m.again, m.each(), m.order), func(c costSums) bool {
 		again := c.rematForward + c.rematBackward
 		return again > 0 && again < c.forward+c.backward+c.weights
 	})

@@ -26,7 +26,8 @@ func TestHiddenPartIsOfTensorParallelism(t *testing.T) {
 			}
 			s.exposedTP = exposed
 			k := keyOf(plan)
-			block := s.costs(&plan, k, s.profile(k), 1)[1]
+			p := s.profile(k)
+			block := s.costs(nil, s.goingAt(&plan, p), &k, p, 1)[1]
 			return []costmodel.Cost{block.forward, block.backward}
 		}
 		whole, half := price(1), price(0.5)

@@ -2,12 +2,6 @@ package search
 
 import "slices"
 
-// layerTable is what layers of each segment cost, in full and, side by side, in sums.
-type layerTable struct {
-	layers []layerCost
-	sums   []costSums
-}
-
 // floorTable is sums of which some are at most what layers cost: as if some of them may be recomputed in a way.
 type floorTable struct {
 	variant, place int
@@ -15,8 +9,8 @@ type floorTable struct {
 	sums           []costSums
 }
 
-// costsOf are those of layers.
-func (s *searcher) costsOf(f *family, a *again, each bool, o *order) *layerTable {
+// costsOf are those of layers of each segment, in sums.
+func (s *searcher) costsOf(f *family, a *again, each bool, o *order) []costSums {
 	at := &f.looked().costs[a.variant(each)]
 	for len(*at) <= o.place {
 		*at = append(*at, nil)
@@ -34,7 +28,7 @@ const anyKind = "any"
 // forward values again takes no less than one that does not; in two it may, since their second part gathers once more
 // what the first has gathered, and recomputed layers have no second part.
 func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []costSums {
-	plain := s.costsOf(f, a, each, o).sums
+	plain := s.costsOf(f, a, each, o)
 	if !f.splits || a.kind == "none" || a.groups {
 		return plain
 	}
@@ -50,7 +44,7 @@ func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []costSu
 		kinds = []string{"selective", "full"}
 	}
 	for _, kind := range kinds {
-		costs := s.costsOf(f, &again{kind: kind, split: a.split, least: 1, most: 1}, each, o).sums
+		costs := s.costsOf(f, &again{kind: kind, split: a.split, least: 1, most: 1}, each, o)
 		for i := range out {
 			if costs[i].rematForward > 0 {
 				out[i].perhaps(&costs[i])
@@ -69,24 +63,14 @@ func (c *costSums) perhaps(of *costSums) {
 	c.weights = max(0, all-c.forward-c.backward)
 }
 
-func (s *searcher) newCosts(f *family, b *blocks, o *order) *layerTable {
-	plan := f.plan
-	plan.AxisOrder = o.name
-	k := blockCost{b, s.goingOf(b.base.profile, &meshAt{plan: &plan, strides: strides(&f.plan, o.tp, o.cp, o.dp)})}
-	if c := s.blockCosts[k]; c != nil {
-		return c
-	}
-	t := &layerTable{layers: s.costs(&plan, b.base.key, b.base.profile, b.micro)}
-	for i := range t.layers {
-		t.sums = append(t.sums, t.layers[i].sums)
-	}
-	s.blockCosts[k] = t
-	return t
+func (s *searcher) newCosts(f *family, b *blocks, o *order) []costSums {
+	return s.sums(s.goingOn(f, b, o), &b.base.key, b.base.profile, b.micro)
 }
 
-// blockCost is what the costs of layers are found by: where tensor and context parallel ranks are is the strides of tp and
-// cp, where expert parallel ones are those and that of dp, and of these what counts is how collectives go.
-type blockCost struct {
-	blocks *blocks
-	going  *going
+// goingOn is how the collectives of layers go where a family's axes lie in an order: where tensor and context parallel ranks are
+// is the strides of tp and cp, where expert parallel ones are those and that of dp.
+func (s *searcher) goingOn(f *family, b *blocks, o *order) *going {
+	plan := f.plan
+	plan.AxisOrder = o.name
+	return s.goingOf(b.base.profile, &meshAt{plan: &plan, strides: strides(&f.plan, o.tp, o.cp, o.dp)})
 }

@@ -20,7 +20,8 @@ func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
 // step is a plan's step in times.
 func (s *searcher) step(t *tables) *costmodel.Step {
 	step := &costmodel.Step{Timetable: t.Timetable(), Overlap: s.overlap[min(t.Plan.Zero, 1)], Other: s.device.StepOverhead()}
-	costs := s.costs(&t.Plan, keyOf(t.Plan), t.prof, 1)
+	k := keyOf(t.Plan)
+	costs := s.costs(nil, s.goingAt(&t.Plan, t.prof), &k, t.prof, 1)
 	index := t.index()
 	message := costmodel.Seconds(0)
 	if t.Plan.PP > 1 {

@@ -42,12 +42,14 @@ type profile struct {
 	rows   []rowBytes       // the batch inputs
 	logits int              // bytes of the logits entry's result
 	wide   int              // bytes of a CPU rank's scratch
+	plain  *profile         // whose segments it shares, where it was put together from another's
 }
 
 // segmentProfile is one layer of a variant of a segment.
 type segmentProfile struct {
 	variant                    *ir.Segment
 	forward, backward, weights funcProfile
+	again                      bool // it makes forward values again
 	work                       int  // bytes of temporaries
 	saved                      line // of other engines: bytes that a layer keeps beside its input
 }
@@ -149,8 +151,8 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	}
 	p := &profile{prog: prog, wide: prog.Scratch()}
 	for _, seg := range prog.Model.Variants() {
-		p.segs = append(p.segs, segmentProfile{variant: seg, forward: scan(seg.Forward, prog.Mesh), backward: scan(seg.Backward, prog.Mesh),
-			weights: scan(seg.Weights, prog.Mesh), work: temporaries(prog, seg)})
+		p.segs = append(p.segs, scanned(prog, seg))
+		p.segs[len(p.segs)-1].again = !slices.Contains(prog.Model.Segments, seg)
 	}
 	for _, in := range prog.BatchInputs() {
 		p.rows = append(p.rows, rowBytes{in.Type.LocalBytes(prog.Mesh) / k.micro})
@@ -161,6 +163,12 @@ func (s *searcher) newProfile(k profileKey) *profile {
 	s.foreign(p, k)
 	p.sort()
 	return p
+}
+
+// scanned is the profile of a variant of a segment.
+func scanned(p *ir.Program, seg *ir.Segment) segmentProfile {
+	return segmentProfile{variant: seg, forward: scan(seg.Forward, p.Mesh), backward: scan(seg.Backward, p.Mesh), weights: scan(seg.Weights, p.Mesh),
+		work: temporaries(p, seg)}
 }
 
 // temporaries is the workspace that a segment's functions need.
@@ -201,6 +209,33 @@ func scan(f *ir.Func, m ir.Mesh) funcProfile {
 	return p
 }
 
+// grow gives the lines of a function their slopes: f is it at one sequence more.
+func (p *funcProfile) grow(f *ir.Func, m ir.Mesh) {
+	if f == nil {
+		return
+	}
+	hard, round, ops, comms := 0.0, 0.0, p.ops, p.comms
+	for _, n := range f.Nodes {
+		if c, ok := n.Collective(m); ok {
+			comms[0].slope = float64(c.Bytes - comms[0].what.Bytes)
+			comms = comms[1:]
+			continue
+		}
+		if n.Op.View() {
+			continue
+		}
+		o := costmodel.OpOf(n, m)
+		if ops[0].slope = ops[0].at.Slope(&o); o.Kind != costmodel.Vector {
+			hard += o.Flops
+			if ops[0].round {
+				round += o.Flops
+			}
+		}
+		ops = ops[1:]
+	}
+	p.more, p.round.more = hard-p.hard, round-p.round.at
+}
+
 // add enters an op, which may be one of the experts' rounds, with a result for each place.
 func (p *funcProfile) add(o costmodel.Op, round, places bool) {
 	p.flops += o.Flops
@@ -224,11 +259,17 @@ func (p *profile) index(v *ir.Segment) int {
 type layerCost struct {
 	forward, backward, weights  costmodel.Cost
 	rematForward, rematBackward costmodel.Cost
-	sums                        costSums
 }
 
 // costSums are the whole of each cost.
 type costSums struct{ forward, backward, weights, rematForward, rematBackward costmodel.Seconds }
+
+func (c *layerCost) sums() costSums {
+	return costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
+}
+
+// whole is what a layer takes that is not recomputed.
+func (c *costSums) whole() costmodel.Seconds { return c.forward + c.backward + c.weights }
 
 // costKey is what the costs of layers depend on: how the collectives of a profile go, and how many times its micro-batch.
 type costKey struct {
@@ -236,18 +277,33 @@ type costKey struct {
 	times int
 }
 
-// costs are those of the model's segments at times the profile's micro-batch, on a plan's mesh.
-func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []layerCost {
-	at := &meshAt{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"), stride(plan, "dp"))}
-	key := costKey{s.goingOf(p, at), times}
-	if c := s.layerCosts[key]; c != nil {
+// goingAt is how the collectives of a profile go on a plan's mesh.
+func (s *searcher) goingAt(plan *ir.Plan, p *profile) *going {
+	return s.goingOf(p, &meshAt{plan: plan, strides: strides(plan, stride(plan, "tp"), stride(plan, "cp"), stride(plan, "dp"))})
+}
+
+// sums are those of the costs of the model's segments at times the profile's micro-batch. Bounds need no more, of very many
+// plans, so that these are kept and costs are not.
+func (s *searcher) sums(g *going, k *profileKey, p *profile, times int) []costSums {
+	key := costKey{g, times}
+	if c := s.layerSums[key]; c != nil {
 		return c
 	}
-	load, ways := s.load(&k, k.micro*times), key.going.ways
+	s.costing = s.costs(s.costing[:0], g, k, p, times)
+	out := make([]costSums, len(s.costing))
+	for i := range out {
+		out[i] = s.costing[i].sums()
+	}
+	s.layerSums[key] = out
+	return out
+}
+
+// costs are those of the model's segments at times the profile's micro-batch, behind out.
+func (s *searcher) costs(out []layerCost, g *going, k *profileKey, p *profile, times int) []layerCost {
+	load, ways := s.load(k, k.micro*times), g.ways
 	works := s.worksOf(p, times, load)
-	out := make([]layerCost, len(p.prog.Model.Segments))
-	for i, seg := range p.prog.Model.Segments {
-		c, at := &out[i], p.index(seg)
+	for _, seg := range p.prog.Model.Segments {
+		c, at := layerCost{}, p.index(seg)
 		plain, work := &p.segs[at], &works[at]
 		c.forward = s.cost(&plain.forward, &work[0], times, load, ways)
 		c.backward = s.cost(&plain.backward, &work[1], times, load, ways)
@@ -258,9 +314,8 @@ func (s *searcher) costs(plan *ir.Plan, k profileKey, p *profile, times int) []l
 			c.rematForward = s.cost(&again.forward, &work[0], times, load, ways)
 			c.rematBackward = s.cost(&again.backward, &work[1], times, load, ways)
 		}
-		c.sums = costSums{c.forward.Sum(), c.backward.Sum(), c.weights.Sum(), c.rematForward.Sum(), c.rematBackward.Sum()}
+		out = append(out, c)
 	}
-	s.layerCosts[key] = out
 	return out
 }
 
@@ -379,7 +434,15 @@ func (s *searcher) worksOf(p *profile, k int, l load) [][3]arithmetic {
 		return known
 	}
 	out := make([][3]arithmetic, len(p.segs))
+	var shared [][3]arithmetic
+	if p.plain != nil && s.problem.engine().Own { // another's may have moved since
+		shared = s.worksOf(p.plain, k, l)
+	}
 	for i := range p.segs {
+		if shared != nil && !p.segs[i].again {
+			out[i], shared = shared[0], shared[1:]
+			continue
+		}
 		for j, f := range p.segs[i].functions() {
 			out[i][j] = s.arithmetic(f, k, l)
 		}

@@ -175,7 +175,7 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 func (s *searcher) stepOf(p *point) *costmodel.Step {
 	f, plan, e := p.family, p.plan(), s.problem.engine()
 	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.row(p.family, p.of).state
-	costs := s.costsOf(f, p.again, p.each(), p.order).layers
+	costs := s.costs(nil, s.goingOn(f, b, p.order), &b.base.key, b.base.profile, b.micro)
 	prices := &bucketPrices{s: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.of.group)}
 	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.of.zero, 1)], Ahead: e.Ahead, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
@@ -217,7 +217,7 @@ func (s *searcher) timetable(f *family) *ir.Timetable {
 	t := &ir.Timetable{Micro: k.micro}
 	for i, st := range s.frame(f).stages {
 		t.Chunks = append(t.Chunks, st.chunks)
-		t.Do = append(t.Do, passes.Schedule(f.plan, i))
+		t.Do = append(t.Do, passes.Turns(f.plan, i))
 	}
 	s.timetables[k] = t
 	return t
@@ -344,6 +344,6 @@ type quote struct {
 func (s *searcher) quote(p *point) quote {
 	s.keep(&s.kept, p.family, p.again, p.n, p.each())
 	r := s.row(p.family, p.of)
-	costs := s.costsOf(p.family, p.again, p.each(), p.order).sums
+	costs := s.costsOf(p.family, p.again, p.each(), p.order)
 	return quote{s.closed(p.family, p.of, p.again, p.n, p.order, costs), s.most(p.family, &s.kept, r.needs)}
 }

@@ -98,8 +98,7 @@ type searcher struct {
 
 	cpu, secondMoment bool
 
-	layerCosts map[costKey][]layerCost
-	blockCosts map[blockCost]*layerTable
+	layerSums  map[costKey][]costSums
 	layerMoves map[moveKey][]moved
 	messages   map[[2]int]costmodel.Seconds
 	own        map[worksKey][][3]arithmetic // of works, those of the device
@@ -121,6 +120,7 @@ type searcher struct {
 
 	balancing  balancing
 	kept       kept // this and what follows: room for what is written anew for each plan
+	costing    []layerCost
 	needs      []stateNeed
 	tries      []tried
 	kindFloors []kindFloor
@@ -134,7 +134,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.gemm())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
-		capacity: int(empty.Capacity - empty.Total), layerCosts: map[costKey][]layerCost{}, blockCosts: map[blockCost]*layerTable{},
+		capacity: int(empty.Capacity - empty.Total), layerSums: map[costKey][]costSums{},
 		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, interns: map[costmodel.Route]*costmodel.Route{}, goings: map[goingKey]*going{}, likes: map[*profile][]*going{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)

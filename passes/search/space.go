@@ -41,7 +41,7 @@ type inside struct {
 	rows       []row // by the sharding's index
 	held       []hold
 	blocks     [variants]*blocks
-	costs      [variants][]*layerTable // by the order's place
+	costs      [variants][][]costSums // by the order's place
 	perhaps    []floorTable
 	mostOwned  int
 

@@ -71,7 +71,7 @@ func (s *searcher) twin() *searcher {
 	t := *s
 	t.caches, t.own = s.caches.copied(), nil
 	t.ahead, t.watch = ahead{jobs: s.ahead.jobs}, nil
-	t.layerCosts, t.blockCosts, t.layerMoves = maps.Clone(s.layerCosts), maps.Clone(s.blockCosts), maps.Clone(s.layerMoves)
+	t.layerSums, t.layerMoves = maps.Clone(s.layerSums), maps.Clone(s.layerMoves)
 	t.messages, t.listed, t.named, t.redone = maps.Clone(s.messages), maps.Clone(s.listed), maps.Clone(s.named), maps.Clone(s.redone)
 	t.routes, t.interns, t.placed, t.places = maps.Clone(s.routes), maps.Clone(s.interns), maps.Clone(s.placed), maps.Clone(s.places)
 	t.goings, t.likes = maps.Clone(s.goings), maps.Clone(s.likes)
@@ -81,7 +81,7 @@ func (s *searcher) twin() *searcher {
 	t.stageNeeds, t.settlings, t.bucketPrices = map[needsKey][]stateNeed{}, map[settleKey][]settling{}, map[bucketKey]*bucketPrice{}
 	t.prices, t.plays = map[priceKey]*price{}, maps.Clone(s.plays)
 	t.free = map[string]*space{}
-	t.balancing, t.kept, t.needs, t.tries, t.kindFloors, t.queue = balancing{}, kept{}, nil, nil, nil, nil
+	t.balancing, t.kept, t.costing, t.needs, t.tries, t.kindFloors, t.queue = balancing{}, kept{}, nil, nil, nil, nil, nil
 	return &t
 }
 
