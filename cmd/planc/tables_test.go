@@ -103,7 +103,7 @@ func TestExpectedOnCPU(t *testing.T) {
 	}
 }
 
-// The model's hash is that of what is trained: neither the plan, nor the batch, nor dropout, nor its name changes it.
+// The model's hash is that of what is trained: neither the plan, nor the batch, nor its length, nor dropout, nor its name changes it.
 func TestModelHash(t *testing.T) {
 	want := modelHash(tinyJob(t, "1xcpu"))
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestModelHash(t *testing.T) {
 		same bool
 	}{
 		{"train.dropout=0.5", true}, {"train.global_batch=16", true}, {"plan.tp=2", true}, {"name=other", true},
-		{"model.n_layer=3", false}, {"model.vocab_size=257", false}, {"train.precision=f64", true}, {"train.precision=bf16", true},
+		{"train.seq_len=32", true}, {"model.n_layer=3", false}, {"model.vocab_size=257", false}, {"train.precision=f64", true}, {"train.precision=bf16", true},
 	} {
 		if got := modelHash(tinyJob(t, "4xcpu", c.set)); len(got) != 16 || (got == want) != c.same {
 			t.Errorf("%s: hash %s, was %s", c.set, got, want)
