@@ -128,7 +128,11 @@ func spread(p costmodel.Predict) string {
 
 func (d *document) memoryLine() string {
 	m := d.Predict.MemoryBytes
-	line := fmt.Sprintf("memory   %s of %s", size(m.Total), strings.TrimSuffix(size(m.Capacity), unit(size(m.Total))))
+	total, capacity := size(m.Total), size(m.Capacity)
+	if !d.Fits {
+		total, capacity = sizes(m.Total, m.Capacity)
+	}
+	line := fmt.Sprintf("memory   %s of %s", total, strings.TrimSuffix(capacity, unit(total)))
 	if !d.Fits {
 		return fmt.Sprintf("%s does not fit: %s over\n", pad(line, 32), size(m.Total-m.Capacity))
 	}

@@ -147,7 +147,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// The reason of an alternative is the part of the step that grows most, and what it buys if that matters.
+// The reason of an alternative is the part of the step that grows most, and the next largest change if that matters.
 func TestGrown(t *testing.T) {
 	from := costmodel.Time{Compute: 10, TPComm: 1}
 	for _, c := range []struct {
@@ -158,6 +158,7 @@ func TestGrown(t *testing.T) {
 		{costmodel.Time{Compute: 10, TPComm: 3}, "tp_comm +2.00 s"},
 		{costmodel.Time{Compute: 12, TPComm: 0.95}, "compute +2.00 s"},
 		{costmodel.Time{Compute: 12}, "compute +2.00 s, tp_comm -1.00 s"},
+		{costmodel.Time{Compute: 12, DPComm: 1.5}, "compute +2.00 s, dp_comm +1.50 s"},
 	} {
 		if got := grown(c.t, from); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
