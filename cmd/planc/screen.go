@@ -28,6 +28,7 @@ type header struct {
 	rows        int      // of alternatives
 	experts     string   // how they lie on the ranks, of explain; "" if there are none
 	lock        string   // what the lock says, "" if nothing
+	emulated    string   // what the devices only emulate, "" if nothing
 	borrowed    string   // whose runs the error bar is of, where it is not the job's engine's; "" else
 	pinned      []string // keys of the plan that the job pins, with their values
 }
@@ -59,6 +60,9 @@ func planScreen(d *document) string {
 	}
 	if len(d.guesses()) > 0 {
 		b.WriteString(flow("guessed", 9, " · ", d.guesses()))
+	}
+	if d.head.emulated != "" {
+		b.WriteString(prose("note", 9, d.head.emulated))
 	}
 	if d.head.lock != "" {
 		b.WriteString(prose("lock", 9, d.head.lock))
