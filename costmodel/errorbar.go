@@ -16,6 +16,7 @@ type ErrorBar struct {
 	Like
 	Rows  int
 	Error float64
+	Short bool // the step is shorter than that of any row, which so say nothing of it
 }
 
 // Errors where no like run was measured, assumed.
@@ -46,11 +47,14 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 	return []Like{l, {engine, g.Arch, "", ""}, {engine, "", "", ""}, {}}
 }
 
-// BarOf is the error bar of a prediction with so many pipeline stages: that of the most alike rows. Rows of 0 is an
-// assumption. Of planc's own engine on GPUs no run was measured: it has the bar of Megatron's, whose constants it has.
-func BarOf(e *Engine, c *Cluster, pp int, experts bool) ErrorBar {
+// BarOf is the error bar of a predicted step with so many pipeline stages: that of the most alike rows. Rows of 0 is an
+// assumption, as it is of a step that is shorter than that of any row. Of planc's own engine on GPUs no run was measured: it has the bar of Megatron's, whose constants it has.
+func BarOf(e *Engine, c *Cluster, pp int, experts bool, step Seconds) ErrorBar {
 	if c.IsCPU() {
 		return ErrorBar{Error: cpuError}
+	}
+	if step < shortestStep {
+		return ErrorBar{Error: gpuError, Short: true}
 	}
 	name := e.Name
 	if e.Own {
@@ -71,6 +75,9 @@ const ownLike = "megatron"
 
 // String says which rows the bar is from: "megatron, sm_80, pipelined, several nodes".
 func (b ErrorBar) String() string {
+	if b.Short {
+		return fmt.Sprintf("assumed; the shortest step of a measured run is %.0f ms", 1e3*shortestStep)
+	}
 	if b.Rows == 0 {
 		return "assumed; no measured run is like this one yet"
 	}

@@ -227,8 +227,8 @@ func (b *block) command(args []string) (string, error) {
 var (
 	progress = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+[KM]? tokens/s  .* left\n`)
 	measured = regexp.MustCompile(`(?m)measured [\d.].*$`)
-	outside  = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +planc calibrate .*\n`) // of a step on a busy machine
-	waiting  = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)                                       // planc says on a slow machine what it is doing
+	outside  = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +other load .*\n +planc calibrate .*\n`) // of a step on a busy machine
+	waiting  = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)                                                        // planc says on a slow machine what it is doing
 )
 
 // scrub takes out what differs from run to run: measured figures, and the steps that are reported because time passed.

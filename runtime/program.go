@@ -74,12 +74,13 @@ type Group struct{ Axes []string }
 // Model describes what is trained, for reports.
 type Model struct {
 	Name      string
-	Hash      string // of the logical model's text, the same on every plan; "" unknown. Checkpoints of another are refused
+	Hash      string // of the logical model's text, the same on every plan and for every length of samples; "" unknown. Checkpoints of another are refused
 	Params    int64
 	Layers    int
 	Vocab     int
 	SeqLen    int
-	FlopsStep float64 // model flops of one optimizer step (MFU's numerator), all ranks
+	Dropout   [3]float64 // chances to drop an element of the embeddings, of what enters the residual stream, of the attention's probabilities
+	FlopsStep float64    // model flops of one optimizer step (MFU's numerator), all ranks
 }
 
 // Dim is a dimension of a logical tensor and the atoms that split it, the first varying fastest.
@@ -283,7 +284,6 @@ type TrainSettings struct {
 	Seed        uint64             `json:"seed"`
 	Optimizer   OptimizerSettings  `json:"optimizer"`
 	Schedule    ScheduleSettings   `json:"schedule"`
-	Dropout     float64            `json:"-"` // compiled in
 	Eval        EvalSettings       `json:"eval"`
 	Checkpoint  CheckpointSettings `json:"checkpoint"`
 	Experts     ExpertSettings     `json:"experts"`

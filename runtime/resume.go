@@ -29,7 +29,10 @@ func (r *run) save() error {
 		m.Extra["loss_scale"] = s
 	}
 	m.Extra["precision"] = r.p.types().String()
-	r.s.shaped(m.Extra)
+	if s := r.dataText(); s != "" {
+		m.Extra[dataExtra] = s
+	}
+	shaped(&r.s, r.p, m.Extra)
 	if err := r.crew.pull(); err != nil {
 		return err
 	}
@@ -118,11 +121,11 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 	if was, is := m.Extra["precision"], r.p.types().String(); was != "" && was != is {
 		r.report.warn(fmt.Sprintf("the checkpoint is of precision %s, and the program of %s: it does not continue bit by bit", was, is))
 	}
-	if text := r.s.changed(m.Extra); text != "" {
+	if text := changed(&r.s, r.p, m.Extra); text != "" {
 		r.report.warn("settings differ from the checkpoint's: " + text)
 	}
-	if id := r.dataID(); m.Data != id {
-		r.report.warn("the data or its seed differ from the checkpoint's: its samples are read from the first on")
+	if text := r.otherSamples(m); text != "" {
+		r.report.warn("samples are not those that the checkpoint has counted, and are read from the first on: " + text)
 		r.done.samples = 0
 	}
 	if r.s.Train.Epochs > 0 { // of this run's batches, which may have another size than those before

@@ -107,6 +107,33 @@ func TestResumeSaysWhatChanged(t *testing.T) {
 	}
 }
 
+// What is compiled in and decides what a step does is said likewise.
+func TestResumeSaysWhatAnotherProgramChanged(t *testing.T) {
+	program := func(batch, seq int, drop [3]float64) *Program {
+		return &Program{Batch: BatchLayout{GlobalBatch: batch, SeqLen: seq}, Model: Model{Dropout: drop}}
+	}
+	was, s := map[string]string{}, &Settings{}
+	shaped(s, program(8, 64, [3]float64{0.1, 0.1, 0.1}), was)
+	for _, c := range []struct {
+		is   *Program
+		want string
+	}{
+		{program(8, 64, [3]float64{0.1, 0.1, 0.1}), ""},
+		{program(16, 64, [3]float64{0.1, 0.1, 0.1}), "train.global_batch was 8, is 16"},
+		{program(8, 128, [3]float64{0.1, 0.1, 0.1}), "train.seq_len was 64, is 128"},
+		{program(8, 64, [3]float64{}), "train.dropout was 0.1, is 0"},
+		{program(8, 64, [3]float64{0, 0.1, 0.2}), "train.dropout was 0.1, is [0 0.1 0.2]"},
+		{program(4, 32, [3]float64{}), "train.seq_len was 64, is 32; train.global_batch was 8, is 4; train.dropout was 0.1, is 0"},
+	} {
+		if got := changed(s, c.is, was); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	if got := changed(s, program(4, 32, [3]float64{}), map[string]string{}); got != "" {
+		t.Errorf("of a checkpoint that does not say: %q", got)
+	}
+}
+
 // Another length of training is another learning rate where that falls towards the end, and nothing to speak of elsewhere.
 func TestResumeSaysWhereTheRateNowFalls(t *testing.T) {
 	settings := func(kind string, steps int) *Settings {
@@ -121,8 +148,8 @@ func TestResumeSaysWhereTheRateNowFalls(t *testing.T) {
 		{"constant", "cosine", "train.schedule.kind was constant, is cosine"}, {"cosine", "constant", "train.schedule.kind was cosine, is constant"},
 	} {
 		extra := map[string]string{}
-		settings(c.was, 10).shaped(extra)
-		if got := settings(c.is, 20).changed(extra); got != c.want {
+		shaped(settings(c.was, 10), &Program{}, extra)
+		if got := changed(settings(c.is, 20), &Program{}, extra); got != c.want {
 			t.Errorf("from %s to %s: %q, want %q", c.was, c.is, got, c.want)
 		}
 	}

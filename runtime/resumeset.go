@@ -3,6 +3,8 @@ package runtime
 import (
 	"fmt"
 	"strings"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
 // shaping are the settings that decide what a step does to the parameters, by their paths in the job file. A checkpoint has
@@ -28,6 +30,26 @@ var shaping = []struct {
 	{"train.on_nonfinite", func(t *TrainSettings) any { return t.OnNonfinite }},
 }
 
+// compiledShaping are those of them that are compiled into the program.
+var compiledShaping = []struct {
+	path  string
+	value func(p *Program) any
+}{
+	{seqLenPath, func(p *Program) any { return p.Batch.SeqLen }},
+	{"train.global_batch", func(p *Program) any { return p.Batch.GlobalBatch }},
+	{"train.dropout", func(p *Program) any { return p.Model.drops() }},
+}
+
+const seqLenPath = "train.seq_len"
+
+// drops are the chances of dropout: one where all three are the same, as train.dropout has them.
+func (m *Model) drops() any {
+	if d := m.Dropout; d[0] != d[1] || d[1] != d[2] {
+		return d
+	}
+	return m.Dropout[0]
+}
+
 // towards is a length of training where the learning rate falls towards its end, and nil where no step's rate depends on it.
 func (t *TrainSettings) towards(length any) any {
 	switch t.Schedule.Kind {
@@ -37,25 +59,66 @@ func (t *TrainSettings) towards(length any) any {
 	return nil
 }
 
-// shaped adds them to what a checkpoint says beside its tensors.
-func (s *Settings) shaped(extra map[string]string) {
+// shapes calls visit with the path and value of each that decides something.
+func shapes(s *Settings, p *Program, visit func(path, value string)) {
+	for _, x := range compiledShaping {
+		visit(x.path, fmt.Sprint(x.value(p)))
+	}
 	for _, x := range shaping {
 		if v := x.value(&s.Train); v != nil {
-			extra[x.path] = fmt.Sprint(v)
+			visit(x.path, fmt.Sprint(v))
 		}
 	}
 }
 
+// shaped adds them to what a checkpoint says beside its tensors.
+func shaped(s *Settings, p *Program, extra map[string]string) {
+	shapes(s, p, func(path, value string) { extra[path] = value })
+}
+
 // changed says which of them a checkpoint has otherwise: "train.optimizer.lr was 0.1, is 0.2"; "" where none, or where it is of a
 // program that did not write them.
-func (s *Settings) changed(extra map[string]string) string {
+func changed(s *Settings, p *Program, extra map[string]string) string {
 	var out []string
-	for _, x := range shaping {
-		was, written := extra[x.path]
-		v := x.value(&s.Train)
-		if is := fmt.Sprint(v); v != nil && written && was != is {
-			out = append(out, fmt.Sprintf("%s was %s, is %s", x.path, was, is))
+	shapes(s, p, func(path, is string) {
+		if was, written := extra[path]; written && was != is {
+			out = append(out, wasIs(path, was, is))
 		}
+	})
+	return strings.Join(out, "; ")
+}
+
+func wasIs(path, was, is string) string { return fmt.Sprintf("%s was %s, is %s", path, was, is) }
+
+// otherSamples says why a checkpoint's count of samples is not one of this run's: what differs of all that decides which
+// tokens a sample has; "" where nothing does.
+func (r *run) otherSamples(m *ckpt.Manifest) string {
+	if m.Data == r.dataID() {
+		return ""
+	}
+	var out []string
+	if is := r.s.Train.Seed; m.Seed != is {
+		out = append(out, wasIs("train.seed", fmt.Sprint(m.Seed), fmt.Sprint(is)))
+	}
+	if was, is := m.Extra[seqLenPath], fmt.Sprint(r.p.Batch.SeqLen); was != "" && was != is {
+		out = append(out, wasIs(seqLenPath, was, is))
+	}
+	if was, is := m.Extra[dataExtra], r.dataText(); was != is && was != "" && is != "" {
+		out = append(out, wasIs("the data", was, is))
+	}
+	if len(out) == 0 { // a source of the user's own, or a checkpoint that does not say what its samples were
+		out = append(out, "the data is another")
 	}
 	return strings.Join(out, "; ")
+}
+
+// dataExtra is where a checkpoint has [run.dataText].
+const dataExtra = "data"
+
+// dataText is what people are told of the data, without its seed and the length of samples; "" of a source of the user's own.
+func (r *run) dataText() string {
+	if r.files == nil {
+		return ""
+	}
+	return r.files.Files()
 }

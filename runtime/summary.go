@@ -50,7 +50,7 @@ func unexpected(p *Predict, r *Result) string {
 	if r.StepSeconds >= least && r.StepSeconds <= most {
 		return ""
 	}
-	why := "planc calibrate -o here.yaml measures this machine for the job's cluster"
+	why := "other load on this machine can explain it; else\n        planc calibrate -o here.yaml measures it for the job's cluster"
 	if p.Measured {
 		why = "the job's cluster has measurements already; other load on this machine\n        can explain it, else fit them to this run:" +
 			"\n        planc calibrate --from " + filepath.Dir(r.Metrics)

@@ -140,6 +140,9 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 	return out
 }
 
+// emulatedEight is said of fp8 on a CPU (docs/concepts/eight.md).
+const emulatedEight = "a CPU emulates fp8: operands are rounded to 8 bits and multiplied in f32, more slowly than in bf16, which takes as much memory"
+
 func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	c := j.cluster
 	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
@@ -147,6 +150,9 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 		command: nextCommands(j), probable: j.measuredMemory()}
 	if c.IsCPU() {
 		h.device = "device"
+		if j.Train.Precision.Compute == "fp8" {
+			h.emulated = emulatedEight
+		}
 	}
 	if dev, ok := c.DeviceOf(costmodel.EngineOf(j.Train.Engine), j.Train.Precision.Compute); ok {
 		h.peak = dev.Peak.String()

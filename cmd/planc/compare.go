@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -117,25 +118,35 @@ func overText(n *search.NoFit, staged bool) string {
 // sameTime is why a plan that is no slower in any part is no better.
 const sameTime = "the same time"
 
-// grown names the parts of the step that make the difference: the one that grows most, and the one that shrinks
-// most if that matters.
+// grown names the parts of the step that make the difference: the one that grows most, and of the others the one that
+// changes most, if that matters.
 func grown(t, from costmodel.Time) string {
-	var more, less share
+	var more, next share
+	change := func(name string) float64 { return float64(t.Part(name) - from.Part(name)) }
 	for _, name := range costmodel.TimeParts {
-		change := float64(t.Part(name) - from.Part(name))
-		if change > more.value {
-			more = share{name, change}
-		}
-		if change < less.value {
-			less = share{name, change}
+		if by := change(name); by > more.value {
+			more = share{name, by}
 		}
 	}
 	if more.name == "" {
 		return sameTime
 	}
+	for _, name := range costmodel.TimeParts {
+		if by := change(name); name != more.name && math.Abs(by) > math.Abs(next.value) {
+			next = share{name, by}
+		}
+	}
 	s := more.name + " +" + seconds(more.value)
-	if -less.value > more.value/10 {
-		s += ", " + less.name + " " + seconds(less.value)
+	if math.Abs(next.value) > more.value/10 {
+		s += ", " + next.name + " " + plus(next.value) + seconds(next.value)
 	}
 	return s
+}
+
+// plus is the sign that seconds leaves out.
+func plus(v float64) string {
+	if v > 0 {
+		return "+"
+	}
+	return ""
 }

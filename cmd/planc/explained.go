@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
-	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
 )
@@ -16,7 +15,7 @@ import (
 func (a *app) explained(j *loaded, d *document, found *decision, whole bool) error {
 	m := found.Best.Predict.MemoryBytes
 	d.explainDoc = &explainDoc{Choices: []choiceDoc{}, Levers: []leverDoc{}, Rules: []ruleDoc{},
-		ErrorBar: errorBar(j, found.Best.Plan)}
+		ErrorBar: errorBar(j, found.Best)}
 	d.head.experts = expertsSentence(found.Best.Plan, search.ExpertsOf(j.problem(), found.Best.Plan))
 	for _, c := range found.Choices {
 		d.Choices = append(d.Choices, d.choice(&c))
@@ -31,9 +30,8 @@ func (a *app) explained(j *loaded, d *document, found *decision, whole bool) err
 }
 
 // errorBar is what the step's error bar rests on.
-func errorBar(j *loaded, plan ir.Plan) errorBarDoc {
-	e := costmodel.EngineOf(j.Train.Engine)
-	bar := costmodel.BarOf(e, j.cluster, plan.PP, plan.MoESlack > 0)
+func errorBar(j *loaded, best search.Priced) errorBarDoc {
+	e, bar := barOf(j, best)
 	like := bar.String()
 	if e.Own && bar.Rows > 0 {
 		like += "; planc's own kernels were not measured there"
@@ -41,15 +39,27 @@ func errorBar(j *loaded, plan ir.Plan) errorBarDoc {
 	return errorBarDoc{Rows: bar.Rows, Like: like}
 }
 
-// borrowedBar says whose published runs the step's error bar is of, where the engine has none: "± 11 % (runs of megatron, none
-// of planc's)".
-func borrowedBar(j *loaded, best search.Priced) string {
+func barOf(j *loaded, best search.Priced) (*costmodel.Engine, costmodel.ErrorBar) {
 	e := costmodel.EngineOf(j.Train.Engine)
-	bar := costmodel.BarOf(e, j.cluster, best.Plan.PP, best.Plan.MoESlack > 0)
-	if !e.Own || bar.Rows == 0 || bar.Engine == "" {
+	return e, costmodel.BarOf(e, j.cluster, best.Plan.PP, best.Plan.MoESlack > 0, best.Predict.StepS)
+}
+
+// borrowedBar says what the step's error bar is of, where that is not runs of the engine: "± 11 % (runs of megatron, none of
+// planc's)", "± 30 % (not measured at this size)", "± 50 % (assumed)".
+func borrowedBar(j *loaded, best search.Priced) string {
+	e, bar := barOf(j, best)
+	why := ""
+	switch {
+	case bar.Short:
+		why = "not measured at this size"
+	case bar.Rows == 0:
+		why = "assumed"
+	case e.Own && bar.Engine != "":
+		why = fmt.Sprintf("runs of %s, none of planc's", bar.Engine)
+	default:
 		return ""
 	}
-	return fmt.Sprintf("%s (runs of %s, none of planc's)", strings.TrimSpace(spread(best.Predict)), bar.Engine)
+	return fmt.Sprintf("%s (%s)", strings.TrimSpace(spread(best.Predict)), why)
 }
 
 // beyond asks what would change the plan, and what rules of thumb would have said.

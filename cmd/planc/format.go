@@ -85,18 +85,34 @@ func sign(v float64) string {
 
 const gib = 1 << 30
 
-// size is an amount of memory: 71.4 GiB; small ones in MiB or KiB.
-func size(n int64) string {
+// size is an amount of memory: 71.4 GiB; small ones in MiB, KiB or B.
+func size(n int64) string { return finer(n, 0) }
+
+// finer is size with more decimals.
+func finer(n int64, more int) string {
 	v, a := float64(n), math.Abs(float64(n))
 	switch {
 	case a >= 1000*gib:
-		return strconv.FormatFloat(v/(1024*gib), 'f', 2, 64) + " TiB"
+		return strconv.FormatFloat(v/(1024*gib), 'f', 2+more, 64) + " TiB"
 	case a >= gib/10:
-		return strconv.FormatFloat(v/gib, 'f', 1, 64) + " GiB"
+		return strconv.FormatFloat(v/gib, 'f', 1+more, 64) + " GiB"
 	case a >= 1<<20:
-		return strconv.FormatFloat(v/(1<<20), 'f', 1, 64) + " MiB"
+		return strconv.FormatFloat(v/(1<<20), 'f', 1+more, 64) + " MiB"
+	case a >= 1<<10:
+		return strconv.FormatFloat(v/(1<<10), 'f', 1+more, 64) + " KiB"
 	}
-	return strconv.FormatFloat(v/(1<<10), 'f', 1, 64) + " KiB"
+	return strconv.FormatInt(n, 10) + " B"
+}
+
+// sizes are two amounts beside each other: with as many decimals as tell them apart, 11.218 GiB and 11.219 GiB, or as a column
+// has room for.
+func sizes(a, b int64) (string, string) {
+	const room = 11
+	for more := 0; ; more++ {
+		if x, y := finer(a, more), finer(b, more); x != y || a == b || len(x) >= room {
+			return x, y
+		}
+	}
 }
 
 // percent is a fraction as 87.0 %.

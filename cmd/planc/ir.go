@@ -81,7 +81,7 @@ func wantedStages(after string, all bool) ([]string, error) {
 	case slices.Contains(names, after):
 		return []string{after}, nil
 	}
-	return nil, mistake(UnknownPass, ir.Nearest(after, names), "no pass %s; passes are %s", after, strings.Join(passes.Names(), ", "))
+	return nil, mistake(UnknownPass, ir.Nearest(after, names), "no stage %s; stages are %s", after, strings.Join(names, ", "))
 }
 
 // printIR compiles the job, without generating code, and prints the stages that are wanted. A stage that changed

@@ -215,7 +215,7 @@ func (d *difference) figures() string {
 	if d.from.model != d.to.model {
 		step += fmt.Sprintf("    (cost model %d -> %d)", d.from.model, d.to.model)
 	}
-	from, to := size(a.MemoryBytes.Total), size(b.MemoryBytes.Total)
+	from, to := sizes(a.MemoryBytes.Total, b.MemoryBytes.Total)
 	if unit(from) == unit(to) {
 		from = strings.TrimSuffix(from, unit(from))
 	}

@@ -28,6 +28,7 @@ type header struct {
 	rows        int      // of alternatives
 	experts     string   // how they lie on the ranks, of explain; "" if there are none
 	lock        string   // what the lock says, "" if nothing
+	emulated    string   // what the devices only emulate, "" if nothing
 	borrowed    string   // whose runs the error bar is of, where it is not the job's engine's; "" else
 	pinned      []string // keys of the plan that the job pins, with their values
 }
@@ -59,6 +60,9 @@ func planScreen(d *document) string {
 	}
 	if len(d.guesses()) > 0 {
 		b.WriteString(flow("guessed", 9, " · ", d.guesses()))
+	}
+	if d.head.emulated != "" {
+		b.WriteString(prose("note", 9, d.head.emulated))
 	}
 	if d.head.lock != "" {
 		b.WriteString(prose("lock", 9, d.head.lock))
@@ -128,7 +132,11 @@ func spread(p costmodel.Predict) string {
 
 func (d *document) memoryLine() string {
 	m := d.Predict.MemoryBytes
-	line := fmt.Sprintf("memory   %s of %s", size(m.Total), strings.TrimSuffix(size(m.Capacity), unit(size(m.Total))))
+	total, capacity := size(m.Total), size(m.Capacity)
+	if !d.Fits {
+		total, capacity = sizes(m.Total, m.Capacity)
+	}
+	line := fmt.Sprintf("memory   %s of %s", total, strings.TrimSuffix(capacity, unit(total)))
 	if !d.Fits {
 		return fmt.Sprintf("%s does not fit: %s over\n", pad(line, 32), size(m.Total-m.Capacity))
 	}

@@ -91,6 +91,21 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// The catalogues' listings fit a screen in width, whatever is added to them.
+func TestListings(t *testing.T) {
+	clusters := []clusterRow{}
+	for _, name := range costmodel.ClusterNames() {
+		clusters = append(clusters, clusterRowOf(name))
+	}
+	for _, text := range []string{modelsScreen(catalogueModels()), clustersScreen(clusters)} {
+		for line := range strings.Lines(text) {
+			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {
+				t.Errorf("%d columns: %q", w, line)
+			}
+		}
+	}
+}
+
 // The screens of scripts are at most 80 columns wide and 45 lines long.
 func TestScreensOfScripts(t *testing.T) {
 	screens := 0

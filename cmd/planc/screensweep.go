@@ -57,9 +57,17 @@ func sweepScreen(d *sweepDoc) string {
 	return b.String() + d.partNote()
 }
 
-// partNote says what a row costs that takes a part of a node, "" where none does.
+// partNote says what costs are of: a billion tokens where the job does not say how many it trains on, and whole nodes where a
+// row takes a part of one; "" where there is nothing to say.
 func (d *sweepDoc) partNote() string {
 	for _, r := range d.Rows {
+		if r.Billion != nil && r.Training == nil {
+			text := billionTitle + " is what a billion tokens cost, on whole nodes"
+			if r.currency != "" {
+				text += ", in " + r.currency
+			}
+			return prose("", 0, text+".")
+		}
 		if r.Fits && r.Training != nil && r.Training.Cost != nil && r.Cluster.Devices < r.Cluster.Nodes*d.node {
 			return prose("", 0, fmt.Sprintf("%s is of whole nodes: %d %s of a node of %d cost what all do.", costTitle, r.Cluster.Devices/r.Cluster.Nodes, d.devices(), d.node))
 		}
@@ -71,7 +79,7 @@ func (d *sweepDoc) partNote() string {
 const sweepIndent = 8
 
 // Titles of the columns that not every sweep has.
-const daysTitle, costTitle, planTitle = "TRAINING", "COST", "PLAN"
+const daysTitle, costTitle, billionTitle, planTitle = "TRAINING", "COST", "COST/B", "PLAN"
 
 // sweepColumns are those that some row has something in.
 func (d *sweepDoc) sweepColumns() []column {
@@ -83,9 +91,14 @@ func (d *sweepDoc) sweepColumns() []column {
 	if d.cpu {
 		each = "PER DEVICE"
 	}
-	out := []column{{strings.ToUpper(d.Sweep), true}, {"STEP", true}, {"TOKENS/S", true}, {each, true}, {"MEMORY", true}, {relative, true}}
-	days, cost := false, false
+	swept := strings.ToUpper(d.Sweep)
+	if d.Sweep == "gpus" {
+		swept = d.deviceTitle()
+	}
+	out := []column{{swept, true}, {"STEP", true}, {"TOKENS/S", true}, {each, true}, {"MEMORY", true}, {relative, true}}
+	days, cost, billion := false, false, false
 	for _, r := range d.Rows {
+		billion = billion || r.Billion != nil
 		if r.Training != nil {
 			days, cost = true, cost || r.Training.Cost != nil
 		}
@@ -93,8 +106,11 @@ func (d *sweepDoc) sweepColumns() []column {
 	if days {
 		out = append(out, column{daysTitle, true})
 	}
-	if cost {
+	switch {
+	case cost:
 		out = append(out, column{d.costTitle(), true})
+	case billion && !days:
+		out = append(out, column{billionTitle, true})
 	}
 	return append(out, column{title: planTitle})
 }
@@ -137,6 +153,10 @@ func (r sweepRow) cells(columns []column) []string {
 func (r sweepRow) amount(title string) string {
 	t := r.Training
 	switch {
+	case title == billionTitle && r.Billion == nil:
+		return ""
+	case title == billionTitle:
+		return short(math.Round(100**r.Billion) / 100)
 	case t == nil, title != daysTitle && t.Cost == nil:
 		return ""
 	case title == daysTitle:

@@ -84,7 +84,7 @@ func movesTable(moves [2][]search.Traffic) string {
 	b := whyNotLine("\nMOVED OVER DP", "CHOSEN", "OTHER", "CHANGE")
 	for _, op := range slices.Sorted(maps.Keys(bytes)) {
 		v := bytes[op]
-		b += whyNotLine(op.String(), size(int64(v[0])), size(int64(v[1])), change(float64(v[1]-v[0]), func(v float64) string { return size(int64(v)) }))
+		b += sizesLine(op.String(), int64(v[0]), int64(v[1]))
 	}
 	return b
 }
@@ -92,6 +92,12 @@ func movesTable(moves [2][]search.Traffic) string {
 // whyNotLine is a row of the tables.
 func whyNotLine(name, chosen, other, more string) string {
 	return strings.TrimRight(pad(name, 14)+lpad(chosen, 12)+lpad(other, 12)+lpad(more, 13), " ") + "\n"
+}
+
+// sizesLine is a row of two amounts of bytes.
+func sizesLine(name string, chosen, other int64) string {
+	a, b := sizes(chosen, other)
+	return whyNotLine(name, a, b, change(float64(other-chosen), func(v float64) string { return size(int64(v)) }))
 }
 
 // whyNotTable has a row for each part of time and memory that one of two plans has.
@@ -107,7 +113,7 @@ func whyNotTable(chosen, other costmodel.Predict) string {
 	}
 	memory := func(name string, a, c int64) {
 		if a > 0 || c > 0 {
-			line(name, size(a), size(c), change(float64(c-a), func(v float64) string { return size(int64(v)) }))
+			b.WriteString(sizesLine(name, a, c))
 		}
 	}
 	line("TIME", "CHOSEN", "OTHER", "CHANGE")

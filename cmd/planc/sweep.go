@@ -180,12 +180,14 @@ type sweepRow struct {
 	Predict    *costmodel.Predict `json:"predict"` // of the plan that comes nearest, where none fits
 	Efficiency *float64           `json:"efficiency"`
 	Training   *trainingDoc       `json:"training"`
+	Billion    *float64           `json:"cost_per_billion_tokens"` // null if the cluster has no price
 	NoFit      *search.NoFit      `json:"no_fit"`
 	Message    string             `json:"message"` // why there is no plan
 	Weak       *weakDoc           `json:"weak,omitempty"`
 
 	plan       ir.Plan
 	restricted []string
+	currency   string // of Billion
 }
 
 // sweepDoc is plan --sweep --json.
@@ -288,6 +290,9 @@ func (q *sweeping) one(v int) (sweepRow, search.Counts, error) {
 	row.Fits, row.plan, row.Plan, row.Predict = err == nil, best.Plan, best.Plan.JSON(), &best.Predict
 	if row.Fits {
 		row.Training = training(c, best.Predict, q.tokens(q.job, v))
+		if t := training(c, best.Predict, 1e9); t != nil && t.Cost != nil {
+			row.Billion, row.currency = t.Cost, t.Currency
+		}
 	}
 	return row, counts, nil
 }

@@ -75,15 +75,16 @@ func dataFiles(sources spec.Sources) (files []runtime.File) {
 // trained is what the binary says of its model.
 func trained(j *loaded, p costmodel.Predict) runtime.Model {
 	return runtime.Model{Name: j.Config.Name, Hash: modelHash(j), Params: j.Config.Params(), Layers: j.Config.Layers, Vocab: j.Config.Vocab, SeqLen: j.Train.SeqLen,
-		FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.cluster.Devices())}
+		Dropout: [3]float64{j.Config.DropEmbd, j.Config.DropResid, j.Config.DropAttn}, FlopsStep: p.ModelTFLOPS * 1e12 * float64(p.StepS) * float64(j.cluster.Devices())}
 }
 
-// modelHash names the model by its logical graph, the same on every plan. Dropout is not part of it, nor precision: they
-// may change when a run continues.
+// modelHash names the model by its logical graph, the same on every plan. Dropout is not part of it, nor precision, nor the
+// length of samples, on which no parameter depends: they may change when a run continues.
 func modelHash(j *loaded) string {
+	const length = 16
 	c := *j.Config
 	c.DropEmbd, c.DropResid, c.DropAttn = 0, 0, 0
-	m := zoo.Build("", c, zoo.Options{SeqLen: j.Train.SeqLen, Batch: 1, Elem: ir.F32})
+	m := zoo.Build("", c, zoo.Options{SeqLen: length, Batch: 1, Elem: ir.F32})
 	sum := sha256.Sum256([]byte(m.String()))
 	return hex.EncodeToString(sum[:])[:16]
 }

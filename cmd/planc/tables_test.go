@@ -103,7 +103,7 @@ func TestExpectedOnCPU(t *testing.T) {
 	}
 }
 
-// The model's hash is that of what is trained: neither the plan, nor the batch, nor dropout, nor its name changes it.
+// The model's hash is that of what is trained: neither the plan, nor the batch, nor its length, nor dropout, nor its name changes it.
 func TestModelHash(t *testing.T) {
 	want := modelHash(tinyJob(t, "1xcpu"))
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestModelHash(t *testing.T) {
 		same bool
 	}{
 		{"train.dropout=0.5", true}, {"train.global_batch=16", true}, {"plan.tp=2", true}, {"name=other", true},
-		{"model.n_layer=3", false}, {"model.vocab_size=257", false}, {"train.precision=f64", true}, {"train.precision=bf16", true},
+		{"train.seq_len=32", true}, {"model.n_layer=3", false}, {"model.vocab_size=257", false}, {"train.precision=f64", true}, {"train.precision=bf16", true},
 	} {
 		if got := modelHash(tinyJob(t, "4xcpu", c.set)); len(got) != 16 || (got == want) != c.same {
 			t.Errorf("%s: hash %s, was %s", c.set, got, want)
@@ -147,7 +147,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// The reason of an alternative is the part of the step that grows most, and what it buys if that matters.
+// The reason of an alternative is the part of the step that grows most, and the next largest change if that matters.
 func TestGrown(t *testing.T) {
 	from := costmodel.Time{Compute: 10, TPComm: 1}
 	for _, c := range []struct {
@@ -158,6 +158,7 @@ func TestGrown(t *testing.T) {
 		{costmodel.Time{Compute: 10, TPComm: 3}, "tp_comm +2.00 s"},
 		{costmodel.Time{Compute: 12, TPComm: 0.95}, "compute +2.00 s"},
 		{costmodel.Time{Compute: 12}, "compute +2.00 s, tp_comm -1.00 s"},
+		{costmodel.Time{Compute: 12, DPComm: 1.5}, "compute +2.00 s, dp_comm +1.50 s"},
 	} {
 		if got := grown(c.t, from); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -32,6 +32,7 @@ type Spec struct {
 type Set struct {
 	spec    Spec
 	files   []*tokenFile
+	opened  []int // how many of files each source of spec.Train has
 	sources []source
 	starts  []int64 // sources[i] has the places [starts[i], starts[i+1]) of an epoch, before permutation
 	valid   []section
@@ -84,6 +85,7 @@ func (s *Set) open() error {
 		if err != nil {
 			return err
 		}
+		s.opened = append(s.opened, len(files))
 		held.lastSource = i == len(s.spec.Train)-1
 		s.addSource(src.Weight, files, &held)
 	}
@@ -289,6 +291,33 @@ func (s *Set) ID() string {
 		}
 	}
 	return fmt.Sprintf("%016x", rng.KeyString(s.spec.Seed, b.String()))
+}
+
+// Files says what is read, for people to compare: the tokens of each source, its weight, and what is held out. Neither the
+// length of samples nor their order is in it.
+func (s *Set) Files() string {
+	var words []string
+	at := 0
+	for i, n := range s.opened {
+		tokens := int64(0)
+		for _, f := range s.files[at : at+n] {
+			tokens += f.Tokens
+		}
+		at += n
+		word := fmt.Sprintf("%d tokens in %d files", tokens, n)
+		if n == 1 {
+			word = fmt.Sprintf("%d tokens in 1 file", tokens)
+		}
+		if w := s.spec.Train[i].Weight; w != 1 {
+			word += fmt.Sprintf(" of weight %g", w)
+		}
+		words = append(words, word)
+	}
+	text := strings.Join(words, " and ")
+	if s.spec.ValidFraction > 0 && len(s.spec.Valid) == 0 {
+		text += fmt.Sprintf(", data.valid %g", s.spec.ValidFraction)
+	}
+	return text
 }
 
 // Close closes the files. No other method may be called after it.

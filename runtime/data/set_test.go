@@ -225,6 +225,24 @@ func TestID(t *testing.T) {
 	}
 }
 
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	a, b := write(t, dir, "a.bin", u16(count(41)...)), write(t, dir, "b.bin", u16(count(43)...))
+	for _, c := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Train: one(a)}, "41 tokens in 1 file"},
+		{Spec{Train: []Source{{a, 2}, {b, 1}}, ValidFraction: 0.1}, "41 tokens in 1 file of weight 2 and 43 tokens in 1 file, data.valid 0.1"},
+		{Spec{Train: []Source{{filepath.Join(dir, "*.bin"), 1}}}, "84 tokens in 2 files"},
+	} {
+		c.spec.SeqLen, c.spec.Vocab = 4, 256
+		if got := open(t, c.spec).Files(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // Ranks are goroutines that share a Set.
 func TestConcurrentReaders(t *testing.T) {
 	path := write(t, t.TempDir(), "t.bin", u16(count(401)...))

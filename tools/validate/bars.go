@@ -66,6 +66,15 @@ func (s *study) memoryDeviation() float64 {
 	return math.Round(1000*1.4826*validate.Quantile(errs, 0.5)) / 1000
 }
 
+// shortestStep is that of the rows that no fit held out, in seconds.
+func (s *study) shortestStep() float64 {
+	out := math.Inf(1)
+	for _, p := range s.fitted {
+		out = min(out, *p.Measured)
+	}
+	return math.Round(1e4*out) / 1e4
+}
+
 // errorBars is the table as costmodel has it.
 func (s *study) errorBars() []byte {
 	var b bytes.Buffer
@@ -73,9 +82,10 @@ func (s *study) errorBars() []byte {
 	b.WriteString("// errorBars are those of the rows in tools/validate/rows, without the tables that are held out of every fit.\n")
 	b.WriteString("var errorBars = []ErrorBar{\n")
 	for _, e := range s.barsOf() {
-		fmt.Fprintf(&b, "{Like{%q, %q, %q, %q}, %d, %v},\n", e.Engine, e.Generation, e.Pipelined, e.Nodes, e.Rows, e.Error)
+		fmt.Fprintf(&b, "{Like: Like{%q, %q, %q, %q}, Rows: %d, Error: %v},\n", e.Engine, e.Generation, e.Pipelined, e.Nodes, e.Rows, e.Error)
 	}
-	fmt.Fprintf(&b, "}\n\n// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of what is predicted.\nconst memoryDeviation = %v\n", s.memoryDeviation())
+	fmt.Fprintf(&b, "}\n\n// shortestStep is the shortest measured one of these rows, in seconds.\nconst shortestStep = %v\n", s.shortestStep())
+	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of what is predicted.\nconst memoryDeviation = %v\n", s.memoryDeviation())
 	out, err := format.Source(b.Bytes())
 	if err != nil {
 		panic(err)

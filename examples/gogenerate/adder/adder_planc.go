@@ -132,7 +132,7 @@ var program = rt.Program{
 	}},
 	Model: rt.Model{
 		FlopsStep: 3.3521629805600002e+07,
-		Hash:      "e292353003a44ba7",
+		Hash:      "f70a8705c725366c",
 		Layers:    1,
 		Name:      "adder",
 		Params:    11104,
