@@ -1,9 +1,12 @@
 package cpu
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // shapes are rows and cols of the tests of row-wise kernels: none, one, primes, more than a lane or block.
-var shapes = [][2]int{{0, 5}, {1, 1}, {3, 7}, {5, 64}, {2, 131}, {67, 65}, {131, 3}}
+var shapes = [][2]int{{0, 5}, {1, 1}, {3, 7}, {5, 64}, {2, 131}, {67, 65}, {131, 3}, {211, 33}}
 
 func TestReduce(t *testing.T) { both(t, testReduce[float32], testReduce[float64]) }
 
@@ -35,4 +38,30 @@ func testReduce[F Float](t *testing.T, tol float64) {
 		k.Add(dst, x)
 		near(t, name("add ", z), dst, want, tol)
 	}
+}
+
+// Sums down columns, of few rows and of several parts of many, have the same bits on any number of threads.
+func TestColumnSumsOnThreads(t *testing.T) {
+	each(t, func(t *testing.T) {
+		defer Threads(1, 1)
+		k := Table[float32]()
+		for _, z := range [][2]int{{partRowsSummed, 700}, {partRowsSummed + 1, 700}, {3*partRowsSummed + 2*bandRows + 3, 130}, {1000, 5}} {
+			rows, cols := z[0], z[1]
+			x, dy := draw[float32](1, rows*cols), draw[float32](2, rows*cols)
+			var first []float32
+			for threads := 1; threads < 5; threads++ {
+				Threads(1, threads)
+				all := draw[float32](3, 3*cols)
+				k.SumRows(all[:cols], x, rows, cols, true)
+				k.LayerNormDGain(all[cols:2*cols], dy, x, rows, cols, eps, false)
+				k.RMSNormDGain(all[2*cols:], dy, x, rows, cols, eps, true)
+				if first == nil {
+					first = all
+				}
+				if !slices.Equal(all, first) {
+					t.Errorf("%v: sums on %d threads differ from those on one", z, threads)
+				}
+			}
+		}
+	})
 }

@@ -52,6 +52,16 @@ func (v vectors) sumRows(out, x []float32, rows, cols int, acc bool) {
 	if out = out[:cols]; !acc {
 		clear(out)
 	}
+	if rows > partRowsSummed {
+		s := summing(rows, cols, func(s *sweep, lo, hi int) {
+			for cols, to := s.i[0], s.summed(lo); lo < hi; lo += bandRows {
+				vec.Now().SumRows(to, s.x[1][lo*cols:], min(bandRows, hi-lo), cols)
+			}
+		})
+		s.x[1] = x[:rows*cols]
+		s.callSumming(out)
+		return
+	}
 	s := sweepOf(cols, rows, func(s *sweep, lo, hi int) { vec.Now().SumRows(s.x[0][lo:hi], s.x[1][lo:], s.i[0], s.n) }).aligned(columnUnit)
 	s.x, s.i[0] = [5][]float32{out, x[:rows*cols]}, rows
 	s.call()

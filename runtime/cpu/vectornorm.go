@@ -82,10 +82,24 @@ func (v vectors) rmsNormDGain(dgain, dy, x []float32, rows, cols int, eps float6
 	normDGain(dgain, dy, x, rows, cols, eps, false, acc)
 }
 
-// normDGain computes all rows' moments, then sums columns.
+// normDGain computes rows' moments and sums columns: of few rows first all moments, of many in bands of rows that are read once.
 func normDGain(dgain, dy, x []float32, rows, cols int, eps float64, centred, acc bool) {
 	if dgain = dgain[:cols]; !acc {
 		clear(dgain)
+	}
+	if rows > partRowsSummed {
+		s := summing(rows, cols, func(s *sweep, lo, hi int) {
+			k, cols, to := vec.Now(), s.i[0], s.summed(lo)
+			for ; lo < hi; lo += bandRows {
+				end := min(lo+bandRows, hi)
+				mean, rstd := s.own[lo:end], s.own[s.n+lo:s.n+end]
+				deviations(k, mean, rstd, s.x[2][lo*cols:], cols, s.f[0], s.i[1] == 1)
+				k.GainGrad(to, s.x[1][lo*cols:], s.x[2][lo*cols:], mean, rstd, cols)
+			}
+		})
+		s.x[1], s.x[2], s.i[1], s.f[0] = dy[:rows*cols], x[:rows*cols], flag(centred), float32(eps)
+		s.callSumming(dgain)
+		return
 	}
 	s := sweepOf(rows, cols, func(s *sweep, lo, hi int) {
 		deviations(vec.Now(), s.own[lo:hi], s.own[s.n+lo:s.n+hi], s.x[2][lo*s.i[0]:], s.i[0], s.f[0], s.i[1] == 1)

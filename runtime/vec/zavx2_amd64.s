@@ -2691,7 +2691,7 @@ each23done:
 	PCALIGN $64
 
 // func sumAVX2(x []float32) (s float64)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2, MMX+, SSE2
 TEXT ·sumAVX2(SB), NOSPLIT, $0-32
 	MOVQ  x_len+8(FP), AX
 	MOVQ  x_base+0(FP), CX
@@ -2704,6 +2704,8 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-32
 each24many:
 	CMPQ         AX, $+16
 	JLT          each24manyend
+	PREFETCHT0   2048(CX)(DX*4)
+	PREFETCHT0   2080(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
 	VMOVUPS      32(CX)(DX*4), Y6
 	VCVTPS2PD    X4, Y5
@@ -2724,6 +2726,7 @@ each24manyend:
 each24one:
 	CMPQ         AX, $+8
 	JLT          each24oneend
+	PREFETCHT0   2048(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -2741,6 +2744,7 @@ each24oneend:
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
 	VMOVUPS      (BX)(SI*4), Y4
+	PREFETCHT0   2048(CX)(DX*4)
 	VMASKMOVPS   (CX)(DX*4), Y4, Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -2762,7 +2766,7 @@ each24done:
 	PCALIGN $64
 
 // func sumSquaresAVX2(x []float32) (s float64)
-// Requires: AVX, AVX2, FMA3, SSE2
+// Requires: AVX, AVX2, FMA3, MMX+, SSE2
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-32
 	MOVQ  x_len+8(FP), AX
 	MOVQ  x_base+0(FP), CX
@@ -2775,6 +2779,8 @@ TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-32
 each25many:
 	CMPQ         AX, $+16
 	JLT          each25manyend
+	PREFETCHT0   2048(CX)(DX*4)
+	PREFETCHT0   2080(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
 	VMOVUPS      32(CX)(DX*4), Y6
 	VCVTPS2PD    X4, Y5
@@ -2795,6 +2801,7 @@ each25manyend:
 each25one:
 	CMPQ         AX, $+8
 	JLT          each25oneend
+	PREFETCHT0   2048(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -2812,6 +2819,7 @@ each25oneend:
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
 	VMOVUPS      (BX)(SI*4), Y4
+	PREFETCHT0   2048(CX)(DX*4)
 	VMASKMOVPS   (CX)(DX*4), Y4, Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4

@@ -2561,7 +2561,7 @@ each25done:
 	PCALIGN $64
 
 // func sumAVX512(x []float32) (s float64)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+, SSE2
 TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	MOVQ   x_len+8(FP), AX
 	MOVQ   x_base+0(FP), CX
@@ -2574,6 +2574,8 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 each26many:
 	CMPQ          AX, $+32
 	JLT           each26manyend
+	PREFETCHT0    2048(CX)(DX*4)
+	PREFETCHT0    2112(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
 	VMOVUPS       64(CX)(DX*4), Z6
 	VCVTPS2PD     Y4, Z5
@@ -2594,6 +2596,7 @@ each26manyend:
 each26one:
 	CMPQ          AX, $+16
 	JLT           each26oneend
+	PREFETCHT0    2048(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -2610,6 +2613,7 @@ each26oneend:
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
+	PREFETCHT0    2048(CX)(DX*4)
 	VMOVUPS.Z     (CX)(DX*4), K1, Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -2633,7 +2637,7 @@ each26done:
 	PCALIGN $64
 
 // func sumSquaresAVX512(x []float32) (s float64)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE2
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+, SSE2
 TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
 	MOVQ   x_len+8(FP), AX
 	MOVQ   x_base+0(FP), CX
@@ -2646,6 +2650,8 @@ TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
 each27many:
 	CMPQ          AX, $+32
 	JLT           each27manyend
+	PREFETCHT0    2048(CX)(DX*4)
+	PREFETCHT0    2112(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
 	VMOVUPS       64(CX)(DX*4), Z6
 	VCVTPS2PD     Y4, Z5
@@ -2666,6 +2672,7 @@ each27manyend:
 each27one:
 	CMPQ          AX, $+16
 	JLT           each27oneend
+	PREFETCHT0    2048(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -2682,6 +2689,7 @@ each27oneend:
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
+	PREFETCHT0    2048(CX)(DX*4)
 	VMOVUPS.Z     (CX)(DX*4), K1, Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4

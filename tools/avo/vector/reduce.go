@@ -81,6 +81,7 @@ func reductions(m *machine) {
 		n, x := m.length("x"), m.pointer("x")
 		sums := m.zeros(4)
 		m.each(n, 2, func(at func(reg.Register) operand.Mem, u int, t *tail) {
+			m.askOn(at(x))
 			lo, hi := m.widen(m.load(at(x), t))
 			term(lo, sums[2*u])
 			term(hi, sums[2*u+1])
@@ -185,6 +186,15 @@ func (m *machine) sumExp() {
 	})
 	m.give(m.across(m.fold(sums, m.VADDPD), true, m.VADDPD), "s")
 	m.leave()
+}
+
+// onAhead is how many bytes ahead a loop over one slice asks for memory: what a processor foresees ends with the page.
+const onAhead = 2048
+
+// askOn asks for what lies so far behind a vector. Nothing is read, so that there need not be any.
+func (m *machine) askOn(at operand.Mem) {
+	at.Disp += onAhead
+	m.PREFETCHT0(at)
 }
 
 // choose is v in the lanes of a tail and other in the rest.
