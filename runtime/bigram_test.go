@@ -53,7 +53,7 @@ func bigram[F Float](dp, zero int) *Program {
 			{Name: "w", Layers: 1, Dims: []Dim{{"vocab", vocab, nil}, {"out", vocab, nil}}, Places: []Place{{0, 1, 0}}, Init: Init{Kind: Normal, Std: 0.3}, Decay: true},
 			{Name: "b", Layers: 1, Dims: []Dim{{"out", vocab, nil}}, Places: []Place{{0, 0, 0}}},
 		},
-		Segments: []Segment{{Name: "all", Forward: bigramForward[F], Backward: bigramBackward[F], Logits: bigramLogits[F]}},
+		Segments: []Segment{{Refs: []Ref{{0, 0}, {0, 1}}, Name: "all", Forward: bigramForward[F], Backward: bigramBackward[F], Logits: bigramLogits[F]}},
 		Stages: []Stage{{Schedule: "(F0 B0)*2 U", Chunks: []Chunk{{Runs: []Stretch{{Count: 1}}, Buffers: 1}}, Buckets: []Bucket{
 			{Offset: vocabPad, Params: vocabPad, Grads: vocabPad, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: 0, Count: []string{"dp"}, Pieces: []Piece{{0, 0, vocabPad}}},
 			{Class: 1, Offset: 0, Elems: vocabPad, Reduce: -1, Sum: 0, Shard: shard, State: state(vocabPad), Count: []string{"dp"}, Pieces: []Piece{{0, 0, 0}}},

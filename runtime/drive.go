@@ -137,6 +137,9 @@ func (r *run) prepare() error {
 	if err := r.crew.take(r.p.Devices); err != nil {
 		return err
 	}
+	for _, k := range r.crew.mine {
+		k.beside(threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
+	}
 	r.found()
 	r.metrics = &metrics{}
 	if r.team.lead() {
@@ -301,6 +304,7 @@ func (r *run) train() error {
 // after does all that a step's number calls for.
 func (r *run) after(s *Step) error {
 	if r.o.onTensors != nil {
+		r.crew.settle()
 		if err := r.crew.pull(func(a *Arena) Region { return a.Grads }); err != nil {
 			return err
 		}
@@ -337,6 +341,7 @@ func (r *run) stop() error {
 
 // finish evaluates, saves and samples after the last step.
 func (r *run) finish() error {
+	r.crew.settle()
 	if err := r.evaluate(); err != nil {
 		return err
 	}
@@ -360,6 +365,7 @@ func (r *run) close() {
 		r.rows.stop()
 	}
 	if r.crew != nil {
+		r.crew.settle()
 		r.crew.close()
 		cpu.Threads(0, 0)
 	}

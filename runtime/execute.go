@@ -191,10 +191,14 @@ func work[F Float](r *Rank) {
 	e.fetch.forget()
 	for i, a := range e.actions {
 		if a.kind == 'U' {
+			r.settleAll()
 			finish[F](r)
 			continue
 		}
 		c := e.chunks[a.chunk]
+		if a.kind != 'F' {
+			r.settleAll()
+		}
 		switch a.kind {
 		case 'F':
 			forward[F](r, c, c.done['F'], false, e.follows(i+1))
@@ -255,7 +259,13 @@ func finish[F Float](r *Rank) {
 	if r.Skip {
 		return
 	}
+	if r.late != nil {
+		r.late.hyper, r.late.clip = r.Hyper, r.Clip
+	}
 	for i := range buckets {
+		if r.late.postpone(i) {
+			continue
+		}
 		Optimize[F](r, i)
 		if buckets[i].Shard >= 0 && !buckets[i].Fetch {
 			r.taintOthers(i)
@@ -267,4 +277,5 @@ func finish[F Float](r *Rank) {
 			WaitGather(r, i)
 		}
 	}
+	r.late.begin(r.ID)
 }

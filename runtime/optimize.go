@@ -17,7 +17,7 @@ func Optimize[F Float](r *Rank, bucket int) {
 		return
 	}
 	b, spec := &r.buckets[bucket], &r.Stage.Buckets[bucket]
-	u := updater[F]{r: r, types: r.Program.types()}
+	u := updater[F]{r: r, types: r.Program.types(), hyper: &r.Hyper, clip: r.Clip}
 	whole := native[F](u.types.Params) && native[F](u.types.Grads) && native[F](u.types.Moments)
 	if !whole {
 		u.room = blocks[F](r)
@@ -43,6 +43,8 @@ func Optimize[F Float](r *Rank, bucket int) {
 type updater[F Float] struct {
 	r     *Rank
 	types Types
+	hyper *Hyper
+	clip  float64
 	room  []F // for a block of each: parameters, gradients, moments
 }
 
@@ -66,7 +68,7 @@ func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	if a.Moment2.Size > 0 {
 		v = take(r, u.types.Moments, second, n, room(3))
 	}
-	optimize(r, decay, param, grad, m, v)
+	u.optimize(decay, param, grad, m, v)
 	u.put(bucket, at, elem, from, param)
 	if m != nil {
 		give(r, u.types.Moments, first, m)
@@ -91,17 +93,17 @@ func (u *updater[F]) put(bucket, at int, elem Elem, from int, x []F) {
 }
 
 // optimize runs the program's kernel.
-func optimize[F Float](r *Rank, decay bool, param, grad, m, v []F) {
-	h, kernels := &r.Hyper, cpu.Table[F]()
+func (u *updater[F]) optimize(decay bool, param, grad, m, v []F) {
+	r, h, kernels := u.r, u.hyper, cpu.Table[F]()
 	wd := h.WeightDecay
 	if !decay {
 		wd = 0
 	}
 	if r.Program.Optim == SGD {
-		kernels.SGD(param, grad, m, cpu.SGDStep{LR: h.LR, Momentum: h.Momentum, WeightDecay: wd, Scale: r.Clip})
+		kernels.SGD(param, grad, m, cpu.SGDStep{LR: h.LR, Momentum: h.Momentum, WeightDecay: wd, Scale: u.clip})
 		return
 	}
-	step := cpu.AdamStep{LR: h.LR, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps, WeightDecay: wd, Scale: r.Clip, T: h.T}
+	step := cpu.AdamStep{LR: h.LR, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps, WeightDecay: wd, Scale: u.clip, T: h.T}
 	if r.Program.Optim == AdamW {
 		kernels.AdamW(param, grad, m, v, step)
 	} else {

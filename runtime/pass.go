@@ -22,6 +22,7 @@ func (r *Rank) runLogits() {
 }
 
 func (r *Rank) infer(logits bool) {
+	r.settleAll()
 	r.exec.fetch.forget()
 	for _, c := range r.exec.chunks {
 		if r.Program.Elem == F64 {
@@ -64,6 +65,7 @@ func (r *Rank) buffer(c *chunk, micro int) int {
 // enter points the block at a layer, whose parameters are there when it returns; those of the layer that follows
 // begin to come.
 func enter[F Float](r *Rank, c *chunk, l, follows *layer) {
+	r.settleLayer(l)
 	r.point(c, l, arrive[F](r, l, follows))
 }
 

@@ -35,6 +35,7 @@ type Rank struct {
 
 	poison    bool
 	exec      *executor
+	late      *updates                      // that the next step's forward pass runs beside; nil: none
 	groups    []*comm.Group                 // of Program.Groups, on the rank's own line
 	buckets   []bucket                      // of Program.Buckets
 	jobs      chan job                      // for the communication line; nil where no bucket needs it

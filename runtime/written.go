@@ -39,6 +39,14 @@ func (r *Rank) added(chunks []*chunk) (out []part) {
 func (r *Rank) clearGradients() {
 	g := r.Stage.Arena.Grads
 	r.taint(g.Offset, g.Size)
+	if r.late != nil && r.late.open > 0 { // the others when they are settled
+		for i, b := range r.late.buckets {
+			if b == nil || !b.open {
+				r.clearBucket(i)
+			}
+		}
+		return
+	}
 	for _, p := range r.exec.cleared {
 		r.zero(p.lo, p.hi-p.lo)
 	}

@@ -92,8 +92,9 @@ type team struct {
 	done    atomic.Uint32 // parts
 	waiting atomic.Bool   // the caller sleeps until all parts are done
 	closed  atomic.Bool
-	job     job                   // written between jobs
-	fault   atomic.Pointer[fault] // the first of the job's
+	job     job                    // written between jobs
+	fault   atomic.Pointer[fault]  // the first of the job's
+	beside  atomic.Pointer[func()] // what a helper does before it does more parts
 	wake    chan struct{}
 	helpers []*helper
 }
@@ -126,6 +127,20 @@ func newTeam(helpers int) *team {
 
 func (t *team) close() {
 	t.closed.Store(true)
+	t.rouse()
+}
+
+// Beside has a helper of one of the teams call f when it has no part of a job at hand, and do parts again thereafter: not at
+// all where there are no teams, or they end before. f calls no kernel whose work is more than one part. A call for which
+// no helper was free yet gives way to the next of the same team, which n, the caller's rank, chooses.
+func Beside(n int, f *func()) {
+	teams.mu.Lock()
+	defer teams.mu.Unlock()
+	if len(teams.all) == 0 {
+		return
+	}
+	t := teams.all[n%len(teams.all)]
+	t.beside.Store(f)
 	t.rouse()
 }
 
@@ -196,8 +211,11 @@ func (t *team) part(n int) {
 	t.job.part(n)
 }
 
-// left tells whether there are parts to take, or the team has ended.
+// left tells whether there is something for a helper to do, or the team has ended.
 func (t *team) left() bool {
+	if t.beside.Load() != nil {
+		return true
+	}
 	s := t.state.Load()
 	return s&0xffff < s>>16&0xffff || t.closed.Load()
 }
@@ -205,6 +223,11 @@ func (t *team) left() bool {
 // serve is a helper's life.
 func (h *helper) serve(t *team) {
 	for !t.closed.Load() {
+		if t.beside.Load() != nil {
+			if f := t.beside.Swap(nil); f != nil {
+				(*f)()
+			}
+		}
 		t.work()
 		for i := 0; i < spins && !t.left(); i++ {
 			pause(pauses)
