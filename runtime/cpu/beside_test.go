@@ -1,0 +1,23 @@
+package cpu
+
+import (
+	"testing"
+	"time"
+)
+
+// A helper calls what it is given beside jobs, whether it sleeps or works, and does parts again thereafter.
+func TestBeside(t *testing.T) {
+	Threads(1, 2)
+	defer Threads(0, 0)
+	called := make(chan struct{})
+	f := func() { called <- struct{}{} }
+	for range 3 {
+		Beside(0, &f)
+		select {
+		case <-called:
+		case <-time.After(10 * time.Second):
+			t.Fatal("no helper called it")
+		}
+		time.Sleep(5 * time.Millisecond) // it falls asleep
+	}
+}
