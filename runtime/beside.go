@@ -120,15 +120,20 @@ func (u *updates) work(b *bucketUpdate) {
 	}
 }
 
+// end returns when all pieces of a bucket are done.
+func (u *updates) end(b *bucketUpdate) {
+	u.work(b)
+	for b.done.Load() != int64(len(b.pieces)) {
+		goruntime.Gosched()
+	}
+}
+
 // settle returns when a bucket's parameters are updated and its gradients may be written.
 func (r *Rank) settle(b *bucketUpdate) {
 	if b == nil || !b.open {
 		return
 	}
-	r.late.work(b)
-	for b.done.Load() != int64(len(b.pieces)) {
-		goruntime.Gosched()
-	}
+	r.late.end(b)
 	b.open = false
 	r.late.open--
 	r.clearBucket(b.bucket)
@@ -186,6 +191,20 @@ func (r *Rank) beside(threads int) {
 		r.late = newUpdates[float64](r)
 	} else {
 		r.late = newUpdates[float32](r)
+	}
+}
+
+// update returns when the parameters of all ranks of this process are updated. Their gradients stay as they are.
+func (c *crew) update() {
+	for _, r := range c.mine {
+		if r.late == nil {
+			continue
+		}
+		for _, b := range r.late.buckets {
+			if b != nil && b.open {
+				r.late.end(b)
+			}
+		}
 	}
 }
 

@@ -304,7 +304,7 @@ func (r *run) train() error {
 // after does all that a step's number calls for.
 func (r *run) after(s *Step) error {
 	if r.o.onTensors != nil {
-		r.crew.settle()
+		r.crew.update()
 		if err := r.crew.pull(func(a *Arena) Region { return a.Grads }); err != nil {
 			return err
 		}
