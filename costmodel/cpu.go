@@ -1,6 +1,9 @@
 package costmodel
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // What planc's kernels for CPUs (runtime/cpu) reach of a core, measured one kernel at a time on AMD Zen 5 (family 26, 2 cores,
 // AVX-512, Go 1.26), November 2026; each the best of many calls, since other work ran on the machine. The catalogue's peak
@@ -39,6 +42,7 @@ const (
 // for which the cluster names no rate.
 func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
 	products, own := c.GPU.Peak(compute)
+	own = own && compute == "bf16" // no kernel multiplies other narrow types as they are
 	if compute == "bf16" || compute == "fp16" || compute == "fp8" {
 		compute = "f32"
 	}
@@ -62,6 +66,9 @@ func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
 	d.rate = [numKinds]FlopsPerSecond{Vector: peak * vector * rate, Matrix: products * cpuMatrix * rate, Attention: peak * rate, AttentionGrad: peak * rate}
 	return d, true
 }
+
+// Fastest is the most that the device does of any kind of work: a CPU's products in bf16 may be slower than its attention in f32.
+func (d *Device) Fastest() FlopsPerSecond { return max(d.Peak, slices.Max(d.rate[:])) }
 
 // cpuTime is the time of an op's arithmetic on a CPU.
 func (d *Device) cpuTime(o *Op) Seconds {

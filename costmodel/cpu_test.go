@@ -87,6 +87,9 @@ func TestCPUProductsInBF16(t *testing.T) {
 		if got := float64((single.Time(&matmul) - single.Launch()) / (half.Time(&matmul) - half.Launch())); math.Abs(got/test.times-1) > 1e-9 {
 			t.Errorf("%v: products are %v times as fast as in f32, not %v", test.peaks, got, test.times)
 		}
+		if got, want := half.Fastest(), FlopsPerSecond(max(0.25, test.peaks["bf16"])*1e12); got != want {
+			t.Errorf("%v: nothing is faster than %v, want %v", test.peaks, got, want)
+		}
 		if got, want := half.Time(&norm), single.Time(&norm); got != want {
 			t.Errorf("%v: a norm takes %v, in f32 %v", test.peaks, got, want)
 		}

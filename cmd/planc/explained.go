@@ -92,7 +92,7 @@ func (j *loaded) narrower() (out []search.Trial) {
 	presets := []string{"f64", "f32", "bf16"}
 	for _, name := range presets[slices.Index(presets, j.Train.Precision.Compute)+1:] {
 		_, can := j.cluster.GPU.Peak(name)
-		if !can || slices.Index(presets, j.Train.Precision.Compute) < 0 || j.cluster.IsCPU() && name == "bf16" { // which a CPU widens
+		if !can || slices.Index(presets, j.Train.Precision.Compute) < 0 {
 			continue
 		}
 		job := *j.Job

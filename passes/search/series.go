@@ -48,10 +48,10 @@ func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, erro
 	return best, found, nil
 }
 
-// leastStep is the step in which all devices do nothing but the model's own flops, at their peak.
+// leastStep is the step in which all devices do nothing but the model's own flops, as fast as they do anything.
 func (s *searcher) leastStep() costmodel.Seconds {
 	flops := float64(s.problem.GlobalBatch) * s.modelFlops
-	return costmodel.Seconds(flops / float64(s.device.Peak) / float64(s.problem.Cluster.Devices()))
+	return costmodel.Seconds(flops / float64(s.device.Fastest()) / float64(s.problem.Cluster.Devices()))
 }
 
 // leastWork is at most what a plan takes, however its blocks are split and whatever is sharded: a stage's even share of the

@@ -54,7 +54,7 @@ func TestDetectAgreesWithTheSystem(t *testing.T) {
 	}
 	want := Portable
 	switch {
-	case runtime.GOOS == "linux" && has("avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16", "amx_tile", "amx_bf16"):
+	case askForTiles() && has("avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16", "amx_tile", "amx_bf16"):
 		want = AMX
 	case has("avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"):
 		want = AVX512
