@@ -25,10 +25,39 @@ func (r *run) fill(c *ckpt.Checkpoint) error {
 func (r *run) fillParams(c *ckpt.Checkpoint) error {
 	x := c.Manifest.Extra
 	if was, is := x["model"], r.p.Model.Hash; was != "" && is != "" && was != is {
-		return exitf(ExitInput, "its model is another (%s of job %s, and the program's is %s of job %s), though their tensors may look alike",
-			shortHash(was), x["name"], shortHash(is), r.p.Name)
+		return exitf(ExitInput, "its model is another (%s of job %s, and the program's is %s of job %s)%s",
+			shortHash(was), x["name"], shortHash(is), r.p.Name, r.unlike(c))
 	}
 	return r.fillFrom(c, modelFile, r.p.weightKinds()...)
+}
+
+// unlike says of a checkpoint of another model which tensors have other shapes than the program's, as a table of learned positions
+// of another length; or, where none has, that shapes do not tell the models apart.
+func (r *run) unlike(c *ckpt.Checkpoint) string {
+	const alike = ", though their tensors may look alike"
+	if !r.team.lead() {
+		return alike
+	}
+	f, err := c.File(modelFile)
+	if err != nil { // which the models differ in, whatever the file's fault is
+		return alike
+	}
+	defer f.Close()
+	was := map[string][]int64{}
+	for _, t := range f.Tensors() {
+		was[t.Name] = t.Shape
+	}
+	var words []string
+	for _, t := range tensors(r.p, r.crew.ranks[0].Coord) {
+		name := t.name + r.p.weightKind().suffix
+		if shape, want := was[name], t.param.shape(); shape != nil && !slices.Equal(shape, want) {
+			words = append(words, fmt.Sprintf("%s has shape %v in the checkpoint, and the program wants %v", name, shape, want))
+		}
+	}
+	if len(words) == 0 {
+		return alike
+	}
+	return ": " + several(words)
 }
 
 // fillFrom reads the tensors of some kinds from a file of the checkpoint, which holds no others.

@@ -67,7 +67,12 @@ func TestCheckpointsOfAnotherModelAreRefused(t *testing.T) {
 	_, err := train(t, hashed("aaaa"), dir, Set("train.steps", 2))
 	must(t, err)
 	_, err = train(t, hashed("bbbb"), dir)
-	wantExit(t, err, ExitInput, "its model is another (aaaa of job bigram, and the program's is bbbb of job bigram)", "--resume never", "--dir")
+	wantExit(t, err, ExitInput, "its model is another (aaaa of job bigram, and the program's is bbbb of job bigram), though their tensors may look alike; --resume never", "--dir")
+	shorter := hashed("bbbb")
+	shorter.Params = slices.Clone(shorter.Params)
+	shorter.Params[1].Dims = []Dim{{Size: 7}}
+	_, err = train(t, shorter, dir)
+	wantExit(t, err, ExitInput, "is bbbb of job bigram): b has shape [11] in the checkpoint, and the program wants [7]; --resume never")
 	less := hashed("aaaa")
 	less.Params = less.Params[:1]
 	_, err = train(t, less, dir)
