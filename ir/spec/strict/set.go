@@ -11,7 +11,7 @@ import (
 // Override is one change that a command line asks for.
 type Override struct {
 	Key   string // dotted path
-	Value string // YAML scalar or flow list; null removes
+	Value string // YAML scalar, flow list or flow mapping, which replaces the field's; null removes
 	Shown string // as the user wrote it, for messages: "--set train.steps=5", "--nodes 4"
 	plain bool   // Shown says KEY=VALUE without =
 }
@@ -88,27 +88,19 @@ func value(o Override, pos ir.Pos) (*Node, ir.Diags) {
 			diags.Addf(pos, BadSet, "there is no value; null removes a field")
 			return nil, diags
 		}
-		diags.Addf(pos, BadSet, "%q is not a YAML scalar or flow list", clip(o.Value))
+		diags.Addf(pos, BadSet, "%q is not a YAML scalar, flow list or flow mapping", clip(o.Value))
 		return nil, diags
 	}
 	b := builder{file: o.Shown, diags: &diags}
 	n := b.node(y.Content[0], 0)
-	if n.Kind == Map {
-		diags.Addf(pos, BadSet, "the value is a mapping; set its fields one by one%s", example(o.Key, n))
+	if n.Kind == Map && y.Content[0].Style&yaml.FlowStyle == 0 { // a: b, which a slip makes more often than a wish
+		diags = append(diags, ir.Diag{Code: BadSet, Fix: "{" + o.Value + "}", Msg: fmt.Sprintf("%q is a mapping without braces", clip(o.Value))})
 	}
 	n.Move(pos)
 	for i := range diags {
 		diags[i].Pos = pos
 	}
 	return n, diags
-}
-
-// example is how a mapping's first field is set.
-func example(key string, n *Node) string {
-	if len(n.Fields) == 0 || n.Fields[0].Value.Kind > String {
-		return ""
-	}
-	return fmt.Sprintf(", as in --set %s.%s=%s", key, n.Fields[0].Key, n.Fields[0].Value.Text)
 }
 
 // Move gives a node and all in it one place.
