@@ -91,7 +91,7 @@ func movesTable(moves [2][]search.Traffic) string {
 
 // whyNotLine is a row of the tables.
 func whyNotLine(name, chosen, other, more string) string {
-	return strings.TrimRight(pad(name, 14)+lpad(chosen, 12)+lpad(other, 12)+lpad(more, 13), " ") + "\n"
+	return strings.TrimRight(pad(name, 14)+lpad(chosen, 13)+lpad(other, 13)+lpad(more, 13), " ") + "\n"
 }
 
 // sizesLine is a row of two amounts of bytes.

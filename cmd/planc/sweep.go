@@ -375,7 +375,15 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 		a.notef("%s", strings.TrimSuffix(prose("", 0, text), "\n"))
 	}
 	if err == nil && !d.fits() {
-		err = &noFit{shown: true, message: fmt.Sprintf("no plan fits: %s, at none of %d values of %s", j.Config.Name, len(d.Rows), s.key)}
+		err = &noFit{shown: true, message: fmt.Sprintf("no plan fits: %s, at %s", j.Config.Name, noneOf(s.key, d.Rows))}
 	}
 	return err
+}
+
+// noneOf names the values of a sweep at which nothing fits: "gpus=12", "none of 3 values of gpus".
+func noneOf(key string, rows []sweepRow) string {
+	if len(rows) == 1 {
+		return fmt.Sprintf("%s=%d", key, rows[0].Value)
+	}
+	return fmt.Sprintf("none of %d values of %s", len(rows), key)
 }
