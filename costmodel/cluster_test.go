@@ -1,9 +1,12 @@
 package costmodel
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
@@ -286,6 +289,25 @@ func TestCatalogueHasTheContractsRows(t *testing.T) {
 		p4d p4de p5 a3-high a3-mega nd-h100 l40s rtx-3090 rtx-4090 t4 cpu`) {
 		if _, err := ClusterFile(name); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// What opens a file of the catalogue, which planc clusters NAME prints, fits 80 columns.
+func TestCatalogueCommentsFit(t *testing.T) {
+	files, err := filepath.Glob("catalogue/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(data), "\n") {
+			if n := utf8.RuneCountInString(line); strings.HasPrefix(line, "#") && n > 80 {
+				t.Errorf("%s:%d: %d columns", file, i+1, n)
+			}
 		}
 	}
 }
