@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"fmt"
 	goruntime "runtime"
+	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/planc-dev/planc/runtime/cpu"
@@ -16,15 +18,18 @@ type updates struct {
 	hyper   Hyper   // the rates of the step whose gradients they are
 	clip    float64 // and its factor
 	open    int     // buckets that the rank's thread has not waited for
+	stale   int     // buckets whose gradients are the last step's
 	buckets []*bucketUpdate
 	order   []*bucketUpdate // as a forward pass reads them
 	help    func()          // does pieces of any bucket until none is left
 	piece   func(bucket int, s span)
+	fault   atomic.Pointer[string] // of the first piece that panicked
 }
 
 // bucketUpdate is the update of one bucket, in pieces that any thread may do.
 type bucketUpdate struct {
 	open   bool // the rank's thread has not waited for it
+	stale  bool // its gradients are the last step's
 	pieces []span
 	next   atomic.Int64
 	done   atomic.Int64 // pieces
@@ -100,8 +105,9 @@ func (u *updates) postpone(i int) bool {
 		return false
 	}
 	b := u.buckets[i]
-	b.open = true
+	b.open, b.stale = true, true
 	u.open++
+	u.stale++
 	b.done.Store(0)
 	b.next.Store(0) // from here on others may work on it
 	return true
@@ -115,9 +121,20 @@ func (u *updates) work(b *bucketUpdate) {
 		if i >= n {
 			return
 		}
-		u.piece(b.bucket, b.pieces[i])
-		b.done.Add(1)
+		u.do(b, i)
 	}
+}
+
+// do does a piece. One that panics is done too, or the rank would wait for it without end; the rank takes the panic on.
+func (u *updates) do(b *bucketUpdate, i int64) {
+	defer func() {
+		if x := recover(); x != nil {
+			text := fmt.Sprintf("%v\n%s", x, debug.Stack())
+			u.fault.CompareAndSwap(nil, &text)
+		}
+		b.done.Add(1)
+	}()
+	u.piece(b.bucket, b.pieces[i])
 }
 
 // end returns when all pieces of a bucket are done.
@@ -128,7 +145,7 @@ func (u *updates) end(b *bucketUpdate) {
 	}
 }
 
-// settle returns when a bucket's parameters are updated and its gradients may be written.
+// settle returns when a bucket's parameters are updated.
 func (r *Rank) settle(b *bucketUpdate) {
 	if b == nil || !b.open {
 		return
@@ -136,7 +153,9 @@ func (r *Rank) settle(b *bucketUpdate) {
 	r.late.end(b)
 	b.open = false
 	r.late.open--
-	r.clearBucket(b.bucket)
+	if f := r.late.fault.Load(); f != nil {
+		panic(*f)
+	}
 }
 
 // clearBucket makes those of a bucket's gradients zero that are added to, not written first.
@@ -169,7 +188,7 @@ func (r *Rank) settleLayer(l *layer) {
 	}
 }
 
-// settleAll settles all buckets. Whoever reads the rank's state between steps calls it.
+// settleAll settles all buckets. The gradients stay as they are.
 func (r *Rank) settleAll() {
 	if r.late == nil || r.late.open == 0 {
 		return
@@ -177,9 +196,20 @@ func (r *Rank) settleAll() {
 	for _, b := range r.late.order {
 		r.settle(b)
 	}
-	for _, b := range r.late.buckets {
-		r.settle(b)
+}
+
+// readyGradients settles all buckets and makes their gradients ready for a backward pass.
+func (r *Rank) readyGradients() {
+	if r.settleAll(); r.late == nil || r.late.stale == 0 {
+		return
 	}
+	for _, b := range r.late.order {
+		if b.stale {
+			b.stale = false
+			r.clearBucket(b.bucket)
+		}
+	}
+	r.late.stale = 0
 }
 
 // beside prepares a rank that has several threads of this CPU to postpone updates.
@@ -194,24 +224,27 @@ func (r *Rank) beside(threads int) {
 	}
 }
 
-// update returns when the parameters of all ranks of this process are updated. Their gradients stay as they are.
-func (c *crew) update() {
+// settle settles all ranks of this process. Whoever reads their parameters or optimizer state between steps calls it.
+func (c *crew) settle() error {
+	for _, r := range c.mine {
+		if r.late != nil && r.late.open > 0 {
+			return c.do((*Rank).settleAll)
+		}
+	}
+	return nil
+}
+
+// quiet returns when no update is under way any more, also where a rank has failed.
+func (c *crew) quiet() {
 	for _, r := range c.mine {
 		if r.late == nil {
 			continue
 		}
-		for _, b := range r.late.buckets {
-			if b != nil && b.open {
+		for _, b := range r.late.order {
+			if b.open {
 				r.late.end(b)
 			}
 		}
-	}
-}
-
-// settle settles all ranks of this process.
-func (c *crew) settle() {
-	for _, r := range c.mine {
-		r.settleAll()
 	}
 }
 

@@ -304,7 +304,9 @@ func (r *run) train() error {
 // after does all that a step's number calls for.
 func (r *run) after(s *Step) error {
 	if r.o.onTensors != nil {
-		r.crew.update()
+		if err := r.crew.settle(); err != nil {
+			return err
+		}
 		if err := r.crew.pull(func(a *Arena) Region { return a.Grads }); err != nil {
 			return err
 		}
@@ -341,7 +343,9 @@ func (r *run) stop() error {
 
 // finish evaluates, saves and samples after the last step.
 func (r *run) finish() error {
-	r.crew.settle()
+	if err := r.crew.settle(); err != nil {
+		return err
+	}
 	if err := r.evaluate(); err != nil {
 		return err
 	}
@@ -365,7 +369,7 @@ func (r *run) close() {
 		r.rows.stop()
 	}
 	if r.crew != nil {
-		r.crew.settle()
+		r.crew.quiet()
 		r.crew.close()
 		cpu.Threads(0, 0)
 	}

@@ -191,13 +191,13 @@ func work[F Float](r *Rank) {
 	e.fetch.forget()
 	for i, a := range e.actions {
 		if a.kind == 'U' {
-			r.settleAll()
+			r.readyGradients()
 			finish[F](r)
 			continue
 		}
 		c := e.chunks[a.chunk]
 		if a.kind != 'F' {
-			r.settleAll()
+			r.readyGradients()
 		}
 		switch a.kind {
 		case 'F':

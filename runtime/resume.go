@@ -17,7 +17,9 @@ func (r *run) save() error {
 	if r.saved == r.done.step {
 		return nil
 	}
-	r.crew.settle()
+	if err := r.crew.settle(); err != nil {
+		return err
+	}
 	m := ckpt.Manifest{
 		Step: int64(r.done.step), Updates: int64(r.done.updates), Samples: r.done.samples, Tokens: r.done.tokens,
 		Seed: r.s.Train.Seed, Data: r.dataID(), Plan: r.p.Plan.Text, Program: r.p.Hash,

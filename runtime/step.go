@@ -168,7 +168,9 @@ func (r *run) evaluate() error {
 		return nil
 	}
 	r.checked = r.done.step
-	r.crew.settle()
+	if err := r.crew.settle(); err != nil {
+		return err
+	}
 	l := &r.p.Batch
 	rows := l.MicroBatch * l.Replicas
 	if want := r.s.Train.Eval.Batches; want > 0 { // the same samples on every plan

@@ -39,9 +39,9 @@ func (r *Rank) added(chunks []*chunk) (out []part) {
 func (r *Rank) clearGradients() {
 	g := r.Stage.Arena.Grads
 	r.taint(g.Offset, g.Size)
-	if r.late != nil && r.late.open > 0 { // the others when they are settled
+	if r.late != nil && r.late.stale > 0 { // those that an update may still read, before the first backward pass
 		for i, b := range r.late.buckets {
-			if b == nil || !b.open {
+			if b == nil || !b.stale {
 				r.clearBucket(i)
 			}
 		}
