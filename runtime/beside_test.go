@@ -3,7 +3,9 @@ package runtime
 import (
 	"bytes"
 	"errors"
+	"math"
 	goruntime "runtime"
+	"strings"
 	"testing"
 )
 
@@ -14,34 +16,74 @@ func withThreads(t *testing.T, n int, p *Program, opts ...Option) []byte {
 	dir := t.TempDir()
 	got, err := train(t, p, dir, opts...)
 	if errors.Is(err, ErrStop) || err != nil && len(opts) > 0 {
-		got, err = train(t, p, dir)
+		got, err = train(t, p, dir, opts[:len(opts)-1]...) // the last one stopped it
 	}
 	must(t, err)
 	return weights(t, got.Checkpoint)
 }
 
-// A run whose updates are done beside the next forward pass ends with the bits of one in which they are done before it, also where it was
-// stopped and continued.
-func TestBesideIsTheSame(t *testing.T) {
-	stop := OnStep(func(s Step) error {
-		if s.Step == 5 {
+// stopAt stops a run after a step.
+func stopAt(step int) Option {
+	return OnStep(func(s Step) error {
+		if s.Step == step {
 			return ErrStop
 		}
 		return nil
 	})
-	for name, p := range map[string]func() *Program{
-		"1 rank":  func() *Program { return bigram[float32](1, -1) },
-		"float64": func() *Program { return bigram[float64](1, -1) },
-		"2 ranks": func() *Program { return bigram[float32](2, -1) },
-		"sharded": func() *Program { return bigram[float32](2, 0) },
+}
+
+// skipping is a program whose third step is not finite.
+func skipping() *Program {
+	p := bigram[float32](1, -1)
+	forward := p.Segments[0].Forward
+	p.Segments[0].Forward = func(r *Rank, b *Block) {
+		if r.StepID == 3 {
+			r.LossSum = math.NaN()
+		}
+		forward(r, b)
+	}
+	return p
+}
+
+// A run whose updates are done beside the next forward pass ends with the bits of one in which they are done before it, also where it was
+// stopped and continued.
+func TestBesideIsTheSame(t *testing.T) {
+	for name, c := range map[string]struct {
+		p   func() *Program
+		set []Option
+	}{
+		"1 rank":    {p: func() *Program { return bigram[float32](1, -1) }},
+		"float64":   {p: func() *Program { return bigram[float64](1, -1) }},
+		"2 ranks":   {p: func() *Program { return bigram[float32](2, -1) }},
+		"sharded":   {p: func() *Program { return bigram[float32](2, 0) }},
+		"skipped":   {p: skipping},
+		"looked at": {func() *Program { return bigram[float32](1, -1) }, []Option{Set("train.eval.every", 1), Set("train.checkpoint.every", 2)}},
+		"scaled":    {func() *Program { return bigram[float32](1, -1) }, []Option{Set("train.precision.loss_scale", 1024)}},
 	} {
-		want := withThreads(t, 1, p())
-		if !bytes.Equal(withThreads(t, 3, p()), want) {
+		want := withThreads(t, 1, c.p(), c.set...)
+		if !bytes.Equal(withThreads(t, 3, c.p(), c.set...), want) {
 			t.Errorf("%s: other bits", name)
 		}
-		if !bytes.Equal(withThreads(t, 3, p(), stop), want) {
+		if !bytes.Equal(withThreads(t, 3, c.p(), append(c.set, stopAt(5))...), want) {
 			t.Errorf("%s: other bits where the run was stopped", name)
 		}
+	}
+}
+
+// A piece that panics ends the run with what it said, whichever thread did it.
+func TestBesideThatPanics(t *testing.T) {
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(2))
+	p := bigram[float32](1, -1)
+	back := p.Segments[0].Backward
+	p.Segments[0].Backward = func(r *Rank, b *Block) {
+		if r.StepID == 2 { // no update is under way here
+			r.late.piece = func(int, span) { panic("a piece of an update") }
+		}
+		back(r, b)
+	}
+	_, err := train(t, p, t.TempDir())
+	if err == nil || !strings.HasPrefix(err.Error(), "rank 0: a piece of an update\n") {
+		t.Errorf("the run ended with %v", err)
 	}
 }
 
