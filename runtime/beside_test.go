@@ -55,7 +55,7 @@ func TestBesideIsTheSame(t *testing.T) {
 		"1 rank":    {p: func() *Program { return bigram[float32](1, -1) }},
 		"float64":   {p: func() *Program { return bigram[float64](1, -1) }},
 		"2 ranks":   {p: func() *Program { return bigram[float32](2, -1) }},
-		"sharded":   {p: func() *Program { return bigram[float32](2, 0) }},
+		"sharded":   {p: func() *Program { return bigram[float32](2, 1) }},
 		"skipped":   {p: skipping},
 		"looked at": {func() *Program { return bigram[float32](1, -1) }, []Option{Set("train.eval.every", 1), Set("train.checkpoint.every", 2)}},
 		"scaled":    {func() *Program { return bigram[float32](1, -1) }, []Option{Set("train.precision.loss_scale", 1024)}},
