@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/runtime/cpu"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -76,7 +76,7 @@ func examine() *doctorDoc {
 	d := &doctorDoc{Schema: 1, Planc: version, Works: true}
 	d.Checks = append(d.Checks, ok("planc", fmt.Sprintf("%s, %s/%s, built with %s", version, runtime.GOOS, runtime.GOARCH, runtime.Version())))
 	d.Checks = append(d.Checks, goFindings()...)
-	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m)), cacheFinding(), diskFinding(freeDisk))
+	d.Checks = append(d.Checks, compilerFinding(), cpuFinding(m), memoryFinding(m), ok("kernels", kernelsText(m.ISA)), cacheFinding(), diskFinding(freeDisk))
 	d.Checks = append(d.Checks, gpuFindings(root, m)...)
 	for _, f := range d.Checks {
 		d.Works = d.Works && f.State != stateFailed
@@ -136,15 +136,17 @@ func memoryFinding(m machine) finding {
 	return ok("memory", fmt.Sprintf("%s, %s available", size(m.Memory), size(m.Available)))
 }
 
-// kernelsText says which kernels a program takes here; it can be told to take others.
-func kernelsText(m machine) string {
-	switch m.ISA {
-	case "":
+// kernelsText says which kernels a program takes on this machine, whose widest vectors are isa; it can be told to take others.
+func kernelsText(isa string) string {
+	switch best := cpu.Best(); {
+	case best != cpu.Portable:
+		return best.String()
+	case isa == "":
 		return "portable Go"
-	case "avx512", "avx2":
-		return cmp.Or(m.Kernels, m.ISA)
+	case isa == "neon":
+		return "portable Go; the CPU has neon, which no kernel uses yet"
 	}
-	return fmt.Sprintf("portable Go; the CPU has %s, which no kernel uses yet", m.ISA)
+	return fmt.Sprintf("portable Go; the CPU has %s, but not all that the kernels need", isa)
 }
 
 // littleDisk is too little for builds of a few jobs, which take some MiB each and as much in Go's cache.

@@ -16,7 +16,6 @@ type machine struct {
 	Memory    int64  // bytes of the machine, or of the container that this is
 	Available int64  // bytes of it that nobody uses now
 	ISA       string // the widest vectors: avx512, avx2, neon; "" if unknown
-	Kernels   string // the ISA of runtime/cpu that its programs take, where it has wider ones than vectors; else ""
 	GPUs      []string
 	Driver    string // of NVIDIA's GPUs
 }
@@ -27,7 +26,7 @@ func look(root fs.FS) machine {
 	cpu := keyed(root, "proc/cpuinfo")
 	m.CPU = cpu["model name"]
 	flags := strings.Fields(cpu["flags"])
-	m.ISA, m.Kernels = isaOf(flags), tilesOf(flags)
+	m.ISA = isaOf(flags)
 	if m.ISA == "" && runtime.GOARCH == "arm64" {
 		m.ISA = "neon" // of every 64-bit ARM
 	}
@@ -55,16 +54,6 @@ func keyed(root fs.FS, file string) map[string]string {
 		}
 	}
 	return out
-}
-
-// tilesOf is "amx" if a CPU's flags have what runtime/cpu's kernels of that ISA take.
-func tilesOf(flags []string) string {
-	for _, flag := range []string{"avx512f", "avx512_bf16", "amx_tile", "amx_bf16"} {
-		if !slices.Contains(flags, flag) {
-			return ""
-		}
-	}
-	return "amx"
 }
 
 // isaOf is the widest vector extension among the flags of a CPU.
