@@ -196,22 +196,25 @@ func TestErrorBars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := BarOf(EngineOf("megatron"), c, 8, false, 10)
+	b := BarOf(EngineOf("megatron"), c, "bf16", 8, false, 10)
 	if b.Rows < 5 || b.Like != (Like{"megatron", "sm_80", "yes", "several"}) || b.Error <= 0 || b.Error >= 0.5 {
 		t.Errorf("bar %+v", b)
 	}
-	if with := BarOf(EngineOf("megatron"), c, 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
+	if with := BarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
 		t.Errorf("with experts the bar is %+v", with)
 	}
-	if own := BarOf(PlancEngine, c, 8, false, 10); own != b {
+	if own := BarOf(PlancEngine, c, "bf16", 8, false, 10); own != b {
 		t.Errorf("planc's own bar %+v is not Megatron's", own)
 	}
-	if b := BarOf(PlancEngine, c, 8, false, 1e-3); b.Rows != 0 || b.Error != gpuError || b.String() != "assumed; the shortest step of a measured run is 58 ms" {
+	if b := BarOf(PlancEngine, c, "bf16", 8, false, 1e-3); b.Rows != 0 || b.Error != gpuError || b.String() != "assumed; the shortest step of a measured run is 58 ms" {
 		t.Errorf("of a step shorter than any that was measured: %+v, %s", b, b)
+	}
+	if b := BarOf(PlancEngine, c, "f32", 8, false, 10); b.Rows != 0 || b.Error != gpuError || b.String() != "assumed; no measured run computes in f32" {
+		t.Errorf("of a type that no run computes in: %+v, %s", b, b)
 	}
 	strange := *c
 	strange.GPU.Arch = "sm_999"
-	if b := BarOf(EngineOf("deepspeed"), &strange, 1, false, 10); b.Engine != "deepspeed" || b.Generation != "" {
+	if b := BarOf(EngineOf("deepspeed"), &strange, "bf16", 1, false, 10); b.Engine != "deepspeed" || b.Generation != "" {
 		t.Errorf("bar of an unknown GPU %+v", b)
 	}
 }

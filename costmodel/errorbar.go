@@ -2,6 +2,7 @@ package costmodel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,8 @@ type ErrorBar struct {
 	Like
 	Rows  int
 	Error float64
-	Short bool // the step is shorter than that of any row, which so say nothing of it
+	Short bool   // the step is shorter than that of any row, which so say nothing of it
+	Type  string // what matmuls compute in, if too few rows do; else ""
 }
 
 // Errors where no like run was measured, assumed.
@@ -47,13 +49,16 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 	return []Like{l, {engine, g.Arch, "", ""}, {engine, "", "", ""}, {}}
 }
 
-// BarOf is the error bar of a predicted step with so many pipeline stages: that of the most alike rows. Rows of 0 is an
-// assumption, as it is of a step that is shorter than that of any row. Of planc's own engine on GPUs no run was measured: it has the bar of Megatron's, whose constants it has.
-func BarOf(e *Engine, c *Cluster, pp int, experts bool, step Seconds) ErrorBar {
-	if c.IsCPU() {
+// BarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the most alike
+// rows. Rows of 0 is an assumption, as it is of a step that is shorter than that of any row, or computes in what too few did. Of
+// planc's own engine on GPUs no run was measured: it has the bar of Megatron's, whose constants it has.
+func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
+	switch {
+	case c.IsCPU():
 		return ErrorBar{Error: cpuError}
-	}
-	if step < shortestStep {
+	case !slices.Contains(measuredTypes, gemm):
+		return ErrorBar{Error: gpuError, Type: gemm}
+	case step < shortestStep:
 		return ErrorBar{Error: gpuError, Short: true}
 	}
 	name := e.Name
@@ -75,6 +80,9 @@ const ownLike = "megatron"
 
 // String says which rows the bar is from: "megatron, sm_80, pipelined, several nodes".
 func (b ErrorBar) String() string {
+	if b.Type != "" {
+		return fmt.Sprintf("assumed; no measured run computes in %s", b.Type)
+	}
 	if b.Short {
 		return fmt.Sprintf("assumed; the shortest step of a measured run is %.0f ms", 1e3*shortestStep)
 	}

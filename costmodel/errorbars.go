@@ -54,5 +54,8 @@ var errorBars = []ErrorBar{
 // shortestStep is the shortest measured one of these rows, in seconds.
 const shortestStep = 0.0581
 
+// measuredTypes are what their matmuls compute in, 5 rows or more each.
+var measuredTypes = []string{"bf16", "fp16", "fp8", "mxfp8"}
+
 // memoryDeviation is the deviation of what other runtimes than planc's take, as a part of what is predicted.
 const memoryDeviation = 0.09

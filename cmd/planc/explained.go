@@ -41,7 +41,7 @@ func errorBar(j *loaded, best search.Priced) errorBarDoc {
 
 func barOf(j *loaded, best search.Priced) (*costmodel.Engine, costmodel.ErrorBar) {
 	e := costmodel.EngineOf(j.Train.Engine)
-	return e, costmodel.BarOf(e, j.cluster, best.Plan.PP, best.Plan.MoESlack > 0, best.Predict.StepS)
+	return e, costmodel.BarOf(e, j.cluster, j.problem().Computes(), best.Plan.PP, best.Plan.MoESlack > 0, best.Predict.StepS)
 }
 
 // borrowedBar says what the step's error bar is of, where that is not runs of the engine: "± 11 % (runs of megatron, none of

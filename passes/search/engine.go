@@ -19,8 +19,8 @@ func (p *Problem) engine() *costmodel.Engine {
 	return p.Engine
 }
 
-// gemm is what matmuls compute in.
-func (p *Problem) gemm() string {
+// Computes is what matmuls compute in.
+func (p *Problem) Computes() string {
 	if p.GEMM != "" {
 		return p.GEMM
 	}
@@ -90,7 +90,7 @@ func (s *searcher) foreign(p *profile, k profileKey) {
 		return
 	}
 	shape := shape(transformer(s.problem.Model, s.dims))
-	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision), Narrow: s.problem.gemm() == "fp8" || s.problem.gemm() == costmodel.MXFP8, Scaled: s.problem.gemm() == costmodel.MXFP8}
+	split := costmodel.Split{TP: k.tp, CP: k.cp, Context: k.kind, EP: k.experts.ep, ETP: k.experts.etp, Micro: k.micro, SP: k.sp, Size: s.problem.Precision.Compute.Size(), Sums: e.Sums(s.problem.Precision), Narrow: s.problem.Computes() == "fp8" || s.problem.Computes() == costmodel.MXFP8, Scaled: s.problem.Computes() == costmodel.MXFP8}
 	more := split
 	more.Micro++
 	segs := p.prog.Model.Segments

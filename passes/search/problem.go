@@ -156,8 +156,8 @@ func (p *Problem) check() error {
 	if e := p.engine(); c.IsCPU() && !e.Own {
 		return fmt.Errorf("train.engine %s is priced on GPUs alone; on a CPU planc is", e.Name)
 	}
-	if _, ok := c.DeviceOf(p.engine(), p.gemm()); !ok {
-		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.gemm(),
+	if _, ok := c.DeviceOf(p.engine(), p.Computes()); !ok {
+		return fmt.Errorf("%s does not compute in %s; its peak_tflops are those of %s", c.GPU.Name, p.Computes(),
 			strings.Join(slices.Sorted(maps.Keys(c.GPU.PeakTFLOPS)), ", "))
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {

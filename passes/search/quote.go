@@ -116,7 +116,7 @@ func (s *searcher) priced(p *point) Priced {
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
-		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.gemm(), Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
+		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(), Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
 	}), stage}
 }
 

@@ -131,7 +131,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	dev, _ := p.Cluster.DeviceOf(p.engine(), p.gemm())
+	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
 		capacity: int(empty.Capacity - empty.Total), layerSums: map[costKey][]costSums{},

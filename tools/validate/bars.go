@@ -75,6 +75,18 @@ func (s *study) shortestStep() float64 {
 	return math.Round(1e4*out) / 1e4
 }
 
+// types are what the matmuls of enough rows that no fit held out compute in.
+func (s *study) types() (out []string) {
+	rows := map[string]int{}
+	for _, p := range s.fitted {
+		if rows[p.Asked.Problem.GEMM]++; rows[p.Asked.Problem.GEMM] == fewest {
+			out = append(out, p.Asked.Problem.GEMM)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // errorBars is the table as costmodel has it.
 func (s *study) errorBars() []byte {
 	var b bytes.Buffer
@@ -85,6 +97,7 @@ func (s *study) errorBars() []byte {
 		fmt.Fprintf(&b, "{Like: Like{%q, %q, %q, %q}, Rows: %d, Error: %v},\n", e.Engine, e.Generation, e.Pipelined, e.Nodes, e.Rows, e.Error)
 	}
 	fmt.Fprintf(&b, "}\n\n// shortestStep is the shortest measured one of these rows, in seconds.\nconst shortestStep = %v\n", s.shortestStep())
+	fmt.Fprintf(&b, "\n// measuredTypes are what their matmuls compute in, %d rows or more each.\nvar measuredTypes = %#v\n", fewest, s.types())
 	fmt.Fprintf(&b, "\n// memoryDeviation is the deviation of what other runtimes than planc's take, as a part of what is predicted.\nconst memoryDeviation = %v\n", s.memoryDeviation())
 	out, err := format.Source(b.Bytes())
 	if err != nil {
