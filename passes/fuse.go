@@ -11,12 +11,12 @@ import (
 // checker, the memory pass and the cost model (bytes of operands and results alone, one launch) take it as one op, a
 // target makes of it what it can: the CPU runs it strip by strip.
 //
-// What belongs together: chains of element-wise ops; ops on rows, that is norms and their gradients, with the additions
-// before and behind them; a classifier's loss with its gradient, which is an op of its own ([joinLoss]), or, where ranks
-// split the vocabulary, its gradient alone, whose parts (of the log-sum-exp and of the picked label) are each as large as
-// the logits. An op joins the group of the op that makes one of its operands if all results have the
-// same type, nobody outside the group uses that operand before the group's end, and the ops on rows agree what a row
-// is.
+// What belongs together: chains of element-wise ops; those that read the same operand, which is then read once; ops on rows,
+// that is norms and their gradients, with the additions before and behind them; a classifier's loss with its gradient, which
+// is an op of its own ([joinLoss]), or, where ranks split the vocabulary, its gradient alone, whose parts (of the log-sum-exp
+// and of the picked label) are each as large as the logits. Groups of ops join if all results have the same type, the ops on
+// rows agree what a row is, and either nobody wants what the former makes before the latter runs, or what the latter takes is
+// there when the former runs: so a gated MLP's gradients by both of its products are made in one go, before the first is used.
 func fuse(p *ir.Program) error {
 	for _, s := range p.Model.Variants() {
 		fuseSegment(s)
@@ -49,8 +49,11 @@ func savedNames(s *ir.Segment) map[string]bool {
 	return names
 }
 
-// group is a chain in the order of the function.
-type group struct{ nodes []*ir.Node }
+// group is ops in the order of the function, and the place in it where they run: that of the last one that did not move up.
+type group struct {
+	nodes []*ir.Node
+	at    int
+}
 
 // fuser rewrites one function.
 type fuser struct {
@@ -58,46 +61,124 @@ type fuser struct {
 	keep  map[string]bool // names that must survive though no op of the function uses them
 	group map[*ir.Node]*group
 	at    map[*ir.Node]int
+	users map[*ir.Value][]*ir.Node
 }
 
 func (fu *fuser) run() {
-	fu.at = map[*ir.Node]int{}
+	fu.at, fu.users = map[*ir.Node]int{}, map[*ir.Value][]*ir.Node{}
 	for i, n := range fu.f.Nodes {
 		fu.at[n] = i
+		for _, a := range n.Args {
+			fu.users[a] = append(fu.users[a], n)
+		}
+	}
+	for i, n := range fu.f.Nodes {
 		if !n.Op.Element() && n.Row() == nil || len(n.Outs) != 1 {
 			continue
 		}
-		g := &group{nodes: []*ir.Node{n}}
-		for _, a := range n.Args {
-			if old := fu.group[a.Def]; a.Def != nil && old != nil && fu.joins(old, g, i) {
-				g.nodes = append(g.nodes, old.nodes...)
-				for _, m := range old.nodes {
-					fu.group[m] = g
-				}
+		g := &group{nodes: []*ir.Node{n}, at: i}
+		fu.group[n] = g
+		near := fu.near(n)
+		for _, m := range near {
+			if old := fu.group[m]; old != g && fu.movesDown(old, g) {
+				fu.join(old, g)
 			}
 		}
-		slices.SortFunc(g.nodes, func(a, b *ir.Node) int { return fu.at[a] - fu.at[b] })
-		g.nodes = slices.Compact(g.nodes)
-		for _, m := range g.nodes {
-			fu.group[m] = g
+		for _, m := range near {
+			if old := fu.group[m]; old != g && fu.movesUp(g, old) {
+				fu.join(g, old)
+				break
+			}
 		}
 	}
 	fu.rewrite()
 }
 
-// joins tells whether group old may move down to group g, whose last node is at index i.
-func (fu *fuser) joins(old, g *group, i int) bool {
-	for _, m := range old.nodes {
-		if !m.Outs[0].Type.Equal(g.nodes[0].Outs[0].Type) || m.Attr.Round != g.nodes[0].Attr.Round {
-			return false
+// near are the ops before n that are in groups and make one of its operands, or read one that is as large as its result. If
+// they only read it, both work element by element.
+func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
+	for _, a := range n.Args {
+		if a.Def != nil && fu.group[a.Def] != nil {
+			out = append(out, a.Def)
 		}
-		for j := fu.at[m] + 1; j < i; j++ {
-			if user := fu.f.Nodes[j]; slices.Contains(user.Args, m.Outs[0]) && fu.group[user] != old && !slices.Contains(g.nodes, user) {
+	}
+	if !n.Op.Element() {
+		return out
+	}
+	for _, a := range n.Args {
+		if !a.Type.Equal(n.Outs[0].Type) {
+			continue
+		}
+		for _, m := range fu.users[a] {
+			if fu.at[m] < fu.at[n] && m.Op.Element() && fu.group[m] != nil {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// join adds a group to another, which stays where it is.
+func (fu *fuser) join(g, to *group) {
+	for _, m := range g.nodes {
+		fu.group[m] = to
+	}
+	to.nodes = append(to.nodes, g.nodes...)
+	slices.SortFunc(to.nodes, func(a, b *ir.Node) int { return fu.at[a] - fu.at[b] })
+}
+
+// movesDown tells whether group old may run where g does: nobody wants what it makes before.
+func (fu *fuser) movesDown(old, g *group) bool {
+	for _, m := range old.nodes {
+		for _, user := range fu.users[m.Outs[0]] {
+			if in := fu.group[user]; in != old && in != g && fu.place(user) < g.at {
 				return false
 			}
 		}
 	}
-	return oneRow(slices.Concat(old.nodes, g.nodes))
+	return agree(old, g)
+}
+
+// movesUp tells whether group g may run where old does: what it takes is there by then, or made by old. Both work element by
+// element: a sum before a norm's gradient is better left to the product that makes its last operand.
+func (fu *fuser) movesUp(g, old *group) bool {
+	for _, n := range old.nodes {
+		if !n.Op.Element() {
+			return false
+		}
+	}
+	for _, n := range g.nodes {
+		if !n.Op.Element() {
+			return false
+		}
+		for _, a := range n.Args {
+			if a.Def == nil {
+				continue
+			}
+			if in := fu.group[a.Def]; in != old && in != g && fu.place(a.Def) >= old.at {
+				return false
+			}
+		}
+	}
+	return agree(g, old)
+}
+
+// place is where a node runs.
+func (fu *fuser) place(n *ir.Node) int {
+	if g := fu.group[n]; g != nil {
+		return g.at
+	}
+	return fu.at[n]
+}
+
+// agree tells whether two groups make the like: of one type, in the same rounds, row by row of the same rows.
+func agree(a, b *group) bool {
+	for _, n := range a.nodes {
+		if !n.Outs[0].Type.Equal(b.nodes[0].Outs[0].Type) || n.Attr.Round != b.nodes[0].Attr.Round {
+			return false
+		}
+	}
+	return oneRow(slices.Concat(a.nodes, b.nodes))
 }
 
 // oneRow tells whether ops agree what a row of their results is: the same dims of each op on rows, of which every other
@@ -142,7 +223,7 @@ func (fu *fuser) rewrite() {
 		switch {
 		case g == nil || len(g.nodes) == 1:
 			out = append(out, n)
-		case g.nodes[len(g.nodes)-1] == n:
+		case g.at == fu.at[n]:
 			out = append(out, fu.fused(g))
 		}
 	}
@@ -175,7 +256,5 @@ func (fu *fuser) usedOutside(g *group, v *ir.Value) bool {
 	if slices.Contains(fu.f.Outputs, v) || fu.keep[v.Name] {
 		return true
 	}
-	return slices.ContainsFunc(fu.f.Nodes, func(n *ir.Node) bool {
-		return fu.group[n] != g && slices.Contains(n.Args, v)
-	})
+	return slices.ContainsFunc(fu.users[v], func(n *ir.Node) bool { return fu.group[n] != g })
 }

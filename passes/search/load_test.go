@@ -84,13 +84,13 @@ func TestFill(t *testing.T) {
 func TestExpertsTimeHasNames(t *testing.T) {
 	cfg := llamaConfig(4, 1024, 8, 8, 2048, 2048, 1024)
 	price := func(engine string, slack float64) (costmodel.Time, *searcher) {
-		p := problem(cluster(t, "dgx-h100", 1, 1), cfg, 1024, 16, ir.FullPrecision(ir.BF16))
+		p := problem(cluster(t, "dgx-h100", 1, 1), cfg, 1024, 32, ir.FullPrecision(ir.BF16))
 		p.Engine = costmodel.EngineOf(engine)
 		s, err := newSearcher(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := s.dims.plain(16, p.Precision)
+		plan := s.dims.plain(32, p.Precision)
 		plan.MoESlack = slack
 		return s.stepOf(s.member(plan)).Simulate(), s
 	}
@@ -112,7 +112,7 @@ func TestExpertsTimeHasNames(t *testing.T) {
 	}
 	// nor does what is recomputed in groups grow with the slack
 	grouped := func(slack float64) costmodel.Time {
-		plan := s.dims.plain(16, ir.FullPrecision(ir.BF16))
+		plan := s.dims.plain(32, ir.FullPrecision(ir.BF16))
 		plan.MoESlack, plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery = slack, "full", 4, 2
 		return s.stepOf(s.member(plan)).Simulate()
 	}

@@ -81,9 +81,9 @@ const (
 // stripLen is how many elements of a row the links do at a time; where they need whole rows, they do at most tallRows of
 // together tallElems, which is a row at least. maxOperands is how many operands a chain has at most.
 const (
-	stripLen    = 512
+	stripLen    = 256
 	tallRows    = 16
-	tallElems   = 4 * stripLen
+	tallElems   = 8 * stripLen
 	maxOperands = 32
 )
 

@@ -12,6 +12,8 @@ type engine[F Float] struct {
 	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
 	packPairs, packFourPairs pairPacker
 	together                 bool // op(a) is packed row by row: a row's pairs lie together
+
+	crowds bool // rows of a that share few sets of the first cache are read where they lie all the same
 }
 
 // engines of the ISA in use; nil if that is Portable.

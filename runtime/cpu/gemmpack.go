@@ -96,7 +96,7 @@ const (
 // crowded tells whether the rows of a, which is not transposed, are to be copied.
 func (g *gemm[F]) crowded() bool {
 	step := g.a.ld * int(sizeOf[F]())
-	if g.a.t || g.e.pairs || g.n < crowdedCols || g.m < g.e.rows || step%lineBytes != 0 {
+	if g.e.crowds || g.a.t || g.e.pairs || g.n < crowdedCols || g.m < g.e.rows || step%lineBytes != 0 {
 		return false
 	}
 	sets := cacheSets

@@ -62,7 +62,12 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512, packFour: packFourAVX512}
 }
 
+// useAMX takes tiles. Cores that have them lose by copying rows that share sets of the first cache (bench/gemm/README.md), which
+// Zen 5 gains by.
 func useAMX(*Kernels[float32], *Kernels[float64]) {
+	wide := *engine32
+	wide.crowds = true
+	engine32 = &wide
 	e := *engine16
 	e.rows, e.multiply, e.together = 2*tileRows, gemmTiles, true
 	engine16 = &e
