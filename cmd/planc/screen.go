@@ -207,18 +207,12 @@ const (
 func (d *document) alternativesTable() string {
 	var b strings.Builder
 	b.WriteString(row("  NEXT BEST", "STEP", "MEMORY", "BECAUSE"))
-	seen := map[string]bool{} // plans that differ only in what their words leave out read alike: the best stands for them
 	for _, a := range d.shown() {
-		name := a.label(d)
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
 		step := "no fit"
 		if a.SlowerBy != nil {
 			step = signed(*a.SlowerBy)
 		}
-		b.WriteString(row("  "+name, step, size(a.Predict.MemoryBytes.Total), a.because(d)))
+		b.WriteString(row("  "+a.label(d), step, size(a.Predict.MemoryBytes.Total), a.because(d)))
 	}
 	return b.String()
 }
@@ -228,7 +222,7 @@ const screenRows = 6
 
 // shown are the alternatives of the screen: those that fit, but a third of the places is for those that do not.
 func (d *document) shown() []alternativeDoc {
-	rows, all := d.head.rows, d.others()
+	rows, all := d.head.rows, d.distinct()
 	kept := rows / 3
 	fit := slices.IndexFunc(all, func(a alternativeDoc) bool { return a.NoFit != nil })
 	if fit < 0 {
@@ -248,6 +242,17 @@ func (d *document) others() (out []alternativeDoc) {
 		}
 	}
 	return out
+}
+
+// distinct are the others, of those that read alike, for they differ in what their words leave out, only the best.
+func (d *document) distinct() []alternativeDoc {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(d.others(), func(a alternativeDoc) bool {
+		name := a.label(d)
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 // row is a line of the table. A name that is too long gets a line of its own, a reason goes on below itself.
