@@ -95,14 +95,14 @@ func (fu *fuser) run() {
 }
 
 // near are the ops before n that are in groups and make one of its operands, or read one that is as large as its result. If
-// they only read it, both work element by element.
+// they only read it, both are free.
 func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
 	for _, a := range n.Args {
 		if a.Def != nil && fu.group[a.Def] != nil {
 			out = append(out, a.Def)
 		}
 	}
-	if !n.Op.Element() {
+	if !free(n) {
 		return out
 	}
 	for _, a := range n.Args {
@@ -110,7 +110,7 @@ func (fu *fuser) near(n *ir.Node) (out []*ir.Node) {
 			continue
 		}
 		for _, m := range fu.users[a] {
-			if fu.at[m] < fu.at[n] && m.Op.Element() && fu.group[m] != nil {
+			if fu.at[m] < fu.at[n] && fu.group[m] != nil && free(m) {
 				out = append(out, m)
 			}
 		}
@@ -139,18 +139,29 @@ func (fu *fuser) movesDown(old, g *group) bool {
 	return agree(old, g)
 }
 
-// movesUp tells whether group g may run where old does: what it takes is there by then, or made by old. Both work element by
-// element: a sum before a norm's gradient is better left to the product that makes its last operand.
+// free tells ops that work element by element and that no product does on its way: what one begins from or ends in costs no
+// pass over memory of its own, so such ops do not leave theirs for the company of others.
+func free(n *ir.Node) bool { return n.Op.Element() && !ofProduct(n) }
+
+// ofProduct tells whether a product may begin from what an op adds to its result, or end in the op.
+func ofProduct(n *ir.Node) bool {
+	switch n.Op {
+	case ir.OpMatMul:
+		return true
+	case ir.OpAdd, ir.OpGelu, ir.OpGeluGrad:
+		return slices.ContainsFunc(n.Args, func(a *ir.Value) bool { return a.Def != nil && ofProduct(a.Def) })
+	}
+	return false
+}
+
+// movesUp tells whether group g may run where old does: what it takes is there by then, or made by old. All of both are free.
 func (fu *fuser) movesUp(g, old *group) bool {
-	for _, n := range old.nodes {
-		if !n.Op.Element() {
+	for _, n := range slices.Concat(g.nodes, old.nodes) {
+		if !free(n) {
 			return false
 		}
 	}
 	for _, n := range g.nodes {
-		if !n.Op.Element() {
-			return false
-		}
 		for _, a := range n.Args {
 			if a.Def == nil {
 				continue

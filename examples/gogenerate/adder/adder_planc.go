@@ -2,7 +2,7 @@
 //
 // Job adder (../adder.yaml): model adder.
 // Plan dp 2 · zero 1 · micro_batch 32×1.
-// Program ec7672ee97c1bed382916c017701fb2394006c6cb658df12bde1b31ea44a57b7.
+// Program 007df7c0a2ee7bede273daf359c7c757502ff4b653cfb4d76ca9e664e8af1902.
 
 package adder
 
@@ -36,37 +36,39 @@ var (
 	}
 	chain2 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoSilu, To: 2},
-			{Do: cpu.DoMul, To: 3, A: 2, B: 1},
+			{Do: cpu.DoSilu, To: 3},
+			{Do: cpu.DoMul, To: 2, A: 3, B: 1},
 		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
 	chain3 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoMul, To: 2, B: 1},
+			{Do: cpu.DoMul, To: 5, B: 1},
+			{Do: cpu.DoSilu, To: 6, A: 2},
+			{Do: cpu.DoMul, To: 3, B: 6},
+			{Do: cpu.DoSiluGrad, To: 4, A: 5, B: 2},
 		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}, {At: cpu.Temp}},
 	}
 	chain4 = cpu.Chain{
-		Links: []cpu.Link{
-			{Do: cpu.DoMul, To: 4, B: 1},
-			{Do: cpu.DoSiluGrad, To: 3, A: 4, B: 2},
-		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
-	}
-	chain5 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoRMSNormDX, To: 5, B: 1, More: []int{2}, C: 1e-06},
 			{Do: cpu.DoAdd, To: 4, A: 3, B: 5},
 		},
 		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.PerCol}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
 	}
-	chain6 = cpu.Chain{
+	chain5 = cpu.Chain{
 		Links: []cpu.Link{
 			{Do: cpu.DoCopy, To: 3},
 			{Do: cpu.DoMul, To: 2, A: 3, B: 1},
 		},
 		Operands: []cpu.Operand{{At: cpu.One}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+	}
+	chain6 = cpu.Chain{
+		Links: []cpu.Link{
+			{Do: cpu.DoMul, To: 2, B: 1},
+		},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
 	}
 )
 
@@ -124,7 +126,7 @@ var program = rt.Program{
 	Dropout: false,
 	Elem:    rt.F32,
 	Groups:  []rt.Group{{Axes: []string{"dp"}}},
-	Hash:    "ec7672ee97c1bed382916c017701fb2394006c6cb658df12bde1b31ea44a57b7",
+	Hash:    "007df7c0a2ee7bede273daf359c7c757502ff4b653cfb4d76ca9e664e8af1902",
 	Loss:    groupDp,
 	Mesh: []rt.Axis{{
 		Name: "dp",
@@ -384,16 +386,16 @@ var program = rt.Program{
 	},
 	Stages: []rt.Stage{{
 		Arena: rt.Arena{
-			Activations: rt.Region{Offset: 133248, Size: 606208},
-			Batch:       rt.Region{Offset: 968832, Size: 3072},
-			Comm:        rt.Region{Offset: 968832},
+			Activations: rt.Region{Offset: 133248, Size: 540672},
+			Batch:       rt.Region{Offset: 936064, Size: 3072},
+			Comm:        rt.Region{Offset: 936064},
 			Grads:       rt.Region{Offset: 44416, Size: 44416},
-			Logits:      rt.Region{Offset: 971904, Size: 1536},
+			Logits:      rt.Region{Offset: 939136, Size: 1536},
 			Moment1:     rt.Region{Offset: 88832, Size: 22208},
 			Moment2:     rt.Region{Offset: 111040, Size: 22208},
 			Params:      rt.Region{Size: 44416},
-			Size:        973440,
-			Workspace:   rt.Region{Offset: 739456, Size: 229376},
+			Size:        940672,
+			Workspace:   rt.Region{Offset: 673920, Size: 262144},
 		},
 		Buckets: []rt.Bucket{{
 			Class:  0,
@@ -415,14 +417,14 @@ var program = rt.Program{
 			Buffers: 1,
 			Index:   0,
 			Offset:  0,
-			Runs:    []rt.Stretch{{Count: 1}, {Segment: 1, Count: 1, Stride: 528384}, {Segment: 2, Count: 1, Offset: 528384, Stride: 77824}},
-			Size:    606208,
+			Runs:    []rt.Stretch{{Count: 1}, {Segment: 1, Count: 1, Stride: 462848}, {Segment: 2, Count: 1, Offset: 462848, Stride: 77824}},
+			Size:    540672,
 		}},
 		Gather: 0,
 		Inputs: rt.Inputs{
-			Labels: 969856,
-			Mask:   970880,
-			Tokens: 968832,
+			Labels: 937088,
+			Mask:   938112,
+			Tokens: 936064,
 		},
 		Scatter:  0,
 		Schedule: "F0 B0 U",
@@ -689,12 +691,11 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	// up = matmul ln2, mlp.up : f32[batch=64@dp,seq=8,ffn=64] !mlp
 	up := rt.View[float](r, b.Slot+299008, 16384)
 	kern.MatMul(up, ln2, mlpUp, 256, 64, 32, false, false, false)
-	// act, gated = fused gate, up : f32[batch=64@dp,seq=8,ffn=64], f32[batch=64@dp,seq=8,ffn=64] !mlp
-	act := rt.View[float](r, b.Slot+364544, 16384)
-	gated := rt.View[float](r, b.Slot+430080, 16384)
+	// gated = fused gate, up : f32[batch=64@dp,seq=8,ffn=64] !mlp
+	gated := rt.View[float](r, b.Slot+364544, 16384)
 	// act = silu gate : f32[batch=64@dp,seq=8,ffn=64] !mlp
 	// gated = mul act, up : f32[batch=64@dp,seq=8,ffn=64] !mlp
-	kern.Chain(&chain2, 1, 16384, gate, up, act, gated)
+	kern.Chain(&chain2, 1, 16384, gate, up, gated)
 	// y = matmul gated, mlp.down : f32[batch=64@dp,seq=8,hidden=32] !mlp
 	//
 	//	y = add h, down : f32[batch=64@dp,seq=8,hidden=32] !norm
@@ -706,9 +707,8 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 func blockBackward(r *rt.Rank, b *rt.Block) {
 	dY := rt.View[float](r, b.DY, 8192)
 	mlpDown := rt.View[float](r, b.Params[0], 2048)
-	gated := rt.View[float](r, b.Slot+430080, 16384)
+	gated := rt.View[float](r, b.Slot+364544, 16384)
 	up := rt.View[float](r, b.Slot+299008, 16384)
-	act := rt.View[float](r, b.Slot+364544, 16384)
 	mlpUp := rt.View[float](r, b.Params[0]+8192, 2048)
 	ln2 := rt.View[float](r, b.Slot+200704, 8192)
 	gate := rt.View[float](r, b.Slot+233472, 16384)
@@ -733,36 +733,36 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	// d.down_2 = matmul gated, d.y : f32[ffn=64,hidden=32] sum@dp !mlp <- down
 	dDown_2 := rt.View[float](r, b.Grads[0], 2048)
 	kern.MatMul(dDown_2, gated, dY, 64, 32, 256, true, false, b.Micro > 0)
-	// d.gated_2 = mul d.down, act : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
+	// d.gated_2, d.act = fused d.down, up, gate : f32[batch=64@dp,seq=8,ffn=64], f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
 	dGated_2 := rt.View[float](r, b.Work+65536, 16384)
-	kern.Chain(&chain3, 1, 16384, dDown, act, dGated_2)
+	dAct := rt.View[float](r, b.Work+131072, 16384)
+	// d.gated = mul d.down, up : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
+	// act = silu gate : f32[batch=64@dp,seq=8,ffn=64] !mlp
+	// d.gated_2 = mul d.down, act : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
+	// d.act = silu_grad d.gated, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
+	kern.Chain(&chain3, 1, 16384, dDown, up, gate, dGated_2, dAct)
 	// d.up = matmul d.gated_2, mlp.up : f32[batch=64@dp,seq=8,hidden=32] !mlp <- up
-	dUp := rt.View[float](r, b.Work+131072, 8192)
+	dUp := rt.View[float](r, b.Work, 8192)
 	kern.MatMul(dUp, dGated_2, mlpUp, 256, 32, 64, false, true, false)
 	// d.up_2 = matmul ln2, d.gated_2 : f32[hidden=32,ffn=64] sum@dp !mlp <- up
 	dUp_2 := rt.View[float](r, b.Grads[0]+8192, 2048)
 	kern.MatMul(dUp_2, ln2, dGated_2, 32, 64, 256, true, false, b.Micro > 0)
-	// d.act = fused d.down, up, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
-	dAct := rt.View[float](r, b.Work+65536, 16384)
-	// d.gated = mul d.down, up : f32[batch=64@dp,seq=8,ffn=64] !mlp <- gated
-	// d.act = silu_grad d.gated, gate : f32[batch=64@dp,seq=8,ffn=64] !mlp <- act
-	kern.Chain(&chain4, 1, 16384, dDown, up, gate, dAct)
+	// d.gate = matmul d.act, mlp.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- gate
+	//
+	//	d.ln2 = add d.up, d.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- ln2
+	dGate := rt.View[float](r, b.Work+32768, 8192)
+	kern.MatMulOn(dGate, dUp, dAct, mlpGate, 256, 32, 64, false, true)
 	// d.gate_2 = matmul ln2, d.act : f32[hidden=32,ffn=64] sum@dp !mlp <- gate
 	dGate_2 := rt.View[float](r, b.Grads[0]+16384, 2048)
 	kern.MatMul(dGate_2, ln2, dAct, 32, 64, 256, true, false, b.Micro > 0)
-	// d.ln2 = matmul d.act, mlp.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- gate
-	//
-	//	d.ln2 = add d.up, d.gate : f32[batch=64@dp,seq=8,hidden=32] !mlp <- ln2
-	dLn2 := rt.View[float](r, b.Work+32768, 8192)
-	kern.MatMulOn(dLn2, dUp, dAct, mlpGate, 256, 32, 64, false, true)
 	// d.ln2_2 = rms_norm_dgain d.ln2, h {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln2
 	dLn2_2 := rt.View[float](r, b.Grads[0]+24576, 32)
-	kern.RMSNormDGain(dLn2_2, dLn2, h, 256, 32, 1e-06, true)
+	kern.RMSNormDGain(dLn2_2, dGate, h, 256, 32, 1e-06, true)
 	// d.h = fused d.ln2, h, ln2.gain, d.y : f32[batch=64@dp,seq=8,hidden=32] !norm <- h
 	dH := rt.View[float](r, b.Work, 8192)
 	// d.ln2_3 = rms_norm_dx d.ln2, h, ln2.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln2
 	// d.h = add d.y, d.ln2_3 : f32[batch=64@dp,seq=8,hidden=32] !norm <- h
-	kern.Chain(&chain5, 256, 32, dLn2, h, ln2Gain, dY, dH)
+	kern.Chain(&chain4, 256, 32, dGate, h, ln2Gain, dY, dH)
 	// d.o = matmul d.h, attn.o : f32[batch=64@dp,seq=8,head=4,v_dim=8] !attention <- o
 	dO := rt.View[float](r, b.Work+32768, 8192)
 	kern.MatMul(dO, dH, attnO, 256, 32, 32, false, true, false)
@@ -827,7 +827,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dX := rt.View[float](r, b.DX, 8192)
 	// d.ln1_4 = rms_norm_dx d.ln1_2, x, ln1.gain {eps=1e-06} : f32[batch=64@dp,seq=8,hidden=32] !norm <- ln1
 	// d.x = add d.h, d.ln1_4 : f32[batch=64@dp,seq=8,hidden=32] !norm <- x
-	kern.Chain(&chain5, 256, 32, dQ, x, ln1Gain, dH, dX)
+	kern.Chain(&chain4, 256, 32, dQ, x, ln1Gain, dH, dX)
 }
 
 // headForward is head.forward, of which the model has 1.
@@ -850,14 +850,14 @@ func headForward(r *rt.Rank, b *rt.Block) {
 	dCounted := rt.View[float](r, b.Work+64, 256)
 	// d.loss_2 = broadcast d.loss : f32[batch=64@dp,seq=8] !vocab <- loss
 	// d.counted = mul d.loss_2, mask : f32[batch=64@dp,seq=8] !vocab <- counted
-	kern.Chain(&chain6, 1, 256, dLoss, mask, dCounted)
+	kern.Chain(&chain5, 1, 256, dLoss, mask, dCounted)
 	// ce, d.logits = cross_entropy logits, labels, d.counted : f32[batch=64@dp,seq=8], f32[batch=64@dp,seq=8,vocab=12] !vocab
 	ce := rt.View[float](r, b.Work+1088, 256)
 	dLogits := rt.View[float](r, b.Slot+32768, 3072)
 	kern.CrossEntropy(ce, dLogits, dCounted, logits, labels, 256, 12)
 	// counted = mul ce, mask : f32[batch=64@dp,seq=8] !vocab
 	counted := rt.View[float](r, b.Work, 256)
-	kern.Chain(&chain3, 1, 256, ce, mask, counted)
+	kern.Chain(&chain6, 1, 256, ce, mask, counted)
 	// loss = reduce_sum counted : f32[] sum@dp !vocab
 	loss := rt.View[float](r, b.Work+1024, 1)
 	kern.SumCols(loss, counted, 1, 256, false)
