@@ -49,7 +49,7 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 	}
 	if g.thin && !(g.b.t && e.pairs) {
 		a := s.a
-		g.multiplyAhead(s)
+		g.multiplyAhead(s, q)
 		s.a = a
 		return
 	}
@@ -70,7 +70,7 @@ func (g *gemm[F]) multiplyKeeping(s *strip) {
 	s.b, s.bp, s.keep = s.keep, uintptr(e.cols)*size, nil
 	if s.m = rows - e.rows; s.m > 0 {
 		s.a, s.c = unsafe.Add(a, s.panel), unsafe.Add(s.c, uintptr(e.rows)*s.cs)
-		g.multiplyAhead(s)
+		g.multiplyAhead(s, 0)
 	}
 	s.a = a
 }

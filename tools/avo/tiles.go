@@ -30,10 +30,19 @@ const (
 	tilesSteps
 	tilesPanels
 	tilesAcc
+	tilesNext
+	tilesNextStep
 )
 
 // amx is the ISA of tiles.
 const amx = "AMX_BF16"
+
+// Meanwhile a step asks for some lines of what the strip wants next, and for some rows of the next panel's sums, until all of these are asked
+// for: 4 of 32 in a step is early enough where there are 8 steps.
+const (
+	tileAsks = 4
+	sumRows  = 32
+)
 
 // tileBytes is a tile's row, and pairRow is a row of a panel of op(b): 32 pairs.
 const (
@@ -52,9 +61,11 @@ func tiles(c *build.Context) {
 	aAt, aLow, bAt, bRight := reg.RSI, reg.RAX, reg.RCX, reg.RBX
 	ai, bp, row, step := reg.RDX, reg.R8, reg.R9, reg.R10
 	low, count := reg.R11, reg.R12
-	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
+	next, sums, unasked := reg.R13, reg.R9, reg.R11 // in steps
+	memory(c, 0, 0b00, 0x49, reg.RDI, nil)          // LDTILECFG (DI)
 	c.MOVQ(t.Offset(tilesAI), ai)
 	c.MOVQ(operand.U32(pairRow), bp)
+	c.MOVQ(t.Offset(tilesNext), next)
 	c.Label("panel")
 	corners := func(at, stride, lower int, prefix byte) {
 		c.MOVQ(t.Offset(at), row)
@@ -83,14 +94,33 @@ func tiles(c *build.Context) {
 	c.MOVQ(bAt, bRight)
 	c.ADDQ(t.Offset(tilesBRight), bRight)
 	c.MOVQ(t.Offset(tilesSteps), count)
+	c.XORQ(unasked, unasked)
+	c.CMPQ(t.Offset(tilesPanels), operand.U8(1))
+	c.JE(operand.LabelRef("step"))
+	c.MOVQ(t.Offset(tilesC), sums)
+	c.ADDQ(t.Offset(tilesCPanel), sums)
+	c.MOVQ(operand.U32(sumRows), unasked)
 	c.Label("step")
 	memory(c, b, tileLoad, 0x4b, bAt, bp)
 	memory(c, a, tileLoad, 0x4b, aAt, ai)
 	memory(c, b+1, tileLoad, 0x4b, bRight, bp)
 	dotTiles(c, sum, a, b)
 	memory(c, a+1, tileLoad, 0x4b, aLow, ai)
+	for range tileAsks {
+		c.PREFETCHT1(operand.Mem{Base: next})
+		c.ADDQ(t.Offset(tilesNextStep), next)
+	}
 	dotTiles(c, sum+1, a, b+1)
 	dotTiles(c, sum+2, a+1, b)
+	c.TESTQ(unasked, unasked)
+	c.JZ(operand.LabelRef("asked"))
+	for range tileAsks {
+		c.PREFETCHT0(operand.Mem{Base: sums})
+		c.PREFETCHT0(operand.Mem{Base: sums, Disp: tileBytes})
+		c.ADDQ(t.Offset(tilesCS), sums)
+	}
+	c.SUBQ(operand.U8(tileAsks), unasked)
+	c.Label("asked")
 	dotTiles(c, sum+3, a+1, b+1)
 	for _, at := range []reg.GPPhysical{aAt, aLow} {
 		c.ADDQ(operand.U8(tileBytes), at)
@@ -107,6 +137,7 @@ func tiles(c *build.Context) {
 	}
 	c.DECQ(t.Offset(tilesPanels))
 	c.JNZ(operand.LabelRef("panel"))
+	c.MOVQ(next, t.Offset(tilesNext))
 	raw(c, amx, 0xc4, 0xe2, 0x78, 0x49, 0xc0) // TILERELEASE
 	c.RET()
 }
