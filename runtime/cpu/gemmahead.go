@@ -2,10 +2,10 @@ package cpu
 
 import "unsafe"
 
-// multiplyAhead multiplies a thin product's panel, of which it is number q of the block, while it asks for what will be packed next: first for that of the next panel
+// multiplyAhead multiplies a thin product's panel while it asks for what will be packed next: first for that of the next panel
 // of b, a stretch of it with so many panels of a as that takes, then the next stretch; then for some of the next block of op(a).
-func (g *gemm[F]) multiplyAhead(s *strip, q int) {
-	w, rows := g.wants(q), g.e.rows
+func (g *gemm[F]) multiplyAhead(s *strip) {
+	w, rows := g.wants(), g.e.rows
 	a, c, left := s.a, s.c, s.m
 	for x := uintptr(0); ; x++ {
 		if x == w.stretches {
@@ -33,21 +33,21 @@ type wanted struct {
 	panels                 int
 }
 
-// wants is wanted of op(b)'s panel q of a thin product's next block, if there is one. A panel of a asks once in four terms.
-func (g *gemm[F]) wants(q int) wanted {
+// wants is wanted of a thin product's next panel of op(b), if there is one. A panel of a asks once in four terms.
+func (g *gemm[F]) wants() wanted {
 	size, cols := sizeOf[F](), uintptr(g.e.cols)
-	row, at := uintptr(g.b.ld)*size, g.j0+q*g.e.cols+g.thinCols()
+	row := uintptr(g.b.ld) * size
 	switch {
-	case at+g.e.cols > g.n:
+	case g.j0+2*g.e.cols > g.n:
 		return wanted{}
 	case g.e.pairs: // two rows of half the length for each term
-		from := unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+at])
+		from := unsafe.Pointer(&g.b.h[2*g.p0*g.b.ld+g.j0+g.e.cols])
 		return wanted{from: uintptr(from), apart: lineBytes, stretches: 1, step: row / size * 2, panels: 8}
 	case !g.b.t: // a line of each row, then the next
-		from := unsafe.Pointer(&g.b.d[g.p0*g.b.ld+at])
+		from := unsafe.Pointer(&g.b.d[g.p0*g.b.ld+g.j0+g.e.cols])
 		return wanted{from: uintptr(from), apart: lineBytes, stretches: cols * size / lineBytes, step: row, panels: 4}
 	}
-	from := unsafe.Pointer(&g.b.d[at*g.b.ld+g.p0])
+	from := unsafe.Pointer(&g.b.d[(g.j0+g.e.cols)*g.b.ld+g.p0])
 	if g.kb == g.b.ld { // rows behind each other
 		return wanted{from: uintptr(from), stretches: 1, step: lineBytes, panels: int(4 * cols * size / lineBytes)}
 	}

@@ -37,8 +37,7 @@ type tiles struct {
 	steps  int
 	panels int
 	acc    int
-	next   uintptr // what to bring near, as the strip has it; the assembly counts it up
-	step   uintptr
+	ask    int // how many rows of the next panel's sums to bring near: a multiple of 4
 	rows   int // for which the configuration is,
 	cols   int // and columns,
 	pairs  int // and pairs
@@ -81,7 +80,9 @@ var tilePool pool[tiles]
 func gemmTiles(p *byte) {
 	s, t := (*strip)(unsafe.Pointer(p)), tilePool.get()
 	const panel = 2 * tileRows
-	t.next, t.step = s.next, s.step
+	if t.ask = panel; s.near {
+		t.ask = 0
+	}
 	t.multiply(s, 0, s.m/panel, panel)
 	t.multiply(s, s.m/panel, 1, s.m%panel)
 	s.from += uintptr(s.m) * s.fs

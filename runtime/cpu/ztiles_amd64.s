@@ -10,7 +10,6 @@ TEXT ·gemmBF16AMX(SB), NOSPLIT, $0-8
 	BYTE $0x07
 	MOVQ 72(DI), DX
 	MOVQ $0x00000080, R8
-	MOVQ 208(DI), R13
 
 panel:
 	CMPQ 200(DI), $0x00
@@ -54,7 +53,7 @@ begin:
 	JE   step
 	MOVQ 112(DI), R9
 	ADDQ 144(DI), R9
-	MOVQ $0x00000020, R11
+	MOVQ 208(DI), R11
 
 step:
 	LONG       $0x4b7ba2c4
@@ -67,14 +66,6 @@ step:
 	BYTE       $0xc4
 	LONG       $0x4b7be2c4
 	WORD       $0x102c
-	PREFETCHT1 (R13)
-	ADDQ       216(DI), R13
-	PREFETCHT1 (R13)
-	ADDQ       216(DI), R13
-	PREFETCHT1 (R13)
-	ADDQ       216(DI), R13
-	PREFETCHT1 (R13)
-	ADDQ       216(DI), R13
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
 	LONG       $0x5c4ae2c4
@@ -126,7 +117,6 @@ asked:
 	ADDQ R9, 152(DI)
 	DECQ 192(DI)
 	JNZ  panel
-	MOVQ R13, 208(DI)
 	LONG $0x4978e2c4
 	BYTE $0xc0
 	RET

@@ -30,19 +30,15 @@ const (
 	tilesSteps
 	tilesPanels
 	tilesAcc
-	tilesNext
-	tilesNextStep
+	tilesAsk
 )
 
 // amx is the ISA of tiles.
 const amx = "AMX_BF16"
 
-// Meanwhile a step asks for some lines of what the strip wants next, and for some rows of the next panel's sums, until all of these are asked
-// for: 4 of 32 in a step is early enough where there are 8 steps.
-const (
-	tileAsks = 4
-	sumRows  = 32
-)
+// tileAsks is for how many rows of the next panel's sums a step asks, until all that the tiles say are asked for: 32 rows in 8 steps, some
+// 500 cycles, is early enough.
+const tileAsks = 4
 
 // tileBytes is a tile's row, and pairRow is a row of a panel of op(b): 32 pairs.
 const (
@@ -61,11 +57,10 @@ func tiles(c *build.Context) {
 	aAt, aLow, bAt, bRight := reg.RSI, reg.RAX, reg.RCX, reg.RBX
 	ai, bp, row, step := reg.RDX, reg.R8, reg.R9, reg.R10
 	low, count := reg.R11, reg.R12
-	next, sums, unasked := reg.R13, reg.R9, reg.R11 // in steps
-	memory(c, 0, 0b00, 0x49, reg.RDI, nil)          // LDTILECFG (DI)
+	sums, unasked := row, low              // in steps
+	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
 	c.MOVQ(t.Offset(tilesAI), ai)
 	c.MOVQ(operand.U32(pairRow), bp)
-	c.MOVQ(t.Offset(tilesNext), next)
 	c.Label("panel")
 	corners := func(at, stride, lower int, prefix byte) {
 		c.MOVQ(t.Offset(at), row)
@@ -99,17 +94,13 @@ func tiles(c *build.Context) {
 	c.JE(operand.LabelRef("step"))
 	c.MOVQ(t.Offset(tilesC), sums)
 	c.ADDQ(t.Offset(tilesCPanel), sums)
-	c.MOVQ(operand.U32(sumRows), unasked)
+	c.MOVQ(t.Offset(tilesAsk), unasked)
 	c.Label("step")
 	memory(c, b, tileLoad, 0x4b, bAt, bp)
 	memory(c, a, tileLoad, 0x4b, aAt, ai)
 	memory(c, b+1, tileLoad, 0x4b, bRight, bp)
 	dotTiles(c, sum, a, b)
 	memory(c, a+1, tileLoad, 0x4b, aLow, ai)
-	for range tileAsks {
-		c.PREFETCHT1(operand.Mem{Base: next})
-		c.ADDQ(t.Offset(tilesNextStep), next)
-	}
 	dotTiles(c, sum+1, a, b+1)
 	dotTiles(c, sum+2, a+1, b)
 	c.TESTQ(unasked, unasked)
@@ -137,7 +128,6 @@ func tiles(c *build.Context) {
 	}
 	c.DECQ(t.Offset(tilesPanels))
 	c.JNZ(operand.LabelRef("panel"))
-	c.MOVQ(next, t.Offset(tilesNext))
 	raw(c, amx, 0xc4, 0xe2, 0x78, 0x49, 0xc0) // TILERELEASE
 	c.RET()
 }
