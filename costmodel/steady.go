@@ -16,7 +16,7 @@ import (
 // own part of D, and by the same D between the two rounds after, and let of any two times that were compared the same one have
 // been later in both. Then the next round's growth is D too, as long as no comparison turns out otherwise; and the margin
 // of each grows by the same each round, which says when that is. So many rounds are skipped: times grow by so many D.
-// Since times are whole ticks, all of that is exact.
+// Since times are whole ticks, all of that is exact: so is the floor of a quotient of two, which are below 2^52.
 
 // long is how many times a turn is done that is worth a look.
 const long = 16

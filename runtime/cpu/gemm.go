@@ -132,11 +132,21 @@ func (g *gemm[F]) multiplyThin(x, chunks int) {
 		g.i0, g.mb = g.rowsOfBlock(y, blocks)
 		g.most = g.mb
 		g.foresee(x, chunks, y, blocks)
-		for g.j0 = 0; g.j0 < g.n; g.j0 += g.e.cols {
-			g.nb = min(g.e.cols, g.n-g.j0)
+		cols := g.thinCols()
+		for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
+			g.nb = min(cols, g.n-g.j0)
 			g.block(false)
 		}
 	}
+}
+
+// thinCols is how many columns of op(b) are packed, and multiplied, at a time where it is thin: those of a panel; of four for tiles, which
+// multiply so fast that the lines of a row, which memory has together, are to come together.
+func (g *gemm[F]) thinCols() int {
+	if g.e.together {
+		return four * g.e.cols
+	}
+	return g.e.cols
 }
 
 // rowsOfBlock are the rows of a block of op(a), the first and how many.

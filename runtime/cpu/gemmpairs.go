@@ -102,7 +102,7 @@ var sumsPool pool[sums]
 func (g *gemm[F]) multiplyRounded(s *strip, r0, r1, from, to int) {
 	w, t := g.e.cols, sumsPool.get()
 	ld := roundCols
-	if g.thin { // there is one panel
+	if g.thin && (!g.e.together || r1-r0 > partRows) { // panel by panel
 		ld = w
 	}
 	t.d, s.cs = room(t.d, max(partRows*roundCols, (r1-r0)*ld)), uintptr(4*ld)

@@ -7,13 +7,13 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
-	s.k, s.acc = g.kb, 0
+	s.k, s.acc, s.near = g.kb, 0, g.c.h != nil
 	if g.acc || g.p0 > 0 || g.from.d != nil {
 		s.acc = 1
 	}
 	g.locateA(s, r0)
 	first, end := j*bPanels/g.colParts, (j+1)*bPanels/g.colParts
-	if g.c.h != nil {
+	if s.near {
 		g.multiplyRounded(s, r0, r1, first, end)
 	} else {
 		from := g.c
@@ -47,7 +47,7 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 		g.multiplyKeeping(s)
 		return
 	}
-	if g.thin && !(g.b.t && e.pairs) {
+	if g.thin && !e.together && !(g.b.t && e.pairs) {
 		a := s.a
 		g.multiplyAhead(s)
 		s.a = a

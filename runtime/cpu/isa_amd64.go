@@ -35,6 +35,12 @@ func detect() (isa ISA, bf16 bool) {
 	return AVX512, bf16
 }
 
+// isIntel tells whether the processor calls itself GenuineIntel.
+func isIntel() bool {
+	_, b, c, d := cpuid(0, 0)
+	return b == 0x756e6547 && d == 0x49656e69 && c == 0x6c65746e // "Genu", "ineI", "ntel"
+}
+
 // faster has, for each ISA, what puts its kernels into tables that hold those of the ISA before.
 var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 	AVX2:   useAVX2,
@@ -55,16 +61,19 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 	useVectors(t, vec.AVX512)
 	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packFour: packFourAVX512, packCols: packColumnsAVX512}
 	if hasBF16 {
-		t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
 		engine16 = &engine[float32]{rows: 12, cols: 32, multiply: gemmBF16AVX512, packCols: packColumnsAVX512,
 			pairs: true, packPairs: packPairsAVX512, packFourPairs: packFourPairsAVX512}
+	}
+	if pairsPay {
+		t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
 	}
 	engine64 = &engine[float64]{rows: 12, cols: 16, multiply: gemmF64AVX512, packRows: packRowsAVX512, packFour: packFourAVX512}
 }
 
 // useAMX takes tiles. Cores that have them lose by copying rows that share sets of the first cache (bench/gemm/README.md), which
 // Zen 5 gains by.
-func useAMX(*Kernels[float32], *Kernels[float64]) {
+func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
+	t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
 	wide := *engine32
 	wide.crowds = true
 	engine32 = &wide

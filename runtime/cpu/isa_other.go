@@ -12,3 +12,5 @@ func pause(n uint32) {
 	for range n {
 	}
 }
+
+func isIntel() bool { return false }

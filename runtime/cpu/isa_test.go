@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// each runs a test with the kernels of each ISA that this machine has.
+// each runs a test with the kernels of each ISA that this machine has; with AVX512's products of bfloat16 both ways.
 func each(t *testing.T, f func(*testing.T)) {
 	for isa := Portable; isa <= Best(); isa++ {
 		t.Run(isa.String(), func(t *testing.T) {
@@ -16,6 +16,17 @@ func each(t *testing.T, f func(*testing.T)) {
 			f(t)
 		})
 	}
+	if !hasBF16 {
+		return
+	}
+	was := pairsPay
+	pairsPay = !was
+	t.Run(map[bool]string{true: "avx512 widened", false: "avx512 pairs"}[was], func(t *testing.T) {
+		Use(AVX512)
+		f(t)
+	})
+	pairsPay = was
+	Use(Best())
 }
 
 func TestFindISA(t *testing.T) {
@@ -63,5 +74,8 @@ func TestDetectAgreesWithTheSystem(t *testing.T) {
 	}
 	if best != want || hasBF16 != has("avx512_bf16") {
 		t.Errorf("detected %v, bf16 %v; the flags say %v, %v", best, hasBF16, want, has("avx512_bf16"))
+	}
+	if want := strings.Contains(string(text), "GenuineIntel"); isIntel() != want {
+		t.Errorf("Intel's: %v, the system says %v", isIntel(), want)
 	}
 }

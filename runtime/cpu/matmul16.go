@@ -47,7 +47,7 @@ func widenedOf[F Float]() *pool[widened[F]] {
 	return any(&widened64).(*pool[widened[F]])
 }
 
-// matMulWidened is MatMulBF16 where no instruction does it. The bits of an element do not depend on the others.
+// matMulWidened is MatMulBF16 where no instruction does it, or none that is faster. The bits of an element do not depend on the others.
 func matMulWidened[F Float](c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool) {
 	x, w := widenedOf[F]().get(), borrow[F]()
 	for j0 := 0; j0 < n; j0 += wideBlock {
@@ -60,7 +60,7 @@ func matMulWidened[F Float](c []F, a, b []num.BF16, m, n, k int, ta, tb, acc boo
 	widenedOf[F]().put(x)
 }
 
-// matMulWidenedRounded is MatMulRoundBF16 where no instruction does it.
+// matMulWidenedRounded is MatMulRoundBF16 likewise.
 func matMulWidenedRounded[F Float](c, a, b []num.BF16, m, n, k int, ta, tb bool) {
 	x, w := widenedOf[F]().get(), borrow[F]()
 	for j0 := 0; j0 < n; j0 += wideBlock {

@@ -45,7 +45,7 @@ func TestColumnSumsOnThreads(t *testing.T) {
 	each(t, func(t *testing.T) {
 		defer Threads(1, 1)
 		k := Table[float32]()
-		for _, z := range [][2]int{{partRowsSummed, 700}, {partRowsSummed + 1, 700}, {3*partRowsSummed + 2*bandRows + 3, 130}, {1000, 5}} {
+		for _, z := range [][2]int{{partRowsSummed, 700}, {partRowsSummed + 1, 700}, {3*partRowsSummed + 2*bandRows + 3, 130}, {1000, 5}, {mostSums*partRowsSummed + 5*mostSums, 3}} {
 			rows, cols := z[0], z[1]
 			x, dy := draw[float32](1, rows*cols), draw[float32](2, rows*cols)
 			var first []float32
@@ -63,5 +63,28 @@ func TestColumnSumsOnThreads(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Sums of any number of rows are of few parts: a job has no more than maxParts, and each part's sums take room.
+func TestColumnSumsAreFew(t *testing.T) {
+	for rows := partRowsSummed + 1; rows < 1<<24; rows = rows*3/2 + 1 {
+		s := summing(rows, 1, nil)
+		if n := s.parts(); n > mostSums || len(s.own) != 2*rows+n {
+			t.Errorf("%d rows are summed in %d parts with room for %d", rows, n, len(s.own))
+		}
+		s.end()
+	}
+	const rows = 1<<22 + 1<<18 // ones, whose sums are exact, in more than maxParts times partRowsSummed
+	x, sum := make([]float32, rows), make([]float32, 1)
+	for i := range x {
+		x[i] = 1
+	}
+	withThreads(t, 2, func(t *testing.T) {
+		each(t, func(t *testing.T) {
+			if Table[float32]().SumRows(sum, x, rows, 1, false); sum[0] != rows {
+				t.Errorf("%v ones are %v", rows, sum[0])
+			}
+		})
 	})
 }

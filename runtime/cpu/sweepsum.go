@@ -6,13 +6,15 @@ import "github.com/planc-dev/planc/runtime/vec"
 // own, which memory gives at half the rate.
 const (
 	bandRows       = 16 // of which all columns are summed before the next rows'
-	partRowsSummed = 64 // of a part, which has sums of its own; these are summed in the order of the parts
+	partRowsSummed = 64 // of a part, at least, which has sums of its own; these are summed in the order of the parts
+	mostSums       = 64 // parts, at most: their sums are so many rows beside the tensors
 )
 
 // summing is a sweep over rows whose parts sum columns, each in its summed. own begins with two numbers for each row, for do to use.
 func summing(rows, cols int, do func(s *sweep, lo, hi int)) *sweep {
 	s := sweepOf(rows, cols, do)
-	s.per, s.i[0] = partRowsSummed, cols
+	each := (rows + mostSums - 1) / mostSums
+	s.per, s.i[0] = max(partRowsSummed, (each+bandRows-1)/bandRows*bandRows), cols
 	s.room(2*rows + s.parts()*cols)
 	return s
 }

@@ -15,7 +15,7 @@ type Kernels[F Float] struct {
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
 	// MatMulBF16 is
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
-	// as MatMul, of bfloat16 and with sums in F. Where the machine multiplies bfloat16 by itself (AVX512-BF16, AMX), numbers
+	// as MatMul, of bfloat16 and with sums in F. Where kernels multiply bfloat16 by itself (AMX; AVX512-BF16 but on Intel), numbers
 	// below 2^-126 count as zero; elsewhere blocks of the operands are widened.
 	MatMulBF16 func(c []F, a, b []num.BF16, m, n, k int, ta, tb, acc bool)
 	// MatMulRoundBF16 is

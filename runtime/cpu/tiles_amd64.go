@@ -14,8 +14,9 @@ const (
 //	for r, j := range [rows, cols] { c[r,j] = (from[r,j] if acc) + sum_p a[r,p]·b[p,j] }
 //
 // where p counts the pairs, of steps times as many as the configuration has. Strides and distances are in bytes. The generator in
-// tools/avo knows the offsets. Addresses are numbers, for the assembly counts them up past the end; the strip keeps what they are of. Where there are no more than 16 rows or columns, the lower or right tiles are the upper or left ones
-// again: both are loaded before either is stored.
+// tools/avo knows the offsets. Addresses are numbers, for the assembly counts them up past the end; the strip keeps what they are of.
+// Where there are no more than 16 rows or columns, the lower or right tiles are the upper or left ones again: both are loaded before
+// either is stored.
 type tiles struct {
 	config [64]byte
 	a      uintptr
@@ -36,6 +37,7 @@ type tiles struct {
 	steps  int
 	panels int
 	acc    int
+	ask    int // how many rows of the next panel's sums to bring near: a multiple of 4
 	rows   int // for which the configuration is,
 	cols   int // and columns,
 	pairs  int // and pairs
@@ -78,6 +80,9 @@ var tilePool pool[tiles]
 func gemmTiles(p *byte) {
 	s, t := (*strip)(unsafe.Pointer(p)), tilePool.get()
 	const panel = 2 * tileRows
+	if t.ask = panel; s.near {
+		t.ask = 0
+	}
 	t.multiply(s, 0, s.m/panel, panel)
 	t.multiply(s, s.m/panel, 1, s.m%panel)
 	s.from += uintptr(s.m) * s.fs

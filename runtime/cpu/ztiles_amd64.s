@@ -3,7 +3,7 @@
 #include "textflag.h"
 
 // func gemmBF16AMX(t *byte)
-// Requires: AMX_BF16
+// Requires: AMX_BF16, MMX+
 TEXT ·gemmBF16AMX(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	LONG $0x4978e2c4
@@ -48,22 +48,45 @@ begin:
 	MOVQ CX, BX
 	ADDQ 104(DI), BX
 	MOVQ 184(DI), R12
+	XORQ R11, R11
+	CMPQ 192(DI), $0x01
+	JE   step
+	MOVQ 112(DI), R9
+	ADDQ 144(DI), R9
+	MOVQ 208(DI), R11
 
 step:
-	LONG $0x4b7ba2c4
-	WORD $0x0134
-	LONG $0x4b7be2c4
-	WORD $0x1624
-	LONG $0x4b7ba2c4
-	WORD $0x033c
-	LONG $0x5c4ae2c4
-	BYTE $0xc4
-	LONG $0x4b7be2c4
-	WORD $0x102c
-	LONG $0x5c42e2c4
-	BYTE $0xcc
-	LONG $0x5c4ae2c4
-	BYTE $0xd5
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x4b7be2c4
+	WORD       $0x1624
+	LONG       $0x4b7ba2c4
+	WORD       $0x033c
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	WORD       $0x102c
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	TESTQ      R11, R11
+	JZ         asked
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+asked:
 	LONG $0x5c42e2c4
 	BYTE $0xdd
 	ADDQ $0x40, SI

@@ -10,7 +10,10 @@ import (
 func BenchmarkLoops(b *testing.B) {
 	const n = 4096
 	x, y, z, v := draw(1, n, false), draw(2, n, false), draw(3, n, false), make([]float32, n)
-	h := make([]uint16, n)
+	h, low := make([]uint16, n), make([]float32, n)
+	for i := range low {
+		low[i] = -100
+	}
 	for name, k := range map[string]*vec.Kernels{"avx2": vec.AVX2, "avx512": vec.AVX512} {
 		if k == nil {
 			continue
@@ -33,6 +36,7 @@ func BenchmarkLoops(b *testing.B) {
 			{"exp", func() { k.Exp(z, x) }},
 			{"gelu", func() { k.Gelu(z, x) }},
 			{"gelu grad", func() { k.GeluGrad(z, y, x) }},
+			{"gelu grad, far below 0", func() { k.GeluGrad(z, y, low) }},
 			{"silu", func() { k.Silu(z, x) }},
 			{"adam", func() { k.Adam(x, y, z, v, &c) }},
 			{"layer norm", func() {

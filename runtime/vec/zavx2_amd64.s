@@ -928,16 +928,16 @@ each12many:
 	VPSLLD      $0x17, Y7, Y7
 	VMULPS      Y2, Y4, Y4
 	VMULPS      Y7, Y9, Y9
-	VMOVUPS     vectorConstants<>+1408(SB), Y2
-	VMOVUPS     vectorConstants<>+1408(SB), Y3
-	VMINPS      Y4, Y2, Y4
-	VMINPS      Y9, Y3, Y9
 	VADDPS      vectorConstants<>+640(SB), Y4, Y2
 	VADDPS      vectorConstants<>+640(SB), Y9, Y7
 	VMOVUPS     vectorConstants<>+640(SB), Y3
 	VMOVUPS     vectorConstants<>+640(SB), Y8
 	VDIVPS      Y2, Y3, Y2
 	VDIVPS      Y7, Y8, Y7
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMOVUPS     vectorConstants<>+1408(SB), Y8
+	VMINPS      Y4, Y3, Y4
+	VMINPS      Y9, Y8, Y9
 	VMULPS      Y2, Y4, Y4
 	VMULPS      Y7, Y9, Y9
 	VMULPS      Y1, Y1, Y3
@@ -995,11 +995,11 @@ each12one:
 	VPADDD      vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y4, Y4
-	VMOVUPS     vectorConstants<>+1408(SB), Y2
-	VMINPS      Y4, Y2, Y4
 	VADDPS      vectorConstants<>+640(SB), Y4, Y2
 	VMOVUPS     vectorConstants<>+640(SB), Y3
 	VDIVPS      Y2, Y3, Y2
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMINPS      Y4, Y3, Y4
 	VMULPS      Y2, Y4, Y4
 	VMULPS      Y1, Y1, Y3
 	VMOVUPS     vectorConstants<>+1472(SB), Y5
@@ -1050,11 +1050,11 @@ each12oneend:
 	VPADDD      vectorConstants<>+704(SB), Y3, Y3
 	VPSLLD      $0x17, Y3, Y3
 	VMULPS      Y3, Y5, Y5
-	VMOVUPS     vectorConstants<>+1408(SB), Y3
-	VMINPS      Y5, Y3, Y5
 	VADDPS      vectorConstants<>+640(SB), Y5, Y3
 	VMOVUPS     vectorConstants<>+640(SB), Y4
 	VDIVPS      Y3, Y4, Y3
+	VMOVUPS     vectorConstants<>+1408(SB), Y4
+	VMINPS      Y5, Y4, Y5
 	VMULPS      Y3, Y5, Y5
 	VMULPS      Y2, Y2, Y4
 	VMOVUPS     vectorConstants<>+1472(SB), Y6
@@ -1153,16 +1153,16 @@ each14many:
 	VPSLLD      $0x17, Y7, Y7
 	VMULPS      Y2, Y4, Y4
 	VMULPS      Y7, Y9, Y9
-	VMOVUPS     vectorConstants<>+1408(SB), Y2
-	VMOVUPS     vectorConstants<>+1408(SB), Y3
-	VMINPS      Y4, Y2, Y4
-	VMINPS      Y9, Y3, Y9
 	VADDPS      vectorConstants<>+640(SB), Y4, Y2
 	VADDPS      vectorConstants<>+640(SB), Y9, Y7
 	VMOVUPS     vectorConstants<>+640(SB), Y3
 	VMOVUPS     vectorConstants<>+640(SB), Y8
 	VDIVPS      Y2, Y3, Y2
 	VDIVPS      Y7, Y8, Y7
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMOVUPS     vectorConstants<>+1408(SB), Y8
+	VMINPS      Y4, Y3, Y4
+	VMINPS      Y9, Y8, Y9
 	VMULPS      Y2, Y4, Y4
 	VMULPS      Y7, Y9, Y9
 	VMULPS      Y1, Y1, Y3
@@ -1220,11 +1220,11 @@ each14one:
 	VPADDD      vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y4, Y4
-	VMOVUPS     vectorConstants<>+1408(SB), Y2
-	VMINPS      Y4, Y2, Y4
 	VADDPS      vectorConstants<>+640(SB), Y4, Y2
 	VMOVUPS     vectorConstants<>+640(SB), Y3
 	VDIVPS      Y2, Y3, Y2
+	VMOVUPS     vectorConstants<>+1408(SB), Y3
+	VMINPS      Y4, Y3, Y4
 	VMULPS      Y2, Y4, Y4
 	VMULPS      Y1, Y1, Y3
 	VMOVUPS     vectorConstants<>+1472(SB), Y5
@@ -1275,11 +1275,11 @@ each14oneend:
 	VPADDD      vectorConstants<>+704(SB), Y3, Y3
 	VPSLLD      $0x17, Y3, Y3
 	VMULPS      Y3, Y5, Y5
-	VMOVUPS     vectorConstants<>+1408(SB), Y3
-	VMINPS      Y5, Y3, Y5
 	VADDPS      vectorConstants<>+640(SB), Y5, Y3
 	VMOVUPS     vectorConstants<>+640(SB), Y4
 	VDIVPS      Y3, Y4, Y3
+	VMOVUPS     vectorConstants<>+1408(SB), Y4
+	VMINPS      Y5, Y4, Y5
 	VMULPS      Y3, Y5, Y5
 	VMULPS      Y2, Y2, Y4
 	VMOVUPS     vectorConstants<>+1472(SB), Y6
@@ -1533,16 +1533,16 @@ each16many:
 	VPSLLD       $0x17, Y6, Y6
 	VMULPS       Y2, Y7, Y7
 	VMULPS       Y6, Y10, Y10
-	VMOVUPS      vectorConstants<>+1408(SB), Y2
-	VMOVUPS      vectorConstants<>+1408(SB), Y3
-	VMINPS       Y7, Y2, Y7
-	VMINPS       Y10, Y3, Y10
 	VADDPS       vectorConstants<>+640(SB), Y7, Y2
 	VADDPS       vectorConstants<>+640(SB), Y10, Y6
 	VMOVUPS      vectorConstants<>+640(SB), Y3
 	VMOVUPS      vectorConstants<>+640(SB), Y8
 	VDIVPS       Y2, Y3, Y2
 	VDIVPS       Y6, Y8, Y6
+	VMOVUPS      vectorConstants<>+1408(SB), Y3
+	VMOVUPS      vectorConstants<>+1408(SB), Y8
+	VMINPS       Y7, Y3, Y7
+	VMINPS       Y10, Y8, Y10
 	VMULPS       Y2, Y7, Y7
 	VMULPS       Y6, Y10, Y10
 	VMULPS       Y2, Y7, Y7
@@ -1590,11 +1590,11 @@ each16one:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+1408(SB), Y2
-	VMINPS       Y4, Y2, Y4
 	VADDPS       vectorConstants<>+640(SB), Y4, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y3
 	VDIVPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y3
+	VMINPS       Y4, Y3, Y4
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y2, Y4, Y4
 	VFMADD231PS  Y1, Y4, Y2
@@ -1640,11 +1640,11 @@ each16oneend:
 	VPADDD       vectorConstants<>+704(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VMOVUPS      vectorConstants<>+1408(SB), Y3
-	VMINPS       Y5, Y3, Y5
 	VADDPS       vectorConstants<>+640(SB), Y5, Y3
 	VMOVUPS      vectorConstants<>+640(SB), Y4
 	VDIVPS       Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+1408(SB), Y4
+	VMINPS       Y5, Y4, Y5
 	VMULPS       Y3, Y5, Y5
 	VMULPS       Y3, Y5, Y5
 	VFMADD231PS  Y2, Y5, Y3
@@ -2131,16 +2131,16 @@ each20many:
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y0, Y3, Y3
 	VMULPS       Y2, Y6, Y6
-	VMOVUPS      vectorConstants<>+1408(SB), Y0
-	VMOVUPS      vectorConstants<>+1408(SB), Y1
-	VMINPS       Y3, Y0, Y3
-	VMINPS       Y6, Y1, Y6
 	VADDPS       vectorConstants<>+640(SB), Y3, Y0
 	VADDPS       vectorConstants<>+640(SB), Y6, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y1
 	VMOVUPS      vectorConstants<>+640(SB), Y4
 	VDIVPS       Y0, Y1, Y0
 	VDIVPS       Y2, Y4, Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y1
+	VMOVUPS      vectorConstants<>+1408(SB), Y4
+	VMINPS       Y3, Y1, Y3
+	VMINPS       Y6, Y4, Y6
 	VMULPS       Y0, Y3, Y3
 	VMULPS       Y2, Y6, Y6
 	VMOVUPS      Y0, (CX)(BX*4)
@@ -2181,11 +2181,11 @@ each20one:
 	VPADDD       vectorConstants<>+704(SB), Y0, Y0
 	VPSLLD       $0x17, Y0, Y0
 	VMULPS       Y0, Y2, Y2
-	VMOVUPS      vectorConstants<>+1408(SB), Y0
-	VMINPS       Y2, Y0, Y2
 	VADDPS       vectorConstants<>+640(SB), Y2, Y0
 	VMOVUPS      vectorConstants<>+640(SB), Y1
 	VDIVPS       Y0, Y1, Y0
+	VMOVUPS      vectorConstants<>+1408(SB), Y1
+	VMINPS       Y2, Y1, Y2
 	VMULPS       Y0, Y2, Y2
 	VMOVUPS      Y0, (CX)(BX*4)
 	ADDQ         $+8, BX
@@ -2227,11 +2227,11 @@ each20oneend:
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VMULPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+1408(SB), Y1
-	VMINPS       Y3, Y1, Y3
 	VADDPS       vectorConstants<>+640(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+640(SB), Y2
 	VDIVPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+1408(SB), Y2
+	VMINPS       Y3, Y2, Y3
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
 
@@ -2310,16 +2310,16 @@ each21many:
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VMULPS       Y4, Y8, Y8
-	VMOVUPS      vectorConstants<>+1408(SB), Y1
-	VMOVUPS      vectorConstants<>+1408(SB), Y2
-	VMINPS       Y5, Y1, Y5
-	VMINPS       Y8, Y2, Y8
 	VADDPS       vectorConstants<>+640(SB), Y5, Y1
 	VADDPS       vectorConstants<>+640(SB), Y8, Y4
 	VMOVUPS      vectorConstants<>+640(SB), Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y6
 	VDIVPS       Y1, Y2, Y1
 	VDIVPS       Y4, Y6, Y4
+	VMOVUPS      vectorConstants<>+1408(SB), Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y6
+	VMINPS       Y5, Y2, Y5
+	VMINPS       Y8, Y6, Y8
 	VMULPS       Y1, Y5, Y5
 	VMULPS       Y4, Y8, Y8
 	VMULPS       Y5, Y1, Y1
@@ -2365,11 +2365,11 @@ each21one:
 	VPADDD       vectorConstants<>+704(SB), Y1, Y1
 	VPSLLD       $0x17, Y1, Y1
 	VMULPS       Y1, Y3, Y3
-	VMOVUPS      vectorConstants<>+1408(SB), Y1
-	VMINPS       Y3, Y1, Y3
 	VADDPS       vectorConstants<>+640(SB), Y3, Y1
 	VMOVUPS      vectorConstants<>+640(SB), Y2
 	VDIVPS       Y1, Y2, Y1
+	VMOVUPS      vectorConstants<>+1408(SB), Y2
+	VMINPS       Y3, Y2, Y3
 	VMULPS       Y1, Y3, Y3
 	VMULPS       Y3, Y1, Y1
 	VMULPS       Y0, Y1, Y1
@@ -2414,11 +2414,11 @@ each21oneend:
 	VPADDD       vectorConstants<>+704(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      vectorConstants<>+1408(SB), Y2
-	VMINPS       Y4, Y2, Y4
 	VADDPS       vectorConstants<>+640(SB), Y4, Y2
 	VMOVUPS      vectorConstants<>+640(SB), Y3
 	VDIVPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y3
+	VMINPS       Y4, Y3, Y4
 	VMULPS       Y2, Y4, Y4
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y1, Y2, Y2

@@ -43,7 +43,8 @@ const (
 //
 //	for r, j := range [rows, cols] { c[r,j] = sum_p a[r,p]*b[p,j] (+ from[r,j] if acc) }
 //
-// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at, next and from. So an element's bits depend on its row and its column alone.
+// with one fused multiply-add for each p in its order, from 0 on. It changes the strip's m, at, next and from. So an element's bits
+// depend on its row and its column alone.
 // If the strip says where to keep b, it is one panel of rows that is multiplied, and b is packed there meanwhile.
 func (m *micro) emit(c *build.Context) {
 	function(c, m.name, "func(s *byte)",
@@ -241,7 +242,8 @@ func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label fun
 }
 
 // A nextPanel is what of the next panel of a, which lies in rows, is asked for: some rows' lines each time, of all rows in so many
-// times as a line holds fours of k.
+// times as a line holds fours of k, or in fewer, which divide the rows: AVX2's 6 of float32 go by twos, in 3 times and not 4, so that
+// one line in three is asked for twice.
 type nextPanel struct {
 	at, back, count reg.GPVirtual // the address; from the last row's line to the first one's next; times till then
 	times           int

@@ -30,10 +30,15 @@ const (
 	tilesSteps
 	tilesPanels
 	tilesAcc
+	tilesAsk
 )
 
 // amx is the ISA of tiles.
 const amx = "AMX_BF16"
+
+// tileAsks is for how many rows of the next panel's sums a step asks, until all that the tiles say are asked for: 32 rows in 8 steps, some
+// 500 cycles, is early enough.
+const tileAsks = 4
 
 // tileBytes is a tile's row, and pairRow is a row of a panel of op(b): 32 pairs.
 const (
@@ -52,6 +57,7 @@ func tiles(c *build.Context) {
 	aAt, aLow, bAt, bRight := reg.RSI, reg.RAX, reg.RCX, reg.RBX
 	ai, bp, row, step := reg.RDX, reg.R8, reg.R9, reg.R10
 	low, count := reg.R11, reg.R12
+	sums, unasked := row, low              // in steps
 	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
 	c.MOVQ(t.Offset(tilesAI), ai)
 	c.MOVQ(operand.U32(pairRow), bp)
@@ -83,6 +89,12 @@ func tiles(c *build.Context) {
 	c.MOVQ(bAt, bRight)
 	c.ADDQ(t.Offset(tilesBRight), bRight)
 	c.MOVQ(t.Offset(tilesSteps), count)
+	c.XORQ(unasked, unasked)
+	c.CMPQ(t.Offset(tilesPanels), operand.U8(1))
+	c.JE(operand.LabelRef("step"))
+	c.MOVQ(t.Offset(tilesC), sums)
+	c.ADDQ(t.Offset(tilesCPanel), sums)
+	c.MOVQ(t.Offset(tilesAsk), unasked)
 	c.Label("step")
 	memory(c, b, tileLoad, 0x4b, bAt, bp)
 	memory(c, a, tileLoad, 0x4b, aAt, ai)
@@ -91,6 +103,15 @@ func tiles(c *build.Context) {
 	memory(c, a+1, tileLoad, 0x4b, aLow, ai)
 	dotTiles(c, sum+1, a, b+1)
 	dotTiles(c, sum+2, a+1, b)
+	c.TESTQ(unasked, unasked)
+	c.JZ(operand.LabelRef("asked"))
+	for range tileAsks {
+		c.PREFETCHT0(operand.Mem{Base: sums})
+		c.PREFETCHT0(operand.Mem{Base: sums, Disp: tileBytes})
+		c.ADDQ(t.Offset(tilesCS), sums)
+	}
+	c.SUBQ(operand.U8(tileAsks), unasked)
+	c.Label("asked")
 	dotTiles(c, sum+3, a+1, b+1)
 	for _, at := range []reg.GPPhysical{aAt, aLow} {
 		c.ADDQ(operand.U8(tileBytes), at)
