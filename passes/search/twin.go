@@ -103,9 +103,14 @@ func (c *cell) twin(t *searcher, all map[*cell]*cell) *cell {
 	}
 	own := *c
 	own.orders = nil // which remember messages
+	own.blocks = [variants]*blocks{}
 	if c.base != nil {
 		own.base = t.bases[c.base.key]
 	}
+	for i := range own.sums {
+		own.sums[i] = slices.Clone(own.sums[i])
+	}
+	own.perhaps = slices.Clone(own.perhaps)
 	all[c] = &own
 	return &own
 }
