@@ -54,7 +54,7 @@ type kindNeed struct{ size, spare int }
 // blocksOf are the layers of a family's plans that recompute in one way.
 func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
 	i := a.variant(each)
-	if f.looked().blocks[i] == nil {
+	if f.cell.blocks[i] == nil {
 		plan := f.plan
 		if !a.plain() {
 			a.set(&plan, 1)
@@ -63,9 +63,9 @@ func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
 		if each {
 			plan.Zero = 2
 		}
-		f.blocks[i] = s.base(plan).at(plan.MicroBatch)
+		f.cell.blocks[i] = s.base(plan).at(plan.MicroBatch)
 	}
-	return f.blocks[i]
+	return f.cell.blocks[i]
 }
 
 // variants are how many functions a layer may have: see variant.
@@ -279,7 +279,7 @@ func (s *searcher) stageBytes(k *kept, n *stateNeed, h *hold) int {
 // batch is a step's sequences of one replica.
 func (f *family) batch(s *searcher) int {
 	if f.looked().batchBytes == 0 {
-		f.batchBytes = batchRegion(f.plan, s.base(f.plan).profile)
+		f.batchBytes = batchRegion(f.plan, s.baseOf(f.cell, &f.plan).profile)
 	}
 	return f.batchBytes
 }

@@ -15,6 +15,11 @@ type cell struct {
 	work   costmodel.Seconds // leastWork of each plan; likewise
 	base   *base             // likewise
 	costs  []costSums        // of layers where the axes are in their usual order; likewise
+
+	blocks  [variants]*blocks
+	sums    [variants][][]costSums // of layers, by the order's place
+	perhaps []floorTable
+	stateOf [2][4][3]*state // by whether the first and the last chunk lie apart, by zero, and by how groups share a copy
 }
 
 // baseOf is a cell's base, a plan of which is given.
@@ -96,8 +101,8 @@ func (s *searcher) nearly(p *Problem, c *cell, plan *ir.Plan) costmodel.Seconds 
 
 // base is that of a family which has a bound, its own or its cell's.
 func (f *family) base() *base {
-	if f.inside == nil || f.blocks[0] == nil {
-		return f.cell.base
+	if b := f.cell.blocks[0]; b != nil {
+		return b.base
 	}
-	return f.blocks[0].base
+	return f.cell.base
 }

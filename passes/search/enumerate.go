@@ -336,7 +336,12 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 		}
 	}
 	if broken == 0 {
-		if f := e.family(plan, split); f.size > 0 {
+		f := e.family(plan, split)
+		if f.size > 0 && e.limit > 0 && e.s.hopeless(e.p, f) {
+			e.passed = true
+			return
+		}
+		if f.size > 0 {
 			e.out.families = append(e.out.families, f)
 			e.out.size += f.size
 			e.slab = e.slab[1:]

@@ -54,15 +54,35 @@ func (s *searcher) weigh(p *Problem, b *branch) {
 	}
 	b.weighed = true
 	f := b.family
-	for j, each := range f.eachOf(s.shardings(p, &f.plan)) {
-		n, over := s.fewest(f, &b.again, s.smallest(p, f), each)
-		if j == 0 || over < b.over || over == b.over && n < b.n {
-			b.n, b.over = n, over
-		}
-	}
-	if b.over == 0 {
+	if b.n, b.over = s.needsOf(p, b); b.over == 0 {
 		b.floor = max(f.floor, s.familyFloor(f, &b.again, b.n))
 	}
+}
+
+// needsOf are a branch's n and over.
+func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
+	f := b.family
+	s.frame(f)
+	k, shared := s.fittingKey(p, f)
+	known := fitting{}
+	if shared {
+		known = s.fittings[k]
+	}
+	of := &known.branches[b.again.way()]
+	if of.known {
+		return of.n, of.over
+	}
+	for j, each := range f.eachOf(s.shardings(p, &f.plan)) {
+		n, over := s.fewest(f, &b.again, s.smallest(p, f), each)
+		if j == 0 || over < lacks || over == lacks && n < least {
+			least, lacks = n, over
+		}
+	}
+	if shared {
+		*of = branchNeeds{true, least, lacks}
+		s.fittings[k] = known
+	}
+	return least, lacks
 }
 
 // smallest is the least that any sharding needs of each part, of the stages that may be the fullest.
@@ -173,6 +193,22 @@ func (s *searcher) least(p *Problem, f *family) int {
 	if f.looked().least > 0 {
 		return f.least
 	}
+	s.frame(f)
+	key, shared := s.fittingKey(p, f)
+	if known := s.fittings[key]; shared && known.least > 0 {
+		f.least = known.least
+		return f.least
+	}
+	s.newLeast(p, f)
+	if shared {
+		known := s.fittings[key]
+		known.least = f.least
+		s.fittings[key] = known
+	}
+	return f.least
+}
+
+func (s *searcher) newLeast(p *Problem, f *family) {
 	_, split := p.Pins["recompute_split"]
 	k, fr, shardings := &s.kept, s.frame(f), s.shardings(p, &f.plan)
 	for i, each := range f.eachOf(shardings) {
@@ -196,7 +232,6 @@ func (s *searcher) least(p *Problem, f *family) int {
 			f.least = most
 		}
 	}
-	return f.least
 }
 
 // leastOf is what a kind of chunk keeps at least, whatever is recomputed: of all blocks of a segment one input.

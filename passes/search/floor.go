@@ -19,7 +19,7 @@ type order struct {
 
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
-	if f.looked().orders == nil && f.cell != nil {
+	if f.looked().orders == nil {
 		f.orders = f.cell.orders
 	}
 	if f.orders == nil {
@@ -29,9 +29,7 @@ func (f *family) ordersOf() []order {
 			o.place = i
 			f.orders = append(f.orders, o)
 		}
-		if f.cell != nil {
-			f.cell.orders = f.orders
-		}
+		f.cell.orders = f.orders
 	}
 	return f.orders
 }
@@ -198,7 +196,7 @@ func (s *searcher) mostOwned(f *family) int {
 	if f.looked().mostOwned > 0 {
 		return f.mostOwned
 	}
-	b, fr, shared := s.base(f.plan), s.frame(f), ownersOf(&f.plan, f.plan.Replicas())
+	b, fr, shared := s.baseOf(f.cell, &f.plan), s.frame(f), ownersOf(&f.plan, f.plan.Replicas())
 	for i := range fr.stages {
 		sum, experts := 0, 0
 		for _, w := range fr.stages[i].walk {

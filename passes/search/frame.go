@@ -44,12 +44,16 @@ type frameKey struct {
 	back        bool // chunks go down the stages and back
 }
 
+func frameKeyOf(p *ir.Plan) frameKey {
+	return frameKey{p.StageLayers, p.PP, p.VPP, p.Schedule == "zb-v"}
+}
+
 // frame finds a family's frame, or makes it.
 func (s *searcher) frame(f *family) *frame {
 	if f.looked().frame != nil {
 		return f.frame
 	}
-	k := frameKey{f.plan.StageLayers, f.plan.PP, f.plan.VPP, f.plan.Schedule == "zb-v"}
+	k := frameKeyOf(&f.plan)
 	if s.frames[k] == nil {
 		s.frames[k] = newFrame(&f.plan, s.cut(f))
 	}

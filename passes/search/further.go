@@ -25,7 +25,7 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	defer r.searcher.alone()()
 	each := make([]*Series, min(len(trials)+1, runtime.GOMAXPROCS(0)))
 	for i := range each {
-		each[i] = &Series{p.Model, r.searcher.caches.copied()}
+		each[i] = &Series{p.Model, r.searcher.caches.copied(), r.searcher.speeds.copied()}
 	}
 	inParallel(len(trials)+1, each, func(i int, s *Series) {
 		if i > 0 {

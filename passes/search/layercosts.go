@@ -11,7 +11,7 @@ type floorTable struct {
 
 // costsOf are those of layers of each segment, in sums.
 func (s *searcher) costsOf(f *family, a *again, each bool, o *order) []costSums {
-	at := &f.looked().costs[a.variant(each)]
+	at := &f.cell.sums[a.variant(each)]
 	for len(*at) <= o.place {
 		*at = append(*at, nil)
 	}
@@ -33,8 +33,8 @@ func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []costSu
 		return plain
 	}
 	k := floorTable{variant: a.variant(each), place: o.place, perhaps: a.kind}
-	for i := range f.perhaps {
-		if t := &f.perhaps[i]; t.variant == k.variant && t.place == k.place && t.perhaps == k.perhaps {
+	for i := range f.cell.perhaps {
+		if t := &f.cell.perhaps[i]; t.variant == k.variant && t.place == k.place && t.perhaps == k.perhaps {
 			return t.sums
 		}
 	}
@@ -52,7 +52,7 @@ func (s *searcher) floorCosts(f *family, a *again, each bool, o *order) []costSu
 		}
 	}
 	k.sums = out
-	f.perhaps = append(f.perhaps, k)
+	f.cell.perhaps = append(f.cell.perhaps, k)
 	return out
 }
 

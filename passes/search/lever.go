@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -141,7 +142,8 @@ func (t *Trial) lever(r *Series, base Priced) Lever {
 	return l
 }
 
-// best is the best plan of a trial. The plan of the problem as it is says how long that takes at most, if it fits.
+// best is the best plan of a trial. The plan of the problem as it is says how long that takes at most, if it fits with what is
+// solved of it solved anew.
 func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	p := &t.Problem
 	if t.Name == moeSlack { // the plan with other places, not another plan
@@ -149,11 +151,12 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 		best, _, err := r.Best(p)
 		return best, err == nil
 	}
-	plan.MicroBatches = p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
-	if now, err := r.Price(p, plan); err == nil && now.MemoryBytes.Fits() {
-		if best, ok, err := r.Within(p, now.StepS*(1+rounding)); err == nil && ok {
+	now := *p
+	now.Pins = keptSolved(plan, Pins{"micro_batches": {strconv.Itoa(p.GlobalBatch / max(1, plan.DP*plan.MicroBatch))}}, p.Pins)
+	if near, _, err := r.Best(&now); err == nil {
+		if best, ok, err := r.Within(p, near.Predict.StepS*(1+rounding)); err == nil && ok {
 			return best, true
-		} // its stage_layers may be none of the trial's
+		} // pins of the job may forbid it
 	}
 	best, _, err := r.Best(p)
 	return best, err == nil

@@ -54,7 +54,7 @@ func (s *searcher) movesOf(f *family, of sharding, o *order) []moved {
 	if of.zero < 2 {
 		return nil
 	}
-	b := s.base(f.plan)
+	b := s.baseOf(f.cell, &f.plan)
 	k := moveKey{b, of.zero >= 3, o.dp, o.cp, of.group, 0, 0}
 	expertsApart := apart(&f.plan)
 	if expertsApart {

@@ -54,16 +54,17 @@ type caches struct {
 
 	timetables map[flightKey]*ir.Timetable
 	works      map[costmodel.Device]map[worksKey][][3]arithmetic
+	fittings   map[fittingKey]fitting
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]fitting{}}
 }
 
 // copied are caches of their own that begin with what these hold, which nobody changes any more.
 func (c *caches) copied() *caches {
 	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: maps.Clone(c.fittings), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}
@@ -83,6 +84,7 @@ func (b *base) copied() *base {
 // searcher holds what one question's searches share.
 type searcher struct {
 	*caches
+	*speeds
 	ahead      ahead
 	problem    *Problem
 	within     *space            // that was searched for a [Result]
@@ -98,21 +100,13 @@ type searcher struct {
 
 	cpu, secondMoment bool
 
-	layerSums  map[costKey][]costSums
 	layerMoves map[moveKey][]moved
-	messages   map[[2]int]costmodel.Seconds
 	own        map[worksKey][][3]arithmetic // of works, those of the device
 	listed     map[shardingsKey][]sharding
 	named      map[ordersKey][]string
 	redone     map[againsKey][]again
 	stageNeeds map[needsKey][]stateNeed
-	routes     map[routeKey]*costmodel.Route
-	interns    map[costmodel.Route]*costmodel.Route
-	goings     map[goingKey]*going
-	likes      map[*profile][]*going
-	placed     map[placedKey]*costmodel.Route
 	settlings  map[settleKey][]settling
-	places     map[[4]int]costmodel.Placement
 	prices     map[priceKey]*price
 	plays      map[pipelinedKey]costmodel.Seconds
 
@@ -133,9 +127,9 @@ func newSearcher(p *Problem) (*searcher, error) {
 	}
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	s := &searcher{caches: newCaches(), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
-		capacity: int(empty.Capacity - empty.Total), layerSums: map[costKey][]costSums{},
-		layerMoves: map[moveKey][]moved{}, messages: map[[2]int]costmodel.Seconds{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, routes: map[routeKey]*costmodel.Route{}, interns: map[costmodel.Route]*costmodel.Route{}, goings: map[goingKey]*going{}, likes: map[*profile][]*going{}, placed: map[placedKey]*costmodel.Route{}, settlings: map[settleKey][]settling{}, places: map[[4]int]costmodel.Placement{},
+	s := &searcher{caches: newCaches(), speeds: newSpeeds(p, dev), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
+		capacity:   int(empty.Capacity - empty.Total),
+		layerMoves: map[moveKey][]moved{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, settlings: map[settleKey][]settling{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
 	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
@@ -215,6 +209,7 @@ type hunt struct {
 	rest    []rank // those that had no turn yet
 	queue   queue
 	n       Counts
+	counts  bool // somebody wants to know them: families that do not fit must have their turn
 	fits    []fit
 	fastest costmodel.Seconds
 	roomy   bool // some family has room for one of its plans, so far as bounds say
@@ -232,10 +227,11 @@ type fit struct {
 // best prices plans in ascending order of their bounds, until no bound is below the best time. A family is looked at when the
 // bound of its arithmetic has its turn, and opened, as a branch of it is, when its own has.
 func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) {
-	if k == nil {
+	counts := k == nil
+	if counts {
 		k = &keep{}
 	}
-	h := &hunt{s: s, sp: sp, keep: k}
+	h := &hunt{s: s, sp: sp, keep: k, counts: counts}
 	h.n.Space = sp.size
 	h.queue, h.rest = s.queue[:0], sp.ranked(s)
 	h.fastest = costmodel.Seconds(math.Inf(1))
@@ -277,6 +273,9 @@ func (h *hunt) next() bool {
 	for len(h.rest) > 0 && h.rest[0].floor <= limit && (len(h.queue) == 0 || h.rest[0].floor <= h.queue[0].floor) {
 		f, floor := h.sp.families[h.rest[0].place], h.rest[0].floor
 		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(f) {
+			if !h.counts && h.s.hopeless(h.sp.problem, f) {
+				continue
+			}
 			h.refine(f, floor)
 			h.watch()
 		}

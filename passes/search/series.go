@@ -10,6 +10,7 @@ import (
 type Series struct {
 	model  *ir.Model
 	caches *caches
+	speeds *speeds // of the questions' usual cluster; nil: none is usual
 }
 
 // Best is Search without alternatives and without what would fit. Questions with the same Model must have the same
@@ -93,6 +94,9 @@ func (r *Series) searcher(p *Problem) (*searcher, error) {
 		s.caches = r.caches
 	}
 	r.model, r.caches = p.Model, s.caches
+	if r.speeds != nil && r.speeds.of(s) {
+		s.speeds = r.speeds
+	}
 	return s, nil
 }
 

@@ -47,7 +47,7 @@ func (s *searcher) settled(f *family, of sharding, o *order) []settling {
 }
 
 func (s *searcher) settle(f *family, of sharding, o *order, fr *frame, st *state, t *turn) (out settling) {
-	stage, b := &fr.stages[t.stage], s.base(f.plan)
+	stage, b := &fr.stages[t.stage], s.baseOf(f.cell, &f.plan)
 	elems, experts, shared := 0, 0, 0
 	for _, w := range stage.walk {
 		elems += w.count * b.elems[w.segment]

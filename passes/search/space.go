@@ -24,7 +24,7 @@ type family struct {
 	*inside // nil until it was looked into; see looked
 
 	splits bool     // backward is two passes
-	cell   *cell    // nil of plans from outside
+	cell   *cell    // a plan from outside has its own
 	plan   ir.Plan  // without those, the axes in their usual order
 	counts []int    // blocks of each chunk
 	names  []string // of the orders of its axes that pins allow
@@ -40,17 +40,13 @@ type inside struct {
 	frame      *frame
 	rows       []row // by the sharding's index
 	held       []hold
-	blocks     [variants]*blocks
-	costs      [variants][][]costSums // by the order's place
-	perhaps    []floorTable
 	mostOwned  int
 
 	least    int // bytes; no plan of it needs less
 	orders   []order
-	stateOf  [4][3]*state // by zero, and by how groups share a copy
-	branches []*branch    // once it was opened
-	smallest []stateNeed  // of its shardings, likewise
-	layers   [][]stretch  // of each chunk
+	branches []*branch   // once it was opened
+	smallest []stateNeed // of its shardings, likewise
+	layers   [][]stretch // of each chunk
 }
 
 // looked is the family, with room for what is found out about it.

@@ -63,12 +63,15 @@ type stateKey struct {
 
 // stateOf finds where the state of a family's plans lies. All of it but the padding is the same for any number of replicas.
 func (s *searcher) stateOf(f *family, of sharding) *state {
-	at := &f.looked().stateOf[of.zero][groupsOf(&f.plan, of.zero, of.group)]
+	at := &f.cell.stateOf[bit(endsApart(&f.plan))][of.zero][groupsOf(&f.plan, of.zero, of.group)]
 	if *at == nil {
 		*at = s.state(&f.plan, of.zero, of.group)
 	}
 	return *at
 }
+
+// endsApart tells whether the first and the last chunk lie on different stages.
+func endsApart(p *ir.Plan) bool { return p.PP > 1 && p.Schedule != "zb-v" }
 
 // groupsOf tells how groups that share a copy of the state cut the replicas: 0 not at all, 1 dp, 2 between dp and cp.
 func groupsOf(p *ir.Plan, zero, group int) int {
@@ -82,7 +85,7 @@ func groupsOf(p *ir.Plan, zero, group int) int {
 }
 
 func (s *searcher) state(p *ir.Plan, zero, group int) *state {
-	k := stateKey{baseKey(*p), zero, groupsOf(p, zero, group), p.PP > 1 && p.Schedule != "zb-v", expertReplicas(p) > 1}
+	k := stateKey{baseKey(*p), zero, groupsOf(p, zero, group), endsApart(p), expertReplicas(p) > 1}
 	k.profile.again, k.profile.split = "none", false
 	k.profile.each = p.Splits() && zero >= 2
 	if st := s.states[k]; st != nil {

@@ -71,13 +71,8 @@ func (s *searcher) twin() *searcher {
 	t := *s
 	t.caches, t.own = s.caches.copied(), nil
 	t.ahead, t.watch = ahead{jobs: s.ahead.jobs}, nil
-	t.layerSums, t.layerMoves = maps.Clone(s.layerSums), maps.Clone(s.layerMoves)
-	t.messages, t.listed, t.named, t.redone = maps.Clone(s.messages), maps.Clone(s.listed), maps.Clone(s.named), maps.Clone(s.redone)
-	t.routes, t.interns, t.placed, t.places = maps.Clone(s.routes), maps.Clone(s.interns), maps.Clone(s.placed), maps.Clone(s.places)
-	t.goings, t.likes = maps.Clone(s.goings), maps.Clone(s.likes)
-	for p, all := range t.likes {
-		t.likes[p] = slices.Clone(all)
-	}
+	t.speeds, t.layerMoves = s.speeds.copied(), maps.Clone(s.layerMoves)
+	t.listed, t.named, t.redone = maps.Clone(s.listed), maps.Clone(s.named), maps.Clone(s.redone)
 	t.stageNeeds, t.settlings, t.bucketPrices = map[needsKey][]stateNeed{}, map[settleKey][]settling{}, map[bucketKey]*bucketPrice{}
 	t.prices, t.plays = map[priceKey]*price{}, maps.Clone(s.plays)
 	t.free = map[string]*space{}
@@ -103,9 +98,14 @@ func (c *cell) twin(t *searcher, all map[*cell]*cell) *cell {
 	}
 	own := *c
 	own.orders = nil // which remember messages
+	own.blocks = [variants]*blocks{}
 	if c.base != nil {
 		own.base = t.bases[c.base.key]
 	}
+	for i := range own.sums {
+		own.sums[i] = slices.Clone(own.sums[i])
+	}
+	own.perhaps = slices.Clone(own.perhaps)
 	all[c] = &own
 	return &own
 }
@@ -118,6 +118,7 @@ func (c *caches) absorb(o *caches) {
 	addTo(c.frames, o.frames)
 	addTo(c.states, o.states)
 	addTo(c.timetables, o.timetables)
+	addTo(c.fittings, o.fittings)
 	for d, w := range o.works {
 		if c.works[d] == nil {
 			c.works[d] = w
