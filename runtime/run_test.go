@@ -275,6 +275,50 @@ func TestNonfinite(t *testing.T) {
 	}
 }
 
+// Skipping ends: parameters that are lost stay lost. The checkpoint of before is kept, and is where a run goes on.
+func TestSkippingEnds(t *testing.T) {
+	poisoned := func(from, to int, more ...Option) (Result, string, error) {
+		p := bigram[float32](2, 1)
+		step := p.Segments[0].Forward
+		p.Segments[0].Forward = func(r *Rank, b *Block) {
+			if r.ID == 1 && from <= r.StepID && r.StepID <= to {
+				r.LossSum = math.NaN()
+			}
+			step(r, b)
+		}
+		dir := t.TempDir()
+		res, err := train(t, p, dir, append(more, Set("train.steps", 30), Set("train.checkpoint.every", 2))...)
+		return res, dir, err
+	}
+	if res, _, err := poisoned(3, 11); err != nil || res.Skipped != 9 || res.Steps != 30 {
+		t.Errorf("nine in a row: %+v, %v", res, err)
+	}
+	_, dir, err := poisoned(3, 30)
+	wantExit(t, err, ExitNonfinite)
+	want := "steps 3 to 12 are not finite (the last: loss NaN, gradient norm "
+	rest := "): 10 in a row, and a skipped step changes no parameter, so the next would be no better. " +
+		"Lower train.optimizer.lr, or raise train.schedule.warmup; go on from a checkpoint of before step 3 (--resume STEP), or anew (--resume never)"
+	if !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), rest) {
+		t.Errorf("error %q", err)
+	}
+	if _, others := lines(t, dir); others[len(others)-1].Event != "stop" || others[len(others)-1].Step != 12 {
+		t.Errorf("last line %+v", others[len(others)-1])
+	}
+	if res, err := train(t, bigram[float32](2, 1), dir, Resume("2"), Set("train.steps", 4)); err != nil || res.FirstStep != 3 || res.Skipped != 0 {
+		t.Errorf("the checkpoint of step 2: %+v, %v", res, err)
+	}
+	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", 8)); err == nil || !strings.Contains(err.Error(), "better. Lower train.precision.loss_scale, or") {
+		t.Errorf("a static scale: %v", err)
+	}
+	res, _, err := poisoned(1, 16, Set("train.precision.loss_scale", "dynamic")) // free, then 2^16 to 2: all above the least
+	if err != nil || res.Skipped != 16 {
+		t.Errorf("a scale that finds its place: %+v, %v", res, err)
+	}
+	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", "dynamic")); err == nil || !strings.HasPrefix(err.Error(), "steps 18 to 27 are not finite") {
+		t.Errorf("a scale at its least: %v", err)
+	}
+}
+
 func TestEpochs(t *testing.T) {
 	dir := t.TempDir()
 	res, err := train(t, bigram[float64](2, 0), dir, Data(drawn{20, 0}), Set("train.epochs", 1))

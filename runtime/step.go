@@ -109,7 +109,9 @@ func (r *run) record(s *Step, tokens float64) error {
 	if err := r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates, r.p.Devices); err != nil {
 		return err
 	}
-	if s.Skipped {
+	if !s.Skipped {
+		r.faults = 0
+	} else {
 		r.res.Skipped++
 		if err := r.guard(s); err != nil {
 			return err
@@ -145,20 +147,41 @@ func (r *run) memory() int64 {
 	return r.res.ArenaBytes
 }
 
+// maxFaults is how many steps in a row may be skipped for being not finite. All of them have the same parameters, so only the
+// data differ: batches that are bad by chance do not come ten in a row, and parameters that overflow never recover. A dynamic
+// loss scale's steps above its least do not count, as it needs up to 17 of them to find its place. DeepSpeed and fairseq end a run
+// at the first bad step of the least scale; optax's apply_if_finite counts steps in a row, as this does.
+const maxFaults = 10
+
 // guard handles a step whose loss or gradient was not finite.
 func (r *run) guard(s *Step) error {
 	what := fmt.Sprintf("loss %g, gradient norm %g", s.Loss, s.GradNorm)
 	if r.adapts { // the scale was too large: no fault of the run
 		return r.metrics.event(s.Step, "skip", fmt.Sprintf("%s; loss scale %g", what, r.scaler.scale))
 	}
-	if r.s.Train.OnNonfinite != "stop" {
+	r.faults++
+	stop := r.s.Train.OnNonfinite == "stop"
+	if !stop && r.faults < maxFaults {
 		r.report.warn(fmt.Sprintf("step %d is not finite (%s): its update was skipped", s.Step, what))
 		return r.metrics.event(s.Step, "skip", what)
 	}
 	if err := r.metrics.event(s.Step, "stop", what); err != nil {
 		return err
 	}
-	return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
+	if stop {
+		return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
+	}
+	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step changes no parameter, so the next would be "+
+		"no better. %s; go on from a checkpoint of before step %d (--resume STEP), or anew (--resume never)",
+		s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), s.Step-maxFaults+1)
+}
+
+// remedy is what to try where steps stay not finite.
+func (r *run) remedy() string {
+	if r.s.Train.Precision.LossScale.Kind == "static" {
+		return "Lower train.precision.loss_scale, or train.optimizer.lr"
+	}
+	return "Lower train.optimizer.lr, or raise train.schedule.warmup"
 }
 
 // evaluate writes the validation loss after the last step, once. It gives up where the run is asked to stop.
