@@ -35,9 +35,10 @@ func (l *loop) chain() (c chainSpec) {
 	limit := l.extras(number, &c)
 	picks := l.picks()
 	l.inPlace(picks, number)
+	gates := l.gates()
 	for _, n := range l.body {
 		o := n.Outs[0]
-		if picks[o] != nil { // the op that adds it does both
+		if picks[o] != nil || within(gates, n) { // the op that adds it does both; the last one does all
 			continue
 		}
 		if _, ok := number[o]; !ok {
@@ -47,6 +48,8 @@ func (l *loop) chain() (c chainSpec) {
 		link := chainLink{To: number[o], Round: storage[o.Type.Elem]}
 		args := n.Args
 		switch pick, other := l.picked(n, picks); {
+		case gates[n] != nil:
+			link.Do, args = gates[n].do, gates[n].args
 		case pick != nil:
 			link.Do, args = "AddPick", []*ir.Value{other, pick.Args[0], pick.Args[1]}
 		case rowLinks[n.Op] != nil:

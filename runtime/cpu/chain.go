@@ -61,8 +61,13 @@ const (
 	DoSigmoidGrad           // a * SigmoidGrad(b)
 	DoReluGrad              // a * ReluGrad(b)
 	DoSoftcapGrad           // a * SoftcapGrad(b, c)
+	DoSiluMul               // Silu(a) * b
 	numDos
 )
+
+// DoSiluMulGrad is the gradient of DoSiluMul of b and More[0] by both, which is a times theirs: To is that by b, operand More[1] that
+// by More[0]. All five are whole, and More[1] is stored as the kernels compute. The bits are those of DoMul, DoSiluGrad and DoSilu.
+const DoSiluMulGrad = numDos
 
 // two tells whether an operation on elements reads b.
 func (do Do) two() bool { return do >= DoGeluGrad || do >= DoAdd && do <= DoMul }

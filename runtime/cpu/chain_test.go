@@ -19,6 +19,7 @@ var doLoops = [numDos]func(a, b, c float64) float64{
 	DoGeluErfGrad: func(a, b, c float64) float64 { return a * GeluErfGrad(b) },
 	DoSiluGrad:    func(a, b, c float64) float64 { return a * SiluGrad(b) }, DoSigmoidGrad: func(a, b, c float64) float64 { return a * SigmoidGrad(b) }, DoReluGrad: func(a, b, c float64) float64 { return a * ReluGrad(b) },
 	DoSoftcapGrad: func(a, b, c float64) float64 { return a * SoftcapGrad(b, c) },
+	DoSiluMul:     func(a, b, c float64) float64 { return Silu(a) * b },
 }
 
 func TestChain(t *testing.T) { both(t, testChain[float32], testChain[float64]) }
@@ -44,6 +45,35 @@ func testChain[F Float](t *testing.T, tol float64) {
 				}
 				near(t, name("do ", do, z, at), y, wantY, tol)
 				near(t, name("after do ", do, z, at), w, wantW, 3*tol)
+			}
+		}
+	}
+}
+
+// A gate's gradients by both factors are those of its parts, to the bit, of one strip and of many, on several threads too.
+func TestChainOfGate(t *testing.T) { both(t, testChainOfGate[float32], testChainOfGate[float64]) }
+
+func testChainOfGate[F Float](t *testing.T, _ float64) {
+	k := Table[F]()
+	whole := func(n int) (o []Operand) {
+		for range n {
+			o = append(o, Operand{At: Whole})
+		}
+		return o
+	}
+	together := &Chain{Operands: whole(5), Links: []Link{{Do: DoSiluMulGrad, To: 3, A: 0, B: 2, More: []int{1, 4}}}}
+	apart := &Chain{Operands: append(whole(5), Operand{At: Temp}, Operand{At: Temp}), Links: []Link{{Do: DoMul, To: 5, A: 0, B: 1},
+		{Do: DoSilu, To: 6, A: 2}, {Do: DoMul, To: 4, A: 0, B: 6}, {Do: DoSiluGrad, To: 3, A: 5, B: 2}}}
+	for _, z := range [][2]int{{1, 1}, {3, 17}, {70, 600}, {2, 3000}} {
+		rows, cols := z[0], z[1]
+		n := rows * cols
+		dy, up, a := draw[F](1, n), draw[F](2, n), draw[F](3, n)
+		da, dup, wantA, wantUp := make([]F, n), make([]F, n), make([]F, n), make([]F, n)
+		k.Chain(together, rows, cols, dy, up, a, da, dup)
+		k.Chain(apart, rows, cols, dy, up, a, wantA, wantUp)
+		for i := range da {
+			if da[i] != wantA[i] || dup[i] != wantUp[i] {
+				t.Fatalf("%d×%d, element %d: %v and %v, want %v and %v", rows, cols, i, da[i], dup[i], wantA[i], wantUp[i])
 			}
 		}
 	}

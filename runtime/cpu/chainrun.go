@@ -49,7 +49,7 @@ func (r *chainRun[F]) together() int {
 	}
 	for i := range r.c.Links {
 		l := &r.c.Links[i]
-		if (l.Do < numDos || l.Do == DoAddPick) && (r.short(l.A) || l.Do.two() && r.short(l.B)) {
+		if (l.Do <= numDos || l.Do == DoAddPick) && (r.short(l.A) || l.Do.two() && r.short(l.B)) {
 			return 1
 		}
 	}
@@ -128,6 +128,10 @@ func (r *chainRun[F]) strip(w *bands[F], row, rows, from, n int) {
 // elements does a link's operation for the elements of a strip.
 func (r *chainRun[F]) elements(w *bands[F], l *Link, row, from int, to []F) {
 	do, c := l.Do, F(l.C)
+	if do == DoSiluMulGrad {
+		r.gate(w, l, row, from, to)
+		return
+	}
 	a := r.read(w, l.A, row, from, len(to))
 	var b []F
 	if do == DoMul && r.single(l.B) {
@@ -136,6 +140,19 @@ func (r *chainRun[F]) elements(w *bands[F], l *Link, row, from int, to []F) {
 		b = r.read(w, l.B, row, from, len(to))
 	}
 	r.do[do](to, a, b, c)
+}
+
+// gate does both gradients of a gate.
+func (r *chainRun[F]) gate(w *bands[F], l *Link, row, from int, da []F) {
+	n, db := len(da), w.now[l.More[1]]
+	dy, a, b := r.read(w, l.A, row, from, n), r.read(w, l.B, row, from, n), r.read(w, l.More[0], row, from, n)
+	if k := vectorsFor[F](); k != nil {
+		k.SiluMulGrad(single(da), single(db), single(dy), single(a), single(b))
+		return
+	}
+	for i, x := range a[:n] {
+		da[i], db[i] = F(F(dy[i]*b[i])*SiluGrad(x)), F(dy[i]*Silu(x))
+	}
 }
 
 // room is operand i's own strip of n elements.

@@ -64,6 +64,12 @@ func portableElements[F Float]() elements[F] {
 		},
 		DoGelu: one(Gelu[F]), DoGeluErf: one(GeluErf[F]), DoSilu: one(Silu[F]), DoSigmoid: one(Sigmoid[F]), DoRelu: one(Relu[F]),
 		DoGeluGrad: slope(GeluGrad[F]), DoGeluErfGrad: slope(GeluErfGrad[F]), DoSiluGrad: slope(SiluGrad[F]), DoSigmoidGrad: slope(SigmoidGrad[F]), DoReluGrad: slope(ReluGrad[F]),
+		DoSiluMul: func(y, a, b []F, _ F) {
+			b = b[:len(y)]
+			for i, x := range a[:len(y)] {
+				y[i] = F(Silu(x) * b[i])
+			}
+		},
 		DoSoftcap: func(y, a, _ []F, c F) {
 			for i, x := range a[:len(y)] {
 				y[i] = Softcap(x, c)
@@ -92,7 +98,7 @@ func useElements(k *vec.Kernels) {
 		DoScale: func(y, a, _ []float32, c float32) { k.Scale(y, a, c) },
 		DoGelu:  one(k.Gelu), DoGeluErf: one(k.GeluErf), DoSilu: one(k.Silu), DoSigmoid: one(k.Sigmoid), DoRelu: one(k.Relu),
 		DoGeluGrad: two(k.GeluGrad), DoGeluErfGrad: two(k.GeluErfGrad), DoSiluGrad: two(k.SiluGrad), DoSigmoidGrad: two(k.SigmoidGrad),
-		DoReluGrad:    two(k.ReluGrad),
+		DoReluGrad: two(k.ReluGrad), DoSiluMul: two(k.SiluMul),
 		DoSoftcap:     func(y, a, _ []float32, c float32) { k.Softcap(y, a, c, 1/c) },
 		DoSoftcapGrad: func(y, a, b []float32, c float32) { k.SoftcapGrad(y, a, b, 1/c) },
 	} {

@@ -38,6 +38,7 @@ func BenchmarkLoops(b *testing.B) {
 			{"gelu grad", func() { k.GeluGrad(z, y, x) }},
 			{"gelu grad, far below 0", func() { k.GeluGrad(z, y, low) }},
 			{"silu", func() { k.Silu(z, x) }},
+			{"siluMul", func() { k.SiluMul(z, x, y) }},
 			{"adam", func() { k.Adam(x, y, z, v, &c) }},
 			{"layer norm", func() {
 				k.Moments(mean, rstd, x, cols, 0)

@@ -35,6 +35,13 @@ type Kernels struct {
 	// SiluGrad is
 	//	for i := range y { y[i] = dy[i] * silu'(a[i]) }
 	SiluGrad func(y, dy, a []float32)
+	// SiluMul is
+	//	for i := range y { y[i] = b[i] * a[i]/(1 + e^-a[i]) }
+	SiluMul func(y, a, b []float32)
+	// SiluMulGrad is
+	//	for i := range da { da[i], db[i] = dy[i]*b[i] * silu'(a[i]), dy[i] * a[i]/(1 + e^-a[i]) }
+	// The bits are those of Mul, SiluGrad and Silu.
+	SiluMulGrad func(da, db, dy, a, b []float32)
 	// GeluErf is
 	//	for i := range y { y[i] = a[i] * erfc(-a[i]/sqrt(2))/2 }
 	GeluErf func(y, a []float32)

@@ -115,6 +115,8 @@ var elements = []struct {
 	{name: "silu", call: func(k *vec.Kernels, y, a, b []float32) { k.Silu(y, a) }, want: func(a, b float64) float64 { return a * sigmoid(a) }, ulps: 4, floor: 1e-37},
 	{name: "siluGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.SiluGrad(y, b, a) },
 		want: func(a, b float64) float64 { s := sigmoid(a); return b * (s + a*s*(1-s)) }, ulps: 4, floor: 1e-6, tame: true},
+	{name: "siluMul", call: func(k *vec.Kernels, y, a, b []float32) { k.SiluMul(y, a, b) }, want: func(a, b float64) float64 { return b * (a * sigmoid(a)) },
+		ulps: 5, floor: 1e-37, tame: true},
 	{name: "geluErf", call: func(k *vec.Kernels, y, a, b []float32) { k.GeluErf(y, a) }, want: func(a, b float64) float64 { return a * phi(a) }, ulps: 6, floor: 2e-7, tame: true},
 	{name: "geluErfGrad", call: func(k *vec.Kernels, y, a, b []float32) { k.GeluErfGrad(y, b, a) },
 		want: func(a, b float64) float64 { return b * (phi(a) + a*math.Exp(-a*a/2)/math.Sqrt(2*math.Pi)) }, ulps: 6, floor: 1e-6, tame: true},
@@ -217,6 +219,35 @@ func TestElementRows(t *testing.T) {
 					}
 				}
 			}
+		}
+	})
+}
+
+// A gate's loops are those of its parts, to the bit.
+func TestGateIsItsParts(t *testing.T) {
+	tables(t, func(t *testing.T, k *vec.Kernels) {
+		for _, n := range lengths {
+			a, b, dy := draw(1, n, true), draw(2, n, true), draw(3, n, true)
+			y, da, db, want := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
+			same := func(what string, got []float32) {
+				t.Helper()
+				for i := range got {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) && (got[i] == got[i] || want[i] == want[i]) {
+						t.Fatalf("%s of %d: element %d, of %v, %v and %v, is %v, want %v", what, n, i, a[i], b[i], dy[i], got[i], want[i])
+					}
+				}
+			}
+			k.SiluMul(y, a, b)
+			k.Silu(want, a)
+			k.Mul(want, want, b)
+			same("SiluMul", y)
+			k.SiluMulGrad(da, db, dy, a, b)
+			k.Silu(want, a)
+			k.Mul(want, want, dy)
+			same("SiluMulGrad by b", db)
+			k.Mul(want, dy, b)
+			k.SiluGrad(want, want, a)
+			same("SiluMulGrad by a", da)
 		}
 	})
 }

@@ -93,6 +93,20 @@ func siluAVX2(y []float32, a []float32)
 //go:noescape
 func siluGradAVX2(y []float32, dy []float32, a []float32)
 
+// siluMulAVX2 is
+//
+//	for i := range y { y[i] = b[i] * a[i]/(1 + e^-a[i]) }
+//
+//go:noescape
+func siluMulAVX2(y []float32, a []float32, b []float32)
+
+// siluMulGradAVX2 is
+//
+//	for i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = 1/(1 + e^-a[i]) }
+//
+//go:noescape
+func siluMulGradAVX2(da []float32, db []float32, dy []float32, a []float32, b []float32)
+
 // reluGradAVX2 is
 //
 //	for i := range y { y[i] = dy[i] if a[i] > 0, else 0 * dy[i] }

@@ -1656,6 +1656,350 @@ each16done:
 	RET
 	PCALIGN $64
 
+// func siluMulAVX2(y []float32, a []float32, b []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·siluMulAVX2(SB), NOSPLIT, $0-72
+	MOVQ y_len+8(FP), AX
+	MOVQ y_base+0(FP), CX
+	MOVQ a_base+24(FP), DX
+	MOVQ b_base+48(FP), BX
+	XORQ SI, SI
+
+each17many:
+	CMPQ         AX, $+16
+	JLT          each17manyend
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      32(DX)(SI*4), Y4
+	VMOVUPS      (BX)(SI*4), Y1
+	VMOVUPS      32(BX)(SI*4), Y5
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y4, Y3, Y6
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y7
+	VMINPS       Y2, Y3, Y2
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y7
+	VMAXPS       Y2, Y3, Y2
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VMULPS       vectorConstants<>+128(SB), Y6, Y9
+	VROUNDPS     $0x08, Y3, Y3
+	VROUNDPS     $0x08, Y9, Y9
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+192(SB), Y9, Y6
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y9, Y6
+	VMOVUPS      vectorConstants<>+320(SB), Y7
+	VMOVUPS      vectorConstants<>+320(SB), Y10
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+384(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+448(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+512(SB), Y6, Y10
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y7
+	VFMADD213PS  vectorConstants<>+576(SB), Y6, Y10
+	VMULPS       Y2, Y2, Y8
+	VMULPS       Y6, Y6, Y11
+	VFMADD213PS  Y2, Y8, Y7
+	VFMADD213PS  Y6, Y11, Y10
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VADDPS       vectorConstants<>+640(SB), Y10, Y10
+	VCVTPS2DQ    Y3, Y3
+	VCVTPS2DQ    Y9, Y9
+	VPSRAD       $0x01, Y3, Y2
+	VPSRAD       $0x01, Y9, Y6
+	VPSUBD       Y2, Y3, Y3
+	VPSUBD       Y6, Y9, Y9
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y9, Y9
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y3, Y7, Y7
+	VMULPS       Y9, Y10, Y10
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPADDD       vectorConstants<>+704(SB), Y6, Y6
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y2, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VADDPS       vectorConstants<>+640(SB), Y7, Y7
+	VADDPS       vectorConstants<>+640(SB), Y10, Y10
+	VDIVPS       Y7, Y0, Y7
+	VDIVPS       Y10, Y4, Y10
+	VMULPS       Y1, Y7, Y7
+	VMULPS       Y5, Y10, Y10
+	VMOVUPS      Y7, (CX)(SI*4)
+	VMOVUPS      Y10, 32(CX)(SI*4)
+	ADDQ         $+16, SI
+	SUBQ         $+16, AX
+	JMP          each17many
+
+each17manyend:
+each17one:
+	CMPQ         AX, $+8
+	JLT          each17oneend
+	VMOVUPS      (DX)(SI*4), Y0
+	VMOVUPS      (BX)(SI*4), Y1
+	VPXOR        Y2, Y2, Y2
+	VSUBPS       Y0, Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VDIVPS       Y4, Y0, Y4
+	VMULPS       Y1, Y4, Y4
+	VMOVUPS      Y4, (CX)(SI*4)
+	ADDQ         $+8, SI
+	SUBQ         $+8, AX
+	JMP          each17one
+
+each17oneend:
+	TESTQ        AX, AX
+	JE           each17done
+	LEAQ         vectorMasks<>+0(SB), DI
+	MOVQ         $+8, R8
+	SUBQ         AX, R8
+	VMOVUPS      (DI)(R8*4), Y0
+	VMASKMOVPS   (DX)(SI*4), Y0, Y1
+	VMASKMOVPS   (BX)(SI*4), Y0, Y2
+	VPXOR        Y3, Y3, Y3
+	VSUBPS       Y1, Y3, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y5, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VDIVPS       Y5, Y1, Y5
+	VMULPS       Y2, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (CX)(SI*4)
+
+each17done:
+	VZEROUPPER
+	RET
+	PCALIGN $64
+
+// func siluMulGradAVX2(da []float32, db []float32, dy []float32, a []float32, b []float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·siluMulGradAVX2(SB), NOSPLIT, $0-120
+	MOVQ da_len+8(FP), AX
+	MOVQ da_base+0(FP), CX
+	MOVQ db_base+24(FP), DX
+	MOVQ dy_base+48(FP), BX
+	MOVQ a_base+72(FP), SI
+	MOVQ b_base+96(FP), DI
+	XORQ R8, R8
+
+each18one:
+	CMPQ         AX, $+8
+	JLT          each18oneend
+	VMOVUPS      (SI)(R8*4), Y0
+	VMOVUPS      (BX)(R8*4), Y1
+	VMOVUPS      (DI)(R8*4), Y2
+	VMULPS       Y1, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       vectorConstants<>+128(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y3
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y3
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y3, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y5, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VDIVPS       Y5, Y0, Y5
+	VMULPS       Y1, Y5, Y5
+	VMOVUPS      Y5, (DX)(R8*4)
+	VPXOR        Y1, Y1, Y1
+	VSUBPS       Y0, Y1, Y1
+	VMOVUPS      vectorConstants<>+0(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      vectorConstants<>+64(SB), Y3
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       vectorConstants<>+128(SB), Y1, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS vectorConstants<>+192(SB), Y3, Y1
+	VFNMADD231PS vectorConstants<>+256(SB), Y3, Y1
+	VMOVUPS      vectorConstants<>+320(SB), Y4
+	VFMADD213PS  vectorConstants<>+384(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+448(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+512(SB), Y1, Y4
+	VFMADD213PS  vectorConstants<>+576(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y5
+	VFMADD213PS  Y1, Y5, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y3
+	VPADDD       vectorConstants<>+704(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VADDPS       vectorConstants<>+640(SB), Y4, Y1
+	VMOVUPS      vectorConstants<>+640(SB), Y3
+	VDIVPS       Y1, Y3, Y1
+	VMOVUPS      vectorConstants<>+1408(SB), Y3
+	VMINPS       Y4, Y3, Y4
+	VMULPS       Y1, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFMADD231PS  Y0, Y4, Y1
+	VMULPS       Y2, Y1, Y1
+	VMOVUPS      Y1, (CX)(R8*4)
+	ADDQ         $+8, R8
+	SUBQ         $+8, AX
+	JMP          each18one
+
+each18oneend:
+	TESTQ        AX, AX
+	JE           each18done
+	LEAQ         vectorMasks<>+0(SB), R9
+	MOVQ         $+8, R10
+	SUBQ         AX, R10
+	VMOVUPS      (R9)(R10*4), Y0
+	VMASKMOVPS   (SI)(R8*4), Y0, Y1
+	VMASKMOVPS   (BX)(R8*4), Y0, Y2
+	VMASKMOVPS   (DI)(R8*4), Y0, Y3
+	VMULPS       Y2, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VSUBPS       Y1, Y4, Y4
+	VMOVUPS      vectorConstants<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      vectorConstants<>+64(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMULPS       vectorConstants<>+128(SB), Y4, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS vectorConstants<>+192(SB), Y5, Y4
+	VFNMADD231PS vectorConstants<>+256(SB), Y5, Y4
+	VMOVUPS      vectorConstants<>+320(SB), Y6
+	VFMADD213PS  vectorConstants<>+384(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+448(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+512(SB), Y4, Y6
+	VFMADD213PS  vectorConstants<>+576(SB), Y4, Y6
+	VMULPS       Y4, Y4, Y7
+	VFMADD213PS  Y4, Y7, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPSRAD       $0x01, Y5, Y4
+	VPSUBD       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y6, Y6
+	VADDPS       vectorConstants<>+640(SB), Y6, Y6
+	VDIVPS       Y6, Y1, Y6
+	VMULPS       Y2, Y6, Y6
+	VMASKMOVPS   Y6, Y0, (DX)(R8*4)
+	VPXOR        Y2, Y2, Y2
+	VSUBPS       Y1, Y2, Y2
+	VMOVUPS      vectorConstants<>+0(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VMOVUPS      vectorConstants<>+64(SB), Y4
+	VMAXPS       Y2, Y4, Y2
+	VMULPS       vectorConstants<>+128(SB), Y2, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS vectorConstants<>+192(SB), Y4, Y2
+	VFNMADD231PS vectorConstants<>+256(SB), Y4, Y2
+	VMOVUPS      vectorConstants<>+320(SB), Y5
+	VFMADD213PS  vectorConstants<>+384(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+448(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+512(SB), Y2, Y5
+	VFMADD213PS  vectorConstants<>+576(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y2
+	VPSUBD       Y2, Y4, Y4
+	VPADDD       vectorConstants<>+704(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VPADDD       vectorConstants<>+704(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VADDPS       vectorConstants<>+640(SB), Y5, Y2
+	VMOVUPS      vectorConstants<>+640(SB), Y4
+	VDIVPS       Y2, Y4, Y2
+	VMOVUPS      vectorConstants<>+1408(SB), Y4
+	VMINPS       Y5, Y4, Y5
+	VMULPS       Y2, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VFMADD231PS  Y1, Y5, Y2
+	VMULPS       Y3, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(R8*4)
+
+each18done:
+	VZEROUPPER
+	RET
+	PCALIGN $64
+
 // func reluGradAVX2(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX2
 TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
@@ -1665,9 +2009,9 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each17many:
+each19many:
 	CMPQ    AX, $+32
-	JLT     each17manyend
+	JLT     each19manyend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS 32(DX)(SI*4), Y3
 	VMOVUPS 64(DX)(SI*4), Y6
@@ -1698,12 +2042,12 @@ each17many:
 	VMOVUPS Y9, 96(CX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, AX
-	JMP     each17many
+	JMP     each19many
 
-each17manyend:
-each17one:
+each19manyend:
+each19one:
 	CMPQ    AX, $+8
-	JLT     each17oneend
+	JLT     each19oneend
 	VMOVUPS (DX)(SI*4), Y0
 	VMOVUPS (BX)(SI*4), Y1
 	VPXOR   Y2, Y2, Y2
@@ -1713,11 +2057,11 @@ each17one:
 	VMOVUPS Y0, (CX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, AX
-	JMP     each17one
+	JMP     each19one
 
-each17oneend:
+each19oneend:
 	TESTQ      AX, AX
-	JE         each17done
+	JE         each19done
 	LEAQ       vectorMasks<>+0(SB), DI
 	MOVQ       $+8, R8
 	SUBQ       AX, R8
@@ -1730,7 +2074,7 @@ each17oneend:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (CX)(SI*4)
 
-each17done:
+each19done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -1743,9 +2087,9 @@ TEXT ·geluErfAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each18one:
+each20one:
 	CMPQ         AX, $+8
-	JLT          each18oneend
+	JLT          each20oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VANDPS       vectorConstants<>+1600(SB), Y0, Y1
 	VXORPS       Y1, Y0, Y1
@@ -1801,11 +2145,11 @@ each18one:
 	VMOVUPS      Y1, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each18one
+	JMP          each20one
 
-each18oneend:
+each20oneend:
 	TESTQ        AX, AX
-	JE           each18done
+	JE           each20done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -1864,7 +2208,7 @@ each18oneend:
 	VMULPS       Y1, Y2, Y2
 	VMASKMOVPS   Y2, Y0, (CX)(BX*4)
 
-each18done:
+each20done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -1878,9 +2222,9 @@ TEXT ·geluErfGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each19one:
+each21one:
 	CMPQ         AX, $+8
-	JLT          each19oneend
+	JLT          each21oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VANDPS       vectorConstants<>+1600(SB), Y1, Y2
@@ -1966,11 +2310,11 @@ each19one:
 	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each19one
+	JMP          each21one
 
-each19oneend:
+each21oneend:
 	TESTQ        AX, AX
-	JE           each19done
+	JE           each21done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -2059,7 +2403,7 @@ each19oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
-each19done:
+each21done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2072,9 +2416,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each20many:
+each22many:
 	CMPQ         AX, $+16
-	JLT          each20manyend
+	JLT          each22manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y2
 	VPXOR        Y1, Y1, Y1
@@ -2147,12 +2491,12 @@ each20many:
 	VMOVUPS      Y2, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each20many
+	JMP          each22many
 
-each20manyend:
-each20one:
+each22manyend:
+each22one:
 	CMPQ         AX, $+8
-	JLT          each20oneend
+	JLT          each22oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VPXOR        Y1, Y1, Y1
 	VSUBPS       Y0, Y1, Y0
@@ -2190,11 +2534,11 @@ each20one:
 	VMOVUPS      Y0, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each20one
+	JMP          each22one
 
-each20oneend:
+each22oneend:
 	TESTQ        AX, AX
-	JE           each20done
+	JE           each22done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -2235,7 +2579,7 @@ each20oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
 
-each20done:
+each22done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2249,9 +2593,9 @@ TEXT ·sigmoidGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each21many:
+each23many:
 	CMPQ         AX, $+16
-	JLT          each21manyend
+	JLT          each23manyend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      32(DX)(SI*4), Y3
 	VMOVUPS      (BX)(SI*4), Y1
@@ -2330,12 +2674,12 @@ each21many:
 	VMOVUPS      Y4, 32(CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each21many
+	JMP          each23many
 
-each21manyend:
-each21one:
+each23manyend:
+each23one:
 	CMPQ         AX, $+8
-	JLT          each21oneend
+	JLT          each23oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VPXOR        Y2, Y2, Y2
@@ -2376,11 +2720,11 @@ each21one:
 	VMOVUPS      Y1, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each21one
+	JMP          each23one
 
-each21oneend:
+each23oneend:
 	TESTQ        AX, AX
-	JE           each21done
+	JE           each23done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -2424,7 +2768,7 @@ each21oneend:
 	VMULPS       Y1, Y2, Y2
 	VMASKMOVPS   Y2, Y0, (CX)(SI*4)
 
-each21done:
+each23done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2437,9 +2781,9 @@ TEXT ·softcapAVX2(SB), NOSPLIT, $0-56
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each22one:
+each24one:
 	CMPQ         AX, $+8
-	JLT          each22oneend
+	JLT          each24oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS inverse+52(FP), Y1
 	VMULPS       Y1, Y0, Y0
@@ -2492,11 +2836,11 @@ each22one:
 	VMOVUPS      Y0, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each22one
+	JMP          each24one
 
-each22oneend:
+each24oneend:
 	TESTQ        AX, AX
-	JE           each22done
+	JE           each24done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -2552,7 +2896,7 @@ each22oneend:
 	VMULPS       Y2, Y1, Y1
 	VMASKMOVPS   Y1, Y0, (CX)(BX*4)
 
-each22done:
+each24done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2566,9 +2910,9 @@ TEXT ·softcapGradAVX2(SB), NOSPLIT, $0-76
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each23one:
+each25one:
 	CMPQ         AX, $+8
-	JLT          each23oneend
+	JLT          each25oneend
 	VMOVUPS      (DX)(SI*4), Y0
 	VMOVUPS      (BX)(SI*4), Y1
 	VBROADCASTSS inverse+72(FP), Y2
@@ -2623,11 +2967,11 @@ each23one:
 	VMOVUPS      Y2, (CX)(SI*4)
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each23one
+	JMP          each25one
 
-each23oneend:
+each25oneend:
 	TESTQ        AX, AX
-	JE           each23done
+	JE           each25done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -2685,7 +3029,7 @@ each23oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(SI*4)
 
-each23done:
+each25done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2701,9 +3045,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-32
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each24many:
+each26many:
 	CMPQ         AX, $+16
-	JLT          each24manyend
+	JLT          each26manyend
 	PREFETCHT0   2048(CX)(DX*4)
 	PREFETCHT0   2080(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
@@ -2720,12 +3064,12 @@ each24many:
 	VADDPD       Y6, Y3, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each24many
+	JMP          each26many
 
-each24manyend:
-each24one:
+each26manyend:
+each26one:
 	CMPQ         AX, $+8
-	JLT          each24oneend
+	JLT          each26oneend
 	PREFETCHT0   2048(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
@@ -2735,11 +3079,11 @@ each24one:
 	VADDPD       Y4, Y1, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each24one
+	JMP          each26one
 
-each24oneend:
+each26oneend:
 	TESTQ        AX, AX
-	JE           each24done
+	JE           each26done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2752,7 +3096,7 @@ each24oneend:
 	VADDPD       Y5, Y0, Y0
 	VADDPD       Y4, Y1, Y1
 
-each24done:
+each26done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -2776,9 +3120,9 @@ TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-32
 	VPXOR Y3, Y3, Y3
 	XORQ  DX, DX
 
-each25many:
+each27many:
 	CMPQ         AX, $+16
-	JLT          each25manyend
+	JLT          each27manyend
 	PREFETCHT0   2048(CX)(DX*4)
 	PREFETCHT0   2080(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
@@ -2795,12 +3139,12 @@ each25many:
 	VFMADD231PD  Y6, Y6, Y3
 	ADDQ         $+16, DX
 	SUBQ         $+16, AX
-	JMP          each25many
+	JMP          each27many
 
-each25manyend:
-each25one:
+each27manyend:
+each27one:
 	CMPQ         AX, $+8
-	JLT          each25oneend
+	JLT          each27oneend
 	PREFETCHT0   2048(CX)(DX*4)
 	VMOVUPS      (CX)(DX*4), Y4
 	VCVTPS2PD    X4, Y5
@@ -2810,11 +3154,11 @@ each25one:
 	VFMADD231PD  Y4, Y4, Y1
 	ADDQ         $+8, DX
 	SUBQ         $+8, AX
-	JMP          each25one
+	JMP          each27one
 
-each25oneend:
+each27oneend:
 	TESTQ        AX, AX
-	JE           each25done
+	JE           each27done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2827,7 +3171,7 @@ each25oneend:
 	VFMADD231PD  Y5, Y5, Y0
 	VFMADD231PD  Y4, Y4, Y1
 
-each25done:
+each27done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -2851,9 +3195,9 @@ TEXT ·largestAVX2(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Y3
 	XORQ         DX, DX
 
-each26many:
+each28many:
 	CMPQ    AX, $+32
-	JLT     each26manyend
+	JLT     each28manyend
 	VMOVUPS (CX)(DX*4), Y4
 	VMOVUPS 32(CX)(DX*4), Y5
 	VMOVUPS 64(CX)(DX*4), Y6
@@ -2864,21 +3208,21 @@ each26many:
 	VMAXPS  Y3, Y7, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, AX
-	JMP     each26many
+	JMP     each28many
 
-each26manyend:
-each26one:
+each28manyend:
+each28one:
 	CMPQ    AX, $+8
-	JLT     each26oneend
+	JLT     each28oneend
 	VMOVUPS (CX)(DX*4), Y4
 	VMAXPS  Y0, Y4, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, AX
-	JMP     each26one
+	JMP     each28one
 
-each26oneend:
+each28oneend:
 	TESTQ        AX, AX
-	JE           each26done
+	JE           each28done
 	LEAQ         vectorMasks<>+0(SB), BX
 	MOVQ         $+8, SI
 	SUBQ         AX, SI
@@ -2888,7 +3232,7 @@ each26oneend:
 	VBLENDVPS    Y4, Y5, Y6, Y5
 	VMAXPS       Y0, Y5, Y0
 
-each26done:
+each28done:
 	VMAXPS       Y2, Y0, Y0
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y1, Y0, Y0
@@ -2915,9 +3259,9 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-40
 	LEAQ  (CX)(AX*4), DX
 	XORQ  BX, BX
 
-each27many:
+each29many:
 	CMPQ         AX, $+16
-	JLT          each27manyend
+	JLT          each29manyend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      32(CX)(BX*4), Y6
 	PREFETCHT1   (DX)(BX*4)
@@ -2988,12 +3332,12 @@ each27many:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each27many
+	JMP          each29many
 
-each27manyend:
-each27one:
+each29manyend:
+each29one:
 	CMPQ         AX, $+8
-	JLT          each27oneend
+	JLT          each29oneend
 	VMOVUPS      (CX)(BX*4), Y4
 	PREFETCHT1   (DX)(BX*4)
 	VBROADCASTSS shift+24(FP), Y5
@@ -3030,11 +3374,11 @@ each27one:
 	VADDPD       Y5, Y1, Y1
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each27one
+	JMP          each29one
 
-each27oneend:
+each29oneend:
 	TESTQ        AX, AX
-	JE           each27done
+	JE           each29done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3075,7 +3419,7 @@ each27oneend:
 	VADDPD       Y4, Y0, Y0
 	VADDPD       Y5, Y1, Y1
 
-each27done:
+each29done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -3096,9 +3440,9 @@ TEXT ·expScaleAVX2(SB), NOSPLIT, $0-56
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-each28many:
+each30many:
 	CMPQ         AX, $+16
-	JLT          each28manyend
+	JLT          each30manyend
 	VMOVUPS      (DX)(BX*4), Y0
 	VMOVUPS      32(DX)(BX*4), Y2
 	VBROADCASTSS shift+48(FP), Y1
@@ -3163,12 +3507,12 @@ each28many:
 	VMOVUPS      Y6, 32(CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each28many
+	JMP          each30many
 
-each28manyend:
-each28one:
+each30manyend:
+each30one:
 	CMPQ         AX, $+8
-	JLT          each28oneend
+	JLT          each30oneend
 	VMOVUPS      (DX)(BX*4), Y0
 	VBROADCASTSS shift+48(FP), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -3202,11 +3546,11 @@ each28one:
 	VMOVUPS      Y2, (CX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each28one
+	JMP          each30one
 
-each28oneend:
+each30oneend:
 	TESTQ        AX, AX
-	JE           each28done
+	JE           each30done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3243,7 +3587,7 @@ each28oneend:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   Y3, Y0, (CX)(BX*4)
 
-each28done:
+each30done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3260,9 +3604,9 @@ TEXT ·expPartAVX2(SB), NOSPLIT, $0-64
 	VPXOR        Y2, Y2, Y2
 	XORQ         SI, SI
 
-several29loop:
+several31loop:
 	CMPQ         AX, $+16
-	JLT          several29end
+	JLT          several31end
 	VMOVUPS      (DX)(SI*4), Y3
 	VMOVUPS      32(DX)(SI*4), Y5
 	PREFETCHT1   (BX)(SI*4)
@@ -3325,17 +3669,17 @@ several29loop:
 	VADDPD       Y4, Y2, Y2
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          several29loop
+	JMP          several31loop
 
-several29end:
+several31end:
 	LEAQ (CX)(SI*4), CX
 	LEAQ (DX)(SI*4), DX
 	LEAQ (BX)(SI*4), BX
 	XORQ SI, SI
 
-each30one:
+each32one:
 	CMPQ         AX, $+8
-	JLT          each30oneend
+	JLT          each32oneend
 	VMOVUPS      (DX)(SI*4), Y3
 	PREFETCHT1   (BX)(SI*4)
 	VSUBPS       Y0, Y3, Y3
@@ -3370,11 +3714,11 @@ each30one:
 	VADDPD       Y4, Y2, Y2
 	ADDQ         $+8, SI
 	SUBQ         $+8, AX
-	JMP          each30one
+	JMP          each32one
 
-each30oneend:
+each32oneend:
 	TESTQ        AX, AX
-	JE           each30done
+	JE           each32done
 	LEAQ         vectorMasks<>+0(SB), DI
 	MOVQ         $+8, R8
 	SUBQ         AX, R8
@@ -3413,7 +3757,7 @@ each30oneend:
 	VADDPD       Y0, Y1, Y1
 	VADDPD       Y3, Y2, Y2
 
-each30done:
+each32done:
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPD       X0, X1, X1
@@ -3435,9 +3779,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-64
 	IMUL3Q $+64, SI, DI
 	XORQ   R8, R8
 
-columns31many:
+columns33many:
 	CMPQ  AX, $+32
-	JLT   columns31manyend
+	JLT   columns33manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3449,9 +3793,9 @@ columns31many:
 	LEAQ  (DX)(R8*4), R9
 	MOVQ  BX, R10
 
-down32row:
+down34row:
 	TESTQ        R10, R10
-	JE           down32done
+	JE           down34done
 	PREFETCHT0   (R9)(DI*1)
 	PREFETCHT0   64(R9)(DI*1)
 	VMOVUPS      (R9), Y8
@@ -3480,9 +3824,9 @@ down32row:
 	VADDPD       Y8, Y7, Y7
 	LEAQ         (R9)(SI*4), R9
 	DECQ         R10
-	JMP          down32row
+	JMP          down34row
 
-down32done:
+down34done:
 	VMOVUPS     (CX)(R8*4), Y8
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -3509,20 +3853,20 @@ down32done:
 	VMOVUPS     Y0, 96(CX)(R8*4)
 	ADDQ        $+32, R8
 	SUBQ        $+32, AX
-	JMP         columns31many
+	JMP         columns33many
 
-columns31manyend:
-columns31one:
+columns33manyend:
+columns33one:
 	CMPQ  AX, $+8
-	JLT   columns31oneend
+	JLT   columns33oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (DX)(R8*4), R9
 	MOVQ  BX, R10
 
-down33row:
+down35row:
 	TESTQ        R10, R10
-	JE           down33done
+	JE           down35done
 	PREFETCHT0   (R9)(DI*1)
 	VMOVUPS      (R9), Y2
 	VCVTPS2PD    X2, Y3
@@ -3532,9 +3876,9 @@ down33row:
 	VADDPD       Y2, Y1, Y1
 	LEAQ         (R9)(SI*4), R9
 	DECQ         R10
-	JMP          down33row
+	JMP          down35row
 
-down33done:
+down35done:
 	VMOVUPS     (CX)(R8*4), Y2
 	VCVTPD2PSY  Y0, X14
 	VCVTPD2PSY  Y1, X0
@@ -3543,11 +3887,11 @@ down33done:
 	VMOVUPS     Y2, (CX)(R8*4)
 	ADDQ        $+8, R8
 	SUBQ        $+8, AX
-	JMP         columns31one
+	JMP         columns33one
 
-columns31oneend:
+columns33oneend:
 	TESTQ   AX, AX
-	JE      columns31done
+	JE      columns33done
 	LEAQ    vectorMasks<>+0(SB), R9
 	MOVQ    $+8, R10
 	SUBQ    AX, R10
@@ -3557,9 +3901,9 @@ columns31oneend:
 	LEAQ    (DX)(R8*4), AX
 	MOVQ    BX, DX
 
-down34row:
+down36row:
 	TESTQ        DX, DX
-	JE           down34done
+	JE           down36done
 	PREFETCHT0   (AX)(DI*1)
 	VMASKMOVPS   (AX), Y0, Y3
 	VCVTPS2PD    X3, Y4
@@ -3569,9 +3913,9 @@ down34row:
 	VADDPD       Y3, Y2, Y2
 	LEAQ         (AX)(SI*4), AX
 	DECQ         DX
-	JMP          down34row
+	JMP          down36row
 
-down34done:
+down36done:
 	VMASKMOVPS  (CX)(R8*4), Y0, Y3
 	VCVTPD2PSY  Y1, X15
 	VCVTPD2PSY  Y2, X1
@@ -3579,7 +3923,7 @@ down34done:
 	VADDPS      Y15, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R8*4)
 
-columns31done:
+columns33done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3598,9 +3942,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-64
 	VPXOR        Y5, Y5, Y5
 	XORQ         BX, BX
 
-each35many:
+each37many:
 	CMPQ         AX, $+16
-	JLT          each35manyend
+	JLT          each37manyend
 	VMOVUPS      (DX)(BX*4), Y6
 	VMOVUPS      32(DX)(BX*4), Y8
 	VFMSUB213PS  Y1, Y0, Y6
@@ -3669,12 +4013,12 @@ each35many:
 	VADDPD       Y9, Y5, Y5
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each35many
+	JMP          each37many
 
-each35manyend:
-each35one:
+each37manyend:
+each37one:
 	CMPQ         AX, $+8
-	JLT          each35oneend
+	JLT          each37oneend
 	VMOVUPS      (DX)(BX*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+0(SB), Y7
@@ -3710,11 +4054,11 @@ each35one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each35one
+	JMP          each37one
 
-each35oneend:
+each37oneend:
 	TESTQ        AX, AX
-	JE           each35done
+	JE           each37done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3754,7 +4098,7 @@ each35oneend:
 	VADDPD       Y0, Y2, Y2
 	VADDPD       Y1, Y3, Y3
 
-each35done:
+each37done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -3779,9 +4123,9 @@ TEXT ·expGradAVX2(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Y3
 	XORQ         BX, BX
 
-each36many:
+each38many:
 	CMPQ         AX, $+16
-	JLT          each36manyend
+	JLT          each38manyend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      32(CX)(BX*4), Y7
 	VMOVUPS      (DX)(BX*4), Y5
@@ -3850,12 +4194,12 @@ each36many:
 	VMOVUPS      Y8, 32(DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each36many
+	JMP          each38many
 
-each36manyend:
-each36one:
+each38manyend:
+each38one:
 	CMPQ         AX, $+8
-	JLT          each36oneend
+	JLT          each38oneend
 	VMOVUPS      (CX)(BX*4), Y4
 	VMOVUPS      (DX)(BX*4), Y5
 	VFMSUB213PS  Y1, Y0, Y4
@@ -3891,11 +4235,11 @@ each36one:
 	VMOVUPS      Y5, (DX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, AX
-	JMP          each36one
+	JMP          each38one
 
-each36oneend:
+each38oneend:
 	TESTQ        AX, AX
-	JE           each36done
+	JE           each38done
 	LEAQ         vectorMasks<>+0(SB), SI
 	MOVQ         $+8, DI
 	SUBQ         AX, DI
@@ -3934,7 +4278,7 @@ each36oneend:
 	VMULPS       Y3, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (DX)(BX*4)
 
-each36done:
+each38done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3948,16 +4292,16 @@ TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down37row:
+down39row:
 	TESTQ        AX, AX
-	JE           down37done
+	JE           down39done
 	VBROADCASTSS (DX), Y0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each38many:
+each40many:
 	CMPQ    R8, $+16
-	JLT     each38manyend
+	JLT     each40manyend
 	VMOVUPS (CX)(DI*4), Y1
 	VMOVUPS 32(CX)(DI*4), Y2
 	VMULPS  Y0, Y1, Y1
@@ -3966,22 +4310,22 @@ each38many:
 	VMOVUPS Y2, 32(CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each38many
+	JMP     each40many
 
-each38manyend:
-each38one:
+each40manyend:
+each40one:
 	CMPQ    R8, $+8
-	JLT     each38oneend
+	JLT     each40oneend
 	VMOVUPS (CX)(DI*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (CX)(DI*4)
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each38one
+	JMP     each40one
 
-each38oneend:
+each40oneend:
 	TESTQ      R8, R8
-	JE         each38done
+	JE         each40done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -3990,13 +4334,13 @@ each38oneend:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (CX)(DI*4)
 
-each38done:
+each40done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down37row
+	JMP  down39row
 
-down37done:
+down39done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4011,9 +4355,9 @@ TEXT ·topRowsAVX2(SB), NOSPLIT, $0-84
 	VBROADCASTSS scale+80(FP), Y0
 	MOVQ         top_base+0(FP), SI
 
-down39row:
+down41row:
 	TESTQ   AX, AX
-	JE      down39done
+	JE      down41done
 	MOVQ    (CX), DI
 	VMOVUPS vectorConstants<>+3072(SB), Y1
 	VMOVUPS vectorConstants<>+3072(SB), Y2
@@ -4021,9 +4365,9 @@ down39row:
 	VMOVUPS vectorConstants<>+3072(SB), Y4
 	XORQ    R8, R8
 
-each40many:
+each42many:
 	CMPQ    DI, $+32
-	JLT     each40manyend
+	JLT     each42manyend
 	VMOVUPS (DX)(R8*4), Y5
 	VMOVUPS 32(DX)(R8*4), Y6
 	VMOVUPS 64(DX)(R8*4), Y7
@@ -4034,21 +4378,21 @@ each40many:
 	VMAXPS  Y4, Y8, Y4
 	ADDQ    $+32, R8
 	SUBQ    $+32, DI
-	JMP     each40many
+	JMP     each42many
 
-each40manyend:
-each40one:
+each42manyend:
+each42one:
 	CMPQ    DI, $+8
-	JLT     each40oneend
+	JLT     each42oneend
 	VMOVUPS (DX)(R8*4), Y5
 	VMAXPS  Y1, Y5, Y1
 	ADDQ    $+8, R8
 	SUBQ    $+8, DI
-	JMP     each40one
+	JMP     each42one
 
-each40oneend:
+each42oneend:
 	TESTQ      DI, DI
-	JE         each40done
+	JE         each42done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       DI, R10
@@ -4058,7 +4402,7 @@ each40oneend:
 	VBLENDVPS  Y5, Y6, Y7, Y6
 	VMAXPS     Y1, Y6, Y1
 
-each40done:
+each42done:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -4075,9 +4419,9 @@ each40done:
 	ADDQ         $0x04, SI
 	LEAQ         (DX)(BX*4), DX
 	DECQ         AX
-	JMP          down39row
+	JMP          down41row
 
-down39done:
+down41done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4095,9 +4439,9 @@ TEXT ·expRowsAVX2(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down41row:
+down43row:
 	TESTQ        AX, AX
-	JE           down41done
+	JE           down43done
 	MOVQ         (CX), R9
 	VBROADCASTSS (DI), Y1
 	VMAXPS       vectorConstants<>+3136(SB), Y1, Y1
@@ -4108,9 +4452,9 @@ down41row:
 	XORQ         R10, R10
 	MOVQ         R9, R11
 
-each42many:
+each44many:
 	CMPQ         R11, $+16
-	JLT          each42manyend
+	JLT          each44manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      32(DX)(R10*4), Y8
 	VFMSUB213PS  Y1, Y0, Y6
@@ -4175,12 +4519,12 @@ each42many:
 	VADDPD       Y9, Y5, Y5
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each42many
+	JMP          each44many
 
-each42manyend:
-each42one:
+each44manyend:
+each44one:
 	CMPQ         R11, $+8
-	JLT          each42oneend
+	JLT          each44oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VFMSUB213PS  Y1, Y0, Y6
 	VMOVUPS      vectorConstants<>+64(SB), Y7
@@ -4214,11 +4558,11 @@ each42one:
 	VADDPD       Y7, Y3, Y3
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each42one
+	JMP          each44one
 
-each42oneend:
+each44oneend:
 	TESTQ        R11, R11
-	JE           each42done
+	JE           each44done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -4256,7 +4600,7 @@ each42oneend:
 	VADDPD       Y1, Y2, Y2
 	VADDPD       Y6, Y3, Y3
 
-each42done:
+each44done:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	VADDPD       Y3, Y2, Y2
@@ -4271,18 +4615,18 @@ each42done:
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each43one:
+each45one:
 	CMPQ    R12, $+8
-	JLT     each43oneend
+	JLT     each45oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Y1, (R10)(R11*4)
 	ADDQ    $+8, R11
 	SUBQ    $+8, R12
-	JMP     each43one
+	JMP     each45one
 
-each43oneend:
+each45oneend:
 	TESTQ      R12, R12
-	JE         each43done
+	JE         each45done
 	LEAQ       vectorMasks<>+0(SB), R10
 	MOVQ       $+8, R13
 	SUBQ       R12, R13
@@ -4290,15 +4634,15 @@ each43oneend:
 	LEAQ       (DX)(R9*4), R10
 	VMASKMOVPS Y1, Y2, (R10)(R11*4)
 
-each43done:
+each45done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down41row
+	JMP  down43row
 
-down41done:
+down43done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4313,9 +4657,9 @@ TEXT ·logRowsAVX2(SB), NOSPLIT, $0-96
 	MOVQ sum_base+72(FP), SI
 	XORQ DI, DI
 
-log44vector:
+log46vector:
 	CMPQ       DI, AX
-	JGE        log44done
+	JGE        log46done
 	VMOVUPD    (SI)(DI*8), Y0
 	VMOVUPS    vectorConstants<>+3200(SB), Y1
 	VPADDQ     Y0, Y1, Y1
@@ -4373,9 +4717,9 @@ log44vector:
 	VCVTPD2PSY Y0, X0
 	VMOVUPS    X0, (DX)(DI*4)
 	ADDQ       $0x04, DI
-	JMP        log44vector
+	JMP        log46vector
 
-log44done:
+log46done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4395,18 +4739,18 @@ TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down45row:
+down47row:
 	TESTQ        AX, AX
-	JE           down45done
+	JE           down47done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Y2
 	VBROADCASTSS (R9), Y3
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each46many:
+each48many:
 	CMPQ         R12, $+16
-	JLT          each46manyend
+	JLT          each48manyend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      32(DX)(R11*4), Y7
 	VMOVUPS      (BX)(R11*4), Y5
@@ -4475,12 +4819,12 @@ each46many:
 	VMOVUPS      Y8, 32(BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each46many
+	JMP          each48many
 
-each46manyend:
-each46one:
+each48manyend:
+each48one:
 	CMPQ         R12, $+8
-	JLT          each46oneend
+	JLT          each48oneend
 	VMOVUPS      (DX)(R11*4), Y4
 	VMOVUPS      (BX)(R11*4), Y5
 	VFMSUB213PS  Y2, Y0, Y4
@@ -4516,11 +4860,11 @@ each46one:
 	VMOVUPS      Y5, (BX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R12
-	JMP          each46one
+	JMP          each48one
 
-each46oneend:
+each48oneend:
 	TESTQ        R12, R12
-	JE           each46done
+	JE           each48done
 	LEAQ         vectorMasks<>+0(SB), R13
 	MOVQ         $+8, R14
 	SUBQ         R12, R14
@@ -4559,27 +4903,27 @@ each46oneend:
 	VMULPS       Y1, Y6, Y6
 	VMASKMOVPS   Y6, Y4, (BX)(R11*4)
 
-each46done:
+each48done:
 	VPXOR Y2, Y2, Y2
 	MOVQ  SI, R11
 	SUBQ  R10, R11
 	XORQ  R12, R12
 	MOVQ  R11, R13
 
-each47one:
+each49one:
 	CMPQ    R13, $+8
-	JLT     each47oneend
+	JLT     each49oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Y2, (R11)(R12*4)
 	ADDQ    $+8, R12
 	SUBQ    $+8, R13
-	JMP     each47one
+	JMP     each49one
 
-each47oneend:
+each49oneend:
 	TESTQ      R13, R13
-	JE         each47done
+	JE         each49done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R14
 	SUBQ       R13, R14
@@ -4589,16 +4933,16 @@ each47oneend:
 	LEAQ       (BX)(R10*4), R11
 	VMASKMOVPS Y2, Y3, (R11)(R12*4)
 
-each47done:
+each49done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down45row
+	JMP  down47row
 
-down45done:
+down47done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4615,9 +4959,9 @@ TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down48row:
+down50row:
 	TESTQ AX, AX
-	JE    down48done
+	JE    down50done
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4625,9 +4969,9 @@ down48row:
 	XORQ  R9, R9
 	MOVQ  SI, R10
 
-each49many:
+each51many:
 	CMPQ         R10, $+16
-	JLT          each49manyend
+	JLT          each51manyend
 	VMOVUPS      (DX)(R9*4), Y4
 	VMOVUPS      32(DX)(R9*4), Y6
 	VCVTPS2PD    X4, Y5
@@ -4650,12 +4994,12 @@ each49many:
 	VFMADD231PD  Y9, Y10, Y3
 	ADDQ         $+16, R9
 	SUBQ         $+16, R10
-	JMP          each49many
+	JMP          each51many
 
-each49manyend:
-each49one:
+each51manyend:
+each51one:
 	CMPQ         R10, $+8
-	JLT          each49oneend
+	JLT          each51oneend
 	VMOVUPS      (DX)(R9*4), Y4
 	VCVTPS2PD    X4, Y5
 	VEXTRACTF128 $0x01, Y4, X4
@@ -4668,11 +5012,11 @@ each49one:
 	VFMADD231PD  Y4, Y6, Y1
 	ADDQ         $+8, R9
 	SUBQ         $+8, R10
-	JMP          each49one
+	JMP          each51one
 
-each49oneend:
+each51oneend:
 	TESTQ        R10, R10
-	JE           each49done
+	JE           each51done
 	LEAQ         vectorMasks<>+0(SB), R11
 	MOVQ         $+8, R12
 	SUBQ         R10, R12
@@ -4688,7 +5032,7 @@ each49oneend:
 	VFMADD231PD  Y6, Y7, Y0
 	VFMADD231PD  Y5, Y4, Y1
 
-each49done:
+each51done:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -4702,9 +5046,9 @@ each49done:
 	ADDQ         DI, DX
 	LEAQ         (BX)(R8*4), BX
 	DECQ         AX
-	JMP          down48row
+	JMP          down50row
 
-down48done:
+down50done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4719,26 +5063,26 @@ TEXT ·askRowsAVX2(SB), NOSPLIT, $0-48
 	SHLQ $0x02, BX
 	SHLQ $0x02, DX
 
-down50row:
+down52row:
 	TESTQ CX, CX
-	JE    down50done
+	JE    down52done
 	MOVQ  AX, SI
 	ANDQ  $-64, SI
 	LEAQ  (AX)(DX*1), DI
 
-ask51line:
+ask53line:
 	CMPQ       SI, DI
-	JAE        ask51done
+	JAE        ask53done
 	PREFETCHT1 (SI)
 	ADDQ       $0x40, SI
-	JMP        ask51line
+	JMP        ask53line
 
-ask51done:
+ask53done:
 	ADDQ BX, AX
 	DECQ CX
-	JMP  down50row
+	JMP  down52row
 
-down50done:
+down52done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4758,9 +5102,9 @@ TEXT ·momentsAVX2(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down52row:
+down54row:
 	TESTQ AX, AX
-	JE    down52done
+	JE    down54done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4768,9 +5112,9 @@ down52row:
 	XORQ  DI, DI
 	MOVQ  SI, R8
 
-each53many:
+each55many:
 	CMPQ    R8, $+32
-	JLT     each53manyend
+	JLT     each55manyend
 	VMOVUPS (BX)(DI*4), Y6
 	VMOVUPS 32(BX)(DI*4), Y7
 	VMOVUPS 64(BX)(DI*4), Y8
@@ -4781,21 +5125,21 @@ each53many:
 	VADDPS  Y9, Y5, Y5
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each53many
+	JMP     each55many
 
-each53manyend:
-each53one:
+each55manyend:
+each55one:
 	CMPQ    R8, $+8
-	JLT     each53oneend
+	JLT     each55oneend
 	VMOVUPS (BX)(DI*4), Y6
 	VADDPS  Y6, Y2, Y2
 	ADDQ    $+8, DI
 	SUBQ    $+8, R8
-	JMP     each53one
+	JMP     each55one
 
-each53oneend:
+each55oneend:
 	TESTQ      R8, R8
-	JE         each53done
+	JE         each55done
 	LEAQ       vectorMasks<>+0(SB), R9
 	MOVQ       $+8, R10
 	SUBQ       R8, R10
@@ -4803,7 +5147,7 @@ each53oneend:
 	VMASKMOVPS (BX)(DI*4), Y6, Y6
 	VADDPS     Y6, Y2, Y2
 
-each53done:
+each55done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4823,9 +5167,9 @@ each53done:
 	XORQ         DI, DI
 	MOVQ         SI, R8
 
-each54many:
+each56many:
 	CMPQ        R8, $+32
-	JLT         each54manyend
+	JLT         each56manyend
 	VMOVUPS     (BX)(DI*4), Y7
 	VMOVUPS     32(BX)(DI*4), Y8
 	VMOVUPS     64(BX)(DI*4), Y9
@@ -4840,22 +5184,22 @@ each54many:
 	VFMADD231PS Y10, Y10, Y6
 	ADDQ        $+32, DI
 	SUBQ        $+32, R8
-	JMP         each54many
+	JMP         each56many
 
-each54manyend:
-each54one:
+each56manyend:
+each56one:
 	CMPQ        R8, $+8
-	JLT         each54oneend
+	JLT         each56oneend
 	VMOVUPS     (BX)(DI*4), Y7
 	VSUBPS      Y2, Y7, Y7
 	VFMADD231PS Y7, Y7, Y3
 	ADDQ        $+8, DI
 	SUBQ        $+8, R8
-	JMP         each54one
+	JMP         each56one
 
-each54oneend:
+each56oneend:
 	TESTQ       R8, R8
-	JE          each54done
+	JE          each56done
 	LEAQ        vectorMasks<>+0(SB), R9
 	MOVQ        $+8, R10
 	SUBQ        R8, R10
@@ -4865,7 +5209,7 @@ each54oneend:
 	VANDPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
 
-each54done:
+each56done:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -4885,9 +5229,9 @@ each54done:
 	ADDQ         $0x04, CX
 	ADDQ         $0x04, DX
 	DECQ         AX
-	JMP          down52row
+	JMP          down54row
 
-down52done:
+down54done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4906,9 +5250,9 @@ TEXT ·meanSquaresAVX2(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Y1
 
-down55row:
+down57row:
 	TESTQ AX, AX
-	JE    down55done
+	JE    down57done
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	VPXOR Y4, Y4, Y4
@@ -4916,9 +5260,9 @@ down55row:
 	XORQ  SI, SI
 	MOVQ  BX, DI
 
-each56many:
+each58many:
 	CMPQ        DI, $+32
-	JLT         each56manyend
+	JLT         each58manyend
 	VMOVUPS     (DX)(SI*4), Y6
 	VMOVUPS     32(DX)(SI*4), Y7
 	VMOVUPS     64(DX)(SI*4), Y8
@@ -4929,21 +5273,21 @@ each56many:
 	VFMADD231PS Y9, Y9, Y5
 	ADDQ        $+32, SI
 	SUBQ        $+32, DI
-	JMP         each56many
+	JMP         each58many
 
-each56manyend:
-each56one:
+each58manyend:
+each58one:
 	CMPQ        DI, $+8
-	JLT         each56oneend
+	JLT         each58oneend
 	VMOVUPS     (DX)(SI*4), Y6
 	VFMADD231PS Y6, Y6, Y2
 	ADDQ        $+8, SI
 	SUBQ        $+8, DI
-	JMP         each56one
+	JMP         each58one
 
-each56oneend:
+each58oneend:
 	TESTQ       DI, DI
-	JE          each56done
+	JE          each58done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        DI, R9
@@ -4951,7 +5295,7 @@ each56oneend:
 	VMASKMOVPS  (DX)(SI*4), Y6, Y6
 	VFMADD231PS Y6, Y6, Y2
 
-each56done:
+each58done:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -4970,9 +5314,9 @@ each56done:
 	LEAQ         (DX)(BX*4), DX
 	ADDQ         $0x04, CX
 	DECQ         AX
-	JMP          down55row
+	JMP          down57row
 
-down55done:
+down57done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4989,17 +5333,17 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down57row:
+down59row:
 	TESTQ        AX, AX
-	JE           down57done
+	JE           down59done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each58many:
+each60many:
 	CMPQ    R10, $+32
-	JLT     each58manyend
+	JLT     each60manyend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS 32(BX)(R9*4), Y5
 	VMOVUPS 64(BX)(R9*4), Y7
@@ -5030,12 +5374,12 @@ each58many:
 	VMOVUPS Y9, 96(DX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R10
-	JMP     each58many
+	JMP     each60many
 
-each58manyend:
-each58one:
+each60manyend:
+each60one:
 	CMPQ    R10, $+8
-	JLT     each58oneend
+	JLT     each60oneend
 	VMOVUPS (BX)(R9*4), Y3
 	VMOVUPS (R8)(R9*4), Y4
 	VSUBPS  Y1, Y3, Y3
@@ -5045,11 +5389,11 @@ each58one:
 	VMOVUPS Y3, (DX)(R9*4)
 	ADDQ    $+8, R9
 	SUBQ    $+8, R10
-	JMP     each58one
+	JMP     each60one
 
-each58oneend:
+each60oneend:
 	TESTQ      R10, R10
-	JE         each58done
+	JE         each60done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       R10, R12
@@ -5062,15 +5406,15 @@ each58oneend:
 	VMULPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y3, (DX)(R9*4)
 
-each58done:
+each60done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down57row
+	JMP  down59row
 
-down57done:
+down59done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5088,17 +5432,17 @@ TEXT ·normBiasAVX2(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down59row:
+down61row:
 	TESTQ        AX, AX
-	JE           down59done
+	JE           down61done
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each60many:
+each62many:
 	CMPQ        R11, $+32
-	JLT         each60manyend
+	JLT         each62manyend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     32(BX)(R10*4), Y6
 	VMOVUPS     64(BX)(R10*4), Y9
@@ -5133,12 +5477,12 @@ each60many:
 	VMOVUPS     Y12, 96(DX)(R10*4)
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each60many
+	JMP         each62many
 
-each60manyend:
-each60one:
+each62manyend:
+each62one:
 	CMPQ        R11, $+8
-	JLT         each60oneend
+	JLT         each62oneend
 	VMOVUPS     (BX)(R10*4), Y3
 	VMOVUPS     (R8)(R10*4), Y4
 	VSUBPS      Y1, Y3, Y3
@@ -5149,11 +5493,11 @@ each60one:
 	VMOVUPS     Y3, (DX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each60one
+	JMP         each62one
 
-each60oneend:
+each62oneend:
 	TESTQ       R11, R11
-	JE          each60done
+	JE          each62done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -5167,15 +5511,15 @@ each60oneend:
 	VFMADD213PS Y1, Y5, Y4
 	VMASKMOVPS  Y4, Y3, (DX)(R10*4)
 
-each60done:
+each62done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down59row
+	JMP  down61row
 
-down59done:
+down61done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5200,9 +5544,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Y2
 	VMULPS       Y2, Y1, Y1
 
-down61row:
+down63row:
 	TESTQ        AX, AX
-	JE           down61done
+	JE           down63done
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS (R9), Y4
 	VPXOR        Y5, Y5, Y5
@@ -5212,9 +5556,9 @@ down61row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each62many:
+each64many:
 	CMPQ        R11, $+16
-	JLT         each62manyend
+	JLT         each64manyend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     32(DX)(R10*4), Y12
 	VMOVUPS     (DI)(R10*4), Y10
@@ -5233,12 +5577,12 @@ each62many:
 	VFMADD231PS Y13, Y12, Y8
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each62many
+	JMP         each64many
 
-each62manyend:
-each62one:
+each64manyend:
+each64one:
 	CMPQ        R11, $+8
-	JLT         each62oneend
+	JLT         each64oneend
 	VMOVUPS     (DX)(R10*4), Y9
 	VMOVUPS     (DI)(R10*4), Y10
 	VADDPS      Y0, Y9, Y9
@@ -5249,11 +5593,11 @@ each62one:
 	VFMADD231PS Y10, Y9, Y7
 	ADDQ        $+8, R10
 	SUBQ        $+8, R11
-	JMP         each62one
+	JMP         each64one
 
-each62oneend:
+each64oneend:
 	TESTQ       R11, R11
-	JE          each62done
+	JE          each64done
 	LEAQ        vectorMasks<>+0(SB), R12
 	MOVQ        $+8, R13
 	SUBQ        R11, R13
@@ -5267,7 +5611,7 @@ each62oneend:
 	VSUBPS      Y3, Y11, Y11
 	VFMADD231PS Y11, Y10, Y7
 
-each62done:
+each64done:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -5291,9 +5635,9 @@ each62done:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each63many:
+each65many:
 	CMPQ         R11, $+32
-	JLT          each63manyend
+	JLT          each65manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      32(DX)(R10*4), Y10
 	VMOVUPS      64(DX)(R10*4), Y13
@@ -5332,12 +5676,12 @@ each63many:
 	VMOVUPS      Y16, 96(BX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, R11
-	JMP          each63many
+	JMP          each65many
 
-each63manyend:
-each63one:
+each65manyend:
+each65one:
 	CMPQ         R11, $+8
-	JLT          each63oneend
+	JLT          each65oneend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      (DI)(R10*4), Y8
 	VADDPS       Y0, Y6, Y6
@@ -5349,11 +5693,11 @@ each63one:
 	VMOVUPS      Y6, (BX)(R10*4)
 	ADDQ         $+8, R10
 	SUBQ         $+8, R11
-	JMP          each63one
+	JMP          each65one
 
-each63oneend:
+each65oneend:
 	TESTQ        R11, R11
-	JE           each63done
+	JE           each65done
 	LEAQ         vectorMasks<>+0(SB), R12
 	MOVQ         $+8, R13
 	SUBQ         R11, R13
@@ -5368,16 +5712,16 @@ each63oneend:
 	VMULPS       Y4, Y8, Y8
 	VMASKMOVPS   Y8, Y6, (BX)(R10*4)
 
-each63done:
+each65done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down61row
+	JMP  down63row
 
-down61done:
+down63done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5396,9 +5740,9 @@ TEXT ·gainGradAVX2(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns64many:
+columns66many:
 	CMPQ  AX, $+16
-	JLT   columns64manyend
+	JLT   columns66manyend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5408,9 +5752,9 @@ columns64many:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down65row:
+down67row:
 	TESTQ        R15, R15
-	JE           down65done
+	JE           down67done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y4
@@ -5439,9 +5783,9 @@ down65row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down65row
+	JMP          down67row
 
-down65done:
+down67done:
 	VMOVUPS     (CX)(R11*4), Y4
 	VCVTPD2PSY  Y0, X8
 	VCVTPD2PSY  Y1, X0
@@ -5456,12 +5800,12 @@ down65done:
 	VMOVUPS     Y0, 32(CX)(R11*4)
 	ADDQ        $+16, R11
 	SUBQ        $+16, AX
-	JMP         columns64many
+	JMP         columns66many
 
-columns64manyend:
-columns64one:
+columns66manyend:
+columns66one:
 	CMPQ  AX, $+8
-	JLT   columns64oneend
+	JLT   columns66oneend
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	LEAQ  (BX)(R11*4), R12
@@ -5469,9 +5813,9 @@ columns64one:
 	XORQ  R14, R14
 	MOVQ  SI, R15
 
-down66row:
+down68row:
 	TESTQ        R15, R15
-	JE           down66done
+	JE           down68done
 	PREFETCHT0   (R12)(R10*1)
 	PREFETCHT0   (R13)(R10*1)
 	VBROADCASTSS (DI)(R14*4), Y2
@@ -5490,9 +5834,9 @@ down66row:
 	LEAQ         (R13)(R9*4), R13
 	INCQ         R14
 	DECQ         R15
-	JMP          down66row
+	JMP          down68row
 
-down66done:
+down68done:
 	VMOVUPS     (CX)(R11*4), Y2
 	VCVTPD2PSY  Y0, X10
 	VCVTPD2PSY  Y1, X0
@@ -5501,11 +5845,11 @@ down66done:
 	VMOVUPS     Y2, (CX)(R11*4)
 	ADDQ        $+8, R11
 	SUBQ        $+8, AX
-	JMP         columns64one
+	JMP         columns66one
 
-columns64oneend:
+columns66oneend:
 	TESTQ   AX, AX
-	JE      columns64done
+	JE      columns66done
 	LEAQ    vectorMasks<>+0(SB), R12
 	MOVQ    $+8, R13
 	SUBQ    AX, R13
@@ -5516,9 +5860,9 @@ columns64oneend:
 	LEAQ    (DX)(R11*4), DX
 	XORQ    BX, BX
 
-down67row:
+down69row:
 	TESTQ        SI, SI
-	JE           down67done
+	JE           down69done
 	PREFETCHT0   (AX)(R10*1)
 	PREFETCHT0   (DX)(R10*1)
 	VBROADCASTSS (DI)(BX*4), Y3
@@ -5537,9 +5881,9 @@ down67row:
 	LEAQ         (DX)(R9*4), DX
 	INCQ         BX
 	DECQ         SI
-	JMP          down67row
+	JMP          down69row
 
-down67done:
+down69done:
 	VMASKMOVPS  (CX)(R11*4), Y0, Y3
 	VCVTPD2PSY  Y1, X11
 	VCVTPD2PSY  Y2, X1
@@ -5547,7 +5891,7 @@ down67done:
 	VADDPS      Y11, Y3, Y3
 	VMASKMOVPS  Y3, Y0, (CX)(R11*4)
 
-columns64done:
+columns66done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5565,9 +5909,9 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns68many:
+columns70many:
 	CMPQ    AX, $+16
-	JLT     columns68manyend
+	JLT     columns70manyend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	VMOVUPS 32(CX)(R10*4), Y2
@@ -5576,9 +5920,9 @@ columns68many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down69row:
+down71row:
 	TESTQ       R13, R13
-	JE          down69done
+	JE          down71done
 	VMOVUPS     (R11), Y4
 	VMOVUPS     (R11)(R9*4), Y5
 	VMULPS      Y5, Y1, Y6
@@ -5598,26 +5942,26 @@ down69row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down69row
+	JMP         down71row
 
-down69done:
+down71done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns68many
+	JMP  columns70many
 
-columns68manyend:
-columns68one:
+columns70manyend:
+columns70one:
 	CMPQ    AX, $+8
-	JLT     columns68oneend
+	JLT     columns70oneend
 	VMOVUPS (CX)(R10*4), Y0
 	VMOVUPS (DX)(R10*4), Y1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down70row:
+down72row:
 	TESTQ       R13, R13
-	JE          down70done
+	JE          down72done
 	VMOVUPS     (R11), Y2
 	VMOVUPS     (R11)(R9*4), Y3
 	VMULPS      Y3, Y1, Y4
@@ -5629,16 +5973,16 @@ down70row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down70row
+	JMP         down72row
 
-down70done:
+down72done:
 	ADDQ $+8, R10
 	SUBQ $+8, AX
-	JMP  columns68one
+	JMP  columns70one
 
-columns68oneend:
+columns70oneend:
 	TESTQ      AX, AX
-	JE         columns68done
+	JE         columns70done
 	LEAQ       vectorMasks<>+0(SB), R11
 	MOVQ       $+8, R12
 	SUBQ       AX, R12
@@ -5649,9 +5993,9 @@ columns68oneend:
 	LEAQ       (BX)(R10*4), CX
 	MOVQ       DI, DX
 
-down71row:
+down73row:
 	TESTQ       DX, DX
-	JE          down71done
+	JE          down73done
 	VMASKMOVPS  (AX), Y0, Y3
 	VMASKMOVPS  (AX)(R9*4), Y0, Y4
 	VMULPS      Y4, Y2, Y5
@@ -5663,10 +6007,10 @@ down71row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down71row
+	JMP         down73row
 
-down71done:
-columns68done:
+down73done:
+columns70done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5686,9 +6030,9 @@ TEXT ·dropAVX2(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+4480(SB), Y4, Y4
 	XORQ         BX, BX
 
-each72one:
+each74one:
 	CMPQ     AX, $+8
-	JLT      each72oneend
+	JLT      each74oneend
 	VMOVUPS  (DX)(BX*4), Y5
 	VMULPS   Y0, Y5, Y5
 	VMOVUPS  Y3, Y6
@@ -5787,11 +6131,11 @@ each72one:
 	VMOVUPS  Y5, (CX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, AX
-	JMP      each72one
+	JMP      each74one
 
-each72oneend:
+each74oneend:
 	TESTQ      AX, AX
-	JE         each72done
+	JE         each74done
 	LEAQ       vectorMasks<>+0(SB), SI
 	MOVQ       $+8, DI
 	SUBQ       AX, DI
@@ -5893,7 +6237,7 @@ each72oneend:
 	VPANDN     Y6, Y0, Y6
 	VMASKMOVPS Y6, Y5, (CX)(BX*4)
 
-each72done:
+each74done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5906,16 +6250,16 @@ TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast73next:
+cast75next:
 	CMPQ      BX, AX
-	JGE       cast73done
+	JGE       cast75done
 	VPMOVZXWD (DX)(BX*2), Y0
 	VPSLLD    $0x10, Y0, Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast73next
+	JMP       cast75next
 
-cast73done:
+cast75done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5928,15 +6272,15 @@ TEXT ·fromF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast74next:
+cast76next:
 	CMPQ      BX, AX
-	JGE       cast74done
+	JGE       cast76done
 	VCVTPH2PS (DX)(BX*2), Y0
 	VMOVUPS   Y0, (CX)(BX*4)
 	ADDQ      $+8, BX
-	JMP       cast74next
+	JMP       cast76next
 
-cast74done:
+cast76done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5949,9 +6293,9 @@ TEXT ·toBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast75next:
+cast77next:
 	CMPQ      BX, AX
-	JGE       cast75done
+	JGE       cast77done
 	VMOVUPS   (DX)(BX*4), Y0
 	VPSRLD    $0x10, Y0, Y1
 	VPAND     vectorConstants<>+4864(SB), Y1, Y1
@@ -5966,9 +6310,9 @@ cast75next:
 	VPERMQ    $0x08, Y0, Y0
 	VMOVUPS   X0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast75next
+	JMP       cast77next
 
-cast75done:
+cast77done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5981,15 +6325,15 @@ TEXT ·toF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast76next:
+cast78next:
 	CMPQ      BX, AX
-	JGE       cast76done
+	JGE       cast78done
 	VMOVUPS   (DX)(BX*4), Y0
 	VCVTPS2PH $0x00, Y0, (CX)(BX*2)
 	ADDQ      $+8, BX
-	JMP       cast76next
+	JMP       cast78next
 
-cast76done:
+cast78done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -6015,9 +6359,9 @@ TEXT ·adamAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Y9
 	XORQ         DI, DI
 
-each77one:
+each79one:
 	CMPQ        AX, $+8
-	JLT         each77oneend
+	JLT         each79oneend
 	VMOVUPS     (CX)(DI*4), Y10
 	VMOVUPS     (DX)(DI*4), Y11
 	VMULPS      Y0, Y11, Y11
@@ -6039,11 +6383,11 @@ each77one:
 	VMOVUPS     Y10, (CX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, AX
-	JMP         each77one
+	JMP         each79one
 
-each77oneend:
+each79oneend:
 	TESTQ       AX, AX
-	JE          each77done
+	JE          each79done
 	LEAQ        vectorMasks<>+0(SB), R8
 	MOVQ        $+8, R9
 	SUBQ        AX, R9
@@ -6068,7 +6412,7 @@ each77oneend:
 	VFMSUB132PS Y6, Y0, Y11
 	VMASKMOVPS  Y11, Y10, (CX)(DI*4)
 
-each77done:
+each79done:
 	VZEROUPPER
 	RET
 	PCALIGN $64

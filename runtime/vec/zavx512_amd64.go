@@ -93,6 +93,20 @@ func siluAVX512(y []float32, a []float32)
 //go:noescape
 func siluGradAVX512(y []float32, dy []float32, a []float32)
 
+// siluMulAVX512 is
+//
+//	for i := range y { y[i] = b[i] * a[i]/(1 + e^-a[i]) }
+//
+//go:noescape
+func siluMulAVX512(y []float32, a []float32, b []float32)
+
+// siluMulGradAVX512 is
+//
+//	for i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = 1/(1 + e^-a[i]) }
+//
+//go:noescape
+func siluMulGradAVX512(da []float32, db []float32, dy []float32, a []float32, b []float32)
+
 // reluGradAVX512 is
 //
 //	for i := range y { y[i] = dy[i] if a[i] > 0, else 0 * dy[i] }

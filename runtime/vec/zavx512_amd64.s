@@ -1663,6 +1663,288 @@ each18done:
 	RET
 	PCALIGN $64
 
+// func siluMulAVX512(y []float32, a []float32, b []float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·siluMulAVX512(SB), NOSPLIT, $0-72
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	VMOVUPS vectorConstants<>+704(SB), Z11
+	MOVQ    y_len+8(FP), AX
+	MOVQ    y_base+0(FP), CX
+	MOVQ    a_base+24(FP), DX
+	MOVQ    b_base+48(FP), BX
+	XORQ    SI, SI
+
+each19many:
+	CMPQ         AX, $+32
+	JLT          each19manyend
+	VMOVUPS      (DX)(SI*4), Z11
+	VMOVUPS      64(DX)(SI*4), Z21
+	VMOVUPS      (BX)(SI*4), Z16
+	VMOVUPS      64(BX)(SI*4), Z22
+	VPXORD       Z12, Z12, Z12
+	VPXORD       Z13, Z13, Z13
+	VSUBPS       Z11, Z12, Z17
+	VSUBPS       Z21, Z13, Z23
+	VMINPS       Z17, Z0, Z17
+	VMINPS       Z23, Z0, Z23
+	VMAXPS       Z17, Z1, Z17
+	VMAXPS       Z23, Z1, Z23
+	VMULPS       Z2, Z17, Z18
+	VMULPS       Z2, Z23, Z24
+	VRNDSCALEPS  $0x08, Z18, Z18
+	VRNDSCALEPS  $0x08, Z24, Z24
+	VFNMADD231PS Z3, Z18, Z17
+	VFNMADD231PS Z3, Z24, Z23
+	VFNMADD231PS Z4, Z18, Z17
+	VFNMADD231PS Z4, Z24, Z23
+	VMOVUPS      Z5, Z19
+	VMOVUPS      Z5, Z25
+	VFMADD213PS  Z6, Z17, Z19
+	VFMADD213PS  Z6, Z23, Z25
+	VFMADD213PS  Z7, Z17, Z19
+	VFMADD213PS  Z7, Z23, Z25
+	VFMADD213PS  Z8, Z17, Z19
+	VFMADD213PS  Z8, Z23, Z25
+	VFMADD213PS  Z9, Z17, Z19
+	VFMADD213PS  Z9, Z23, Z25
+	VMULPS       Z17, Z17, Z20
+	VMULPS       Z23, Z23, Z26
+	VFMADD213PS  Z17, Z20, Z19
+	VFMADD213PS  Z23, Z26, Z25
+	VADDPS       Z10, Z19, Z19
+	VADDPS       Z10, Z25, Z25
+	VSCALEFPS    Z18, Z19, Z19
+	VSCALEFPS    Z24, Z25, Z25
+	VADDPS       Z10, Z19, Z19
+	VADDPS       Z10, Z25, Z25
+	VDIVPS       Z19, Z11, Z19
+	VDIVPS       Z25, Z21, Z25
+	VMULPS       Z16, Z19, Z19
+	VMULPS       Z22, Z25, Z25
+	VMOVUPS      Z19, (CX)(SI*4)
+	VMOVUPS      Z25, 64(CX)(SI*4)
+	ADDQ         $+32, SI
+	SUBQ         $+32, AX
+	JMP          each19many
+
+each19manyend:
+each19one:
+	CMPQ         AX, $+16
+	JLT          each19oneend
+	VMOVUPS      (DX)(SI*4), Z11
+	VMOVUPS      (BX)(SI*4), Z12
+	VPXORD       Z14, Z14, Z14
+	VSUBPS       Z11, Z14, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMULPS       Z2, Z13, Z16
+	VRNDSCALEPS  $0x08, Z16, Z16
+	VFNMADD231PS Z3, Z16, Z13
+	VFNMADD231PS Z4, Z16, Z13
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z13, Z17
+	VFMADD213PS  Z7, Z13, Z17
+	VFMADD213PS  Z8, Z13, Z17
+	VFMADD213PS  Z9, Z13, Z17
+	VMULPS       Z13, Z13, Z18
+	VFMADD213PS  Z13, Z18, Z17
+	VADDPS       Z10, Z17, Z17
+	VSCALEFPS    Z16, Z17, Z17
+	VADDPS       Z10, Z17, Z17
+	VDIVPS       Z17, Z11, Z17
+	VMULPS       Z12, Z17, Z17
+	VMOVUPS      Z17, (CX)(SI*4)
+	ADDQ         $+16, SI
+	SUBQ         $+16, AX
+	JMP          each19one
+
+each19oneend:
+	TESTQ        AX, AX
+	JE           each19done
+	MOVQ         $-1, DI
+	BZHIQ        AX, DI, DI
+	KMOVW        DI, K1
+	VMOVUPS.Z    (DX)(SI*4), K1, Z11
+	VMOVUPS.Z    (BX)(SI*4), K1, Z12
+	VPXORD       Z15, Z15, Z15
+	VSUBPS       Z11, Z15, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMULPS       Z2, Z13, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z13
+	VFNMADD231PS Z4, Z0, Z13
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z13, Z1
+	VFMADD213PS  Z7, Z13, Z1
+	VFMADD213PS  Z8, Z13, Z1
+	VFMADD213PS  Z9, Z13, Z1
+	VMULPS       Z13, Z13, Z2
+	VFMADD213PS  Z13, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VDIVPS       Z1, Z11, Z1
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K1, (CX)(SI*4)
+
+each19done:
+	VZEROUPPER
+	RET
+	PCALIGN $64
+
+// func siluMulGradAVX512(da []float32, db []float32, dy []float32, a []float32, b []float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·siluMulGradAVX512(SB), NOSPLIT, $0-120
+	VMOVUPS vectorConstants<>+0(SB), Z0
+	VMOVUPS vectorConstants<>+64(SB), Z1
+	VMOVUPS vectorConstants<>+128(SB), Z2
+	VMOVUPS vectorConstants<>+192(SB), Z3
+	VMOVUPS vectorConstants<>+256(SB), Z4
+	VMOVUPS vectorConstants<>+320(SB), Z5
+	VMOVUPS vectorConstants<>+384(SB), Z6
+	VMOVUPS vectorConstants<>+448(SB), Z7
+	VMOVUPS vectorConstants<>+512(SB), Z8
+	VMOVUPS vectorConstants<>+576(SB), Z9
+	VMOVUPS vectorConstants<>+640(SB), Z10
+	VMOVUPS vectorConstants<>+704(SB), Z11
+	MOVQ    da_len+8(FP), AX
+	MOVQ    da_base+0(FP), CX
+	MOVQ    db_base+24(FP), DX
+	MOVQ    dy_base+48(FP), BX
+	MOVQ    a_base+72(FP), SI
+	MOVQ    b_base+96(FP), DI
+	XORQ    R8, R8
+
+each20one:
+	CMPQ         AX, $+16
+	JLT          each20oneend
+	VMOVUPS      (SI)(R8*4), Z12
+	VMOVUPS      (BX)(R8*4), Z13
+	VMOVUPS      (DI)(R8*4), Z14
+	VMULPS       Z13, Z14, Z14
+	VPXORD       Z16, Z16, Z16
+	VSUBPS       Z12, Z16, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z17
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z3, Z17, Z15
+	VFNMADD231PS Z4, Z17, Z15
+	VMOVUPS      Z5, Z18
+	VFMADD213PS  Z6, Z15, Z18
+	VFMADD213PS  Z7, Z15, Z18
+	VFMADD213PS  Z8, Z15, Z18
+	VFMADD213PS  Z9, Z15, Z18
+	VMULPS       Z15, Z15, Z19
+	VFMADD213PS  Z15, Z19, Z18
+	VADDPS       Z10, Z18, Z18
+	VSCALEFPS    Z17, Z18, Z18
+	VADDPS       Z10, Z18, Z18
+	VDIVPS       Z18, Z12, Z18
+	VMULPS       Z13, Z18, Z18
+	VMOVUPS      Z18, (DX)(R8*4)
+	VPXORD       Z20, Z20, Z20
+	VSUBPS       Z12, Z20, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMULPS       Z2, Z13, Z15
+	VRNDSCALEPS  $0x08, Z15, Z15
+	VFNMADD231PS Z3, Z15, Z13
+	VFNMADD231PS Z4, Z15, Z13
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z13, Z17
+	VFMADD213PS  Z7, Z13, Z17
+	VFMADD213PS  Z8, Z13, Z17
+	VFMADD213PS  Z9, Z13, Z17
+	VMULPS       Z13, Z13, Z18
+	VFMADD213PS  Z13, Z18, Z17
+	VADDPS       Z10, Z17, Z17
+	VSCALEFPS    Z15, Z17, Z17
+	VADDPS       Z10, Z17, Z13
+	VDIVPS       Z13, Z10, Z13
+	VMINPS       Z17, Z11, Z17
+	VMULPS       Z13, Z17, Z17
+	VMULPS       Z13, Z17, Z17
+	VFMADD231PS  Z12, Z17, Z13
+	VMULPS       Z14, Z13, Z13
+	VMOVUPS      Z13, (CX)(R8*4)
+	ADDQ         $+16, R8
+	SUBQ         $+16, AX
+	JMP          each20one
+
+each20oneend:
+	TESTQ        AX, AX
+	JE           each20done
+	MOVQ         $-1, R9
+	BZHIQ        AX, R9, R9
+	KMOVW        R9, K1
+	VMOVUPS.Z    (SI)(R8*4), K1, Z12
+	VMOVUPS.Z    (BX)(R8*4), K1, Z13
+	VMOVUPS.Z    (DI)(R8*4), K1, Z14
+	VMULPS       Z13, Z14, Z14
+	VPXORD       Z21, Z21, Z21
+	VSUBPS       Z12, Z21, Z15
+	VMINPS       Z15, Z0, Z15
+	VMAXPS       Z15, Z1, Z15
+	VMULPS       Z2, Z15, Z16
+	VRNDSCALEPS  $0x08, Z16, Z16
+	VFNMADD231PS Z3, Z16, Z15
+	VFNMADD231PS Z4, Z16, Z15
+	VMOVUPS      Z5, Z17
+	VFMADD213PS  Z6, Z15, Z17
+	VFMADD213PS  Z7, Z15, Z17
+	VFMADD213PS  Z8, Z15, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VMULPS       Z15, Z15, Z18
+	VFMADD213PS  Z15, Z18, Z17
+	VADDPS       Z10, Z17, Z17
+	VSCALEFPS    Z16, Z17, Z17
+	VADDPS       Z10, Z17, Z17
+	VDIVPS       Z17, Z12, Z17
+	VMULPS       Z13, Z17, Z17
+	VMOVUPS      Z17, K1, (DX)(R8*4)
+	VPXORD       Z22, Z22, Z22
+	VSUBPS       Z12, Z22, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMULPS       Z2, Z13, Z0
+	VRNDSCALEPS  $0x08, Z0, Z0
+	VFNMADD231PS Z3, Z0, Z13
+	VFNMADD231PS Z4, Z0, Z13
+	VMOVUPS      Z5, Z1
+	VFMADD213PS  Z6, Z13, Z1
+	VFMADD213PS  Z7, Z13, Z1
+	VFMADD213PS  Z8, Z13, Z1
+	VFMADD213PS  Z9, Z13, Z1
+	VMULPS       Z13, Z13, Z2
+	VFMADD213PS  Z13, Z2, Z1
+	VADDPS       Z10, Z1, Z1
+	VSCALEFPS    Z0, Z1, Z1
+	VADDPS       Z10, Z1, Z0
+	VDIVPS       Z0, Z10, Z0
+	VMINPS       Z1, Z11, Z1
+	VMULPS       Z0, Z1, Z1
+	VMULPS       Z0, Z1, Z1
+	VFMADD231PS  Z12, Z1, Z0
+	VMULPS       Z14, Z0, Z0
+	VMOVUPS      Z0, K1, (CX)(R8*4)
+
+each20done:
+	VZEROUPPER
+	RET
+	PCALIGN $64
+
 // func reluGradAVX512(y []float32, dy []float32, a []float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
@@ -1672,9 +1954,9 @@ TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_base+48(FP), BX
 	XORQ SI, SI
 
-each19many:
+each21many:
 	CMPQ      AX, $+64
-	JLT       each19manyend
+	JLT       each21manyend
 	VMOVUPS   (DX)(SI*4), Z0
 	VMOVUPS   64(DX)(SI*4), Z3
 	VMOVUPS   128(DX)(SI*4), Z6
@@ -1705,12 +1987,12 @@ each19many:
 	VMOVUPS   Z9, 192(CX)(SI*4)
 	ADDQ      $+64, SI
 	SUBQ      $+64, AX
-	JMP       each19many
+	JMP       each21many
 
-each19manyend:
-each19one:
+each21manyend:
+each21one:
 	CMPQ      AX, $+16
-	JLT       each19oneend
+	JLT       each21oneend
 	VMOVUPS   (DX)(SI*4), Z0
 	VMOVUPS   (BX)(SI*4), Z1
 	VPXORD    Z12, Z12, Z12
@@ -1720,11 +2002,11 @@ each19one:
 	VMOVUPS   Z0, (CX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, AX
-	JMP       each19one
+	JMP       each21one
 
-each19oneend:
+each21oneend:
 	TESTQ     AX, AX
-	JE        each19done
+	JE        each21done
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -1736,7 +2018,7 @@ each19oneend:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (CX)(SI*4)
 
-each19done:
+each21done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -1760,9 +2042,9 @@ TEXT ·geluErfAVX512(SB), NOSPLIT, $0-48
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each20one:
+each22one:
 	CMPQ         AX, $+16
-	JLT          each20oneend
+	JLT          each22oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VANDPS       vectorConstants<>+1408(SB), Z11, Z12
 	VXORPS       Z12, Z11, Z12
@@ -1806,11 +2088,11 @@ each20one:
 	VMOVUPS      Z15, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each20one
+	JMP          each22one
 
-each20oneend:
+each22oneend:
 	TESTQ        AX, AX
-	JE           each20done
+	JE           each22done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -1856,7 +2138,7 @@ each20oneend:
 	VMULPS       Z11, Z16, Z16
 	VMOVUPS      Z16, K1, (CX)(BX*4)
 
-each20done:
+each22done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -1881,9 +2163,9 @@ TEXT ·geluErfGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each21one:
+each23one:
 	CMPQ         AX, $+16
-	JLT          each21oneend
+	JLT          each23oneend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      (BX)(SI*4), Z12
 	VANDPS       vectorConstants<>+1408(SB), Z12, Z13
@@ -1947,11 +2229,11 @@ each21one:
 	VMOVUPS      Z16, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each21one
+	JMP          each23one
 
-each21oneend:
+each23oneend:
 	TESTQ        AX, AX
-	JE           each21done
+	JE           each23done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -2017,7 +2299,7 @@ each21oneend:
 	VMULPS       Z11, Z17, Z17
 	VMOVUPS      Z17, K1, (CX)(SI*4)
 
-each21done:
+each23done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2041,9 +2323,9 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each22many:
+each24many:
 	CMPQ         AX, $+32
-	JLT          each22manyend
+	JLT          each24manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VMOVUPS      64(DX)(BX*4), Z13
 	VPXORD       Z12, Z12, Z12
@@ -2094,12 +2376,12 @@ each22many:
 	VMOVUPS      Z18, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each22many
+	JMP          each24many
 
-each22manyend:
-each22one:
+each24manyend:
+each24one:
 	CMPQ         AX, $+16
-	JLT          each22oneend
+	JLT          each24oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VPXORD       Z15, Z15, Z15
 	VSUBPS       Z11, Z15, Z11
@@ -2126,11 +2408,11 @@ each22one:
 	VMOVUPS      Z11, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each22one
+	JMP          each24one
 
-each22oneend:
+each24oneend:
 	TESTQ        AX, AX
-	JE           each22done
+	JE           each24done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -2159,7 +2441,7 @@ each22oneend:
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z0, K1, (CX)(BX*4)
 
-each22done:
+each24done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2184,9 +2466,9 @@ TEXT ·sigmoidGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each23many:
+each25many:
 	CMPQ         AX, $+32
-	JLT          each23manyend
+	JLT          each25manyend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      64(DX)(SI*4), Z14
 	VMOVUPS      (BX)(SI*4), Z12
@@ -2243,12 +2525,12 @@ each23many:
 	VMOVUPS      Z20, 64(CX)(SI*4)
 	ADDQ         $+32, SI
 	SUBQ         $+32, AX
-	JMP          each23many
+	JMP          each25many
 
-each23manyend:
-each23one:
+each25manyend:
+each25one:
 	CMPQ         AX, $+16
-	JLT          each23oneend
+	JLT          each25oneend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      (BX)(SI*4), Z12
 	VPXORD       Z17, Z17, Z17
@@ -2278,11 +2560,11 @@ each23one:
 	VMOVUPS      Z12, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each23one
+	JMP          each25one
 
-each23oneend:
+each25oneend:
 	TESTQ        AX, AX
-	JE           each23done
+	JE           each25done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -2314,7 +2596,7 @@ each23oneend:
 	VMULPS       Z11, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(SI*4)
 
-each23done:
+each25done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2338,9 +2620,9 @@ TEXT ·softcapAVX512(SB), NOSPLIT, $0-56
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each24one:
+each26one:
 	CMPQ         AX, $+16
-	JLT          each24oneend
+	JLT          each26oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS inverse+52(FP), Z12
 	VMULPS       Z12, Z11, Z11
@@ -2383,11 +2665,11 @@ each24one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each24one
+	JMP          each26one
 
-each24oneend:
+each26oneend:
 	TESTQ        AX, AX
-	JE           each24done
+	JE           each26done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -2432,7 +2714,7 @@ each24oneend:
 	VMULPS       Z0, Z14, Z14
 	VMOVUPS      Z14, K1, (CX)(BX*4)
 
-each24done:
+each26done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2457,9 +2739,9 @@ TEXT ·softcapGradAVX512(SB), NOSPLIT, $0-76
 	MOVQ    a_base+48(FP), BX
 	XORQ    SI, SI
 
-each25one:
+each27one:
 	CMPQ         AX, $+16
-	JLT          each25oneend
+	JLT          each27oneend
 	VMOVUPS      (DX)(SI*4), Z11
 	VMOVUPS      (BX)(SI*4), Z12
 	VBROADCASTSS inverse+72(FP), Z13
@@ -2504,11 +2786,11 @@ each25one:
 	VMOVUPS      Z12, (CX)(SI*4)
 	ADDQ         $+16, SI
 	SUBQ         $+16, AX
-	JMP          each25one
+	JMP          each27one
 
-each25oneend:
+each27oneend:
 	TESTQ        AX, AX
-	JE           each25done
+	JE           each27done
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -2555,7 +2837,7 @@ each25oneend:
 	VMULPS       Z11, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(SI*4)
 
-each25done:
+each27done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -2571,9 +2853,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	VPXORD Z3, Z3, Z3
 	XORQ   DX, DX
 
-each26many:
+each28many:
 	CMPQ          AX, $+32
-	JLT           each26manyend
+	JLT           each28manyend
 	PREFETCHT0    2048(CX)(DX*4)
 	PREFETCHT0    2112(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
@@ -2590,12 +2872,12 @@ each26many:
 	VADDPD        Z6, Z3, Z3
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each26many
+	JMP           each28many
 
-each26manyend:
-each26one:
+each28manyend:
+each28one:
 	CMPQ          AX, $+16
-	JLT           each26oneend
+	JLT           each28oneend
 	PREFETCHT0    2048(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
@@ -2605,11 +2887,11 @@ each26one:
 	VADDPD        Z4, Z1, Z1
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each26one
+	JMP           each28one
 
-each26oneend:
+each28oneend:
 	TESTQ         AX, AX
-	JE            each26done
+	JE            each28done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -2621,7 +2903,7 @@ each26oneend:
 	VADDPD        Z5, Z0, Z0
 	VADDPD        Z4, Z1, Z1
 
-each26done:
+each28done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -2647,9 +2929,9 @@ TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
 	VPXORD Z3, Z3, Z3
 	XORQ   DX, DX
 
-each27many:
+each29many:
 	CMPQ          AX, $+32
-	JLT           each27manyend
+	JLT           each29manyend
 	PREFETCHT0    2048(CX)(DX*4)
 	PREFETCHT0    2112(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
@@ -2666,12 +2948,12 @@ each27many:
 	VFMADD231PD   Z6, Z6, Z3
 	ADDQ          $+32, DX
 	SUBQ          $+32, AX
-	JMP           each27many
+	JMP           each29many
 
-each27manyend:
-each27one:
+each29manyend:
+each29one:
 	CMPQ          AX, $+16
-	JLT           each27oneend
+	JLT           each29oneend
 	PREFETCHT0    2048(CX)(DX*4)
 	VMOVUPS       (CX)(DX*4), Z4
 	VCVTPS2PD     Y4, Z5
@@ -2681,11 +2963,11 @@ each27one:
 	VFMADD231PD   Z4, Z4, Z1
 	ADDQ          $+16, DX
 	SUBQ          $+16, AX
-	JMP           each27one
+	JMP           each29one
 
-each27oneend:
+each29oneend:
 	TESTQ         AX, AX
-	JE            each27done
+	JE            each29done
 	MOVQ          $-1, BX
 	BZHIQ         AX, BX, BX
 	KMOVW         BX, K1
@@ -2697,7 +2979,7 @@ each27oneend:
 	VFMADD231PD   Z5, Z5, Z0
 	VFMADD231PD   Z4, Z4, Z1
 
-each27done:
+each29done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -2723,9 +3005,9 @@ TEXT ·largestAVX512(SB), NOSPLIT, $0-36
 	VBROADCASTSS least+24(FP), Z3
 	XORQ         DX, DX
 
-each28many:
+each30many:
 	CMPQ    AX, $+64
-	JLT     each28manyend
+	JLT     each30manyend
 	VMOVUPS (CX)(DX*4), Z4
 	VMOVUPS 64(CX)(DX*4), Z5
 	VMOVUPS 128(CX)(DX*4), Z6
@@ -2736,21 +3018,21 @@ each28many:
 	VMAXPS  Z3, Z7, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, AX
-	JMP     each28many
+	JMP     each30many
 
-each28manyend:
-each28one:
+each30manyend:
+each30one:
 	CMPQ    AX, $+16
-	JLT     each28oneend
+	JLT     each30oneend
 	VMOVUPS (CX)(DX*4), Z4
 	VMAXPS  Z0, Z4, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, AX
-	JMP     each28one
+	JMP     each30one
 
-each28oneend:
+each30oneend:
 	TESTQ        AX, AX
-	JE           each28done
+	JE           each30done
 	MOVQ         $-1, BX
 	BZHIQ        AX, BX, BX
 	KMOVW        BX, K1
@@ -2759,7 +3041,7 @@ each28oneend:
 	VBLENDMPS    Z4, Z5, K1, Z4
 	VMAXPS       Z0, Z4, Z0
 
-each28done:
+each30done:
 	VMAXPS        Z2, Z0, Z0
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z1, Z0, Z0
@@ -2799,9 +3081,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-40
 	LEAQ    (CX)(AX*4), DX
 	XORQ    BX, BX
 
-each29many:
+each31many:
 	CMPQ          AX, $+32
-	JLT           each29manyend
+	JLT           each31manyend
 	VMOVUPS       (CX)(BX*4), Z15
 	VMOVUPS       64(CX)(BX*4), Z17
 	PREFETCHT1    (DX)(BX*4)
@@ -2852,12 +3134,12 @@ each29many:
 	VADDPD        Z18, Z14, Z14
 	ADDQ          $+32, BX
 	SUBQ          $+32, AX
-	JMP           each29many
+	JMP           each31many
 
-each29manyend:
-each29one:
+each31manyend:
+each31one:
 	CMPQ          AX, $+16
-	JLT           each29oneend
+	JLT           each31oneend
 	VMOVUPS       (CX)(BX*4), Z15
 	PREFETCHT1    (DX)(BX*4)
 	VBROADCASTSS  shift+24(FP), Z16
@@ -2884,11 +3166,11 @@ each29one:
 	VADDPD        Z16, Z12, Z12
 	ADDQ          $+16, BX
 	SUBQ          $+16, AX
-	JMP           each29one
+	JMP           each31one
 
-each29oneend:
+each31oneend:
 	TESTQ         AX, AX
-	JE            each29done
+	JE            each31done
 	MOVQ          $-1, SI
 	BZHIQ         AX, SI, SI
 	KMOVW         SI, K1
@@ -2918,7 +3200,7 @@ each29oneend:
 	VADDPD        Z0, Z11, Z11
 	VADDPD        Z1, Z12, Z12
 
-each29done:
+each31done:
 	VADDPD        Z13, Z11, Z11
 	VADDPD        Z14, Z12, Z12
 	VADDPD        Z12, Z11, Z11
@@ -2952,9 +3234,9 @@ TEXT ·expScaleAVX512(SB), NOSPLIT, $0-56
 	MOVQ    a_base+24(FP), DX
 	XORQ    BX, BX
 
-each30many:
+each32many:
 	CMPQ         AX, $+32
-	JLT          each30manyend
+	JLT          each32manyend
 	VMOVUPS      (DX)(BX*4), Z11
 	VMOVUPS      64(DX)(BX*4), Z13
 	VBROADCASTSS shift+48(FP), Z12
@@ -2999,12 +3281,12 @@ each30many:
 	VMOVUPS      Z17, 64(CX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each30many
+	JMP          each32many
 
-each30manyend:
-each30one:
+each32manyend:
+each32one:
 	CMPQ         AX, $+16
-	JLT          each30oneend
+	JLT          each32oneend
 	VMOVUPS      (DX)(BX*4), Z11
 	VBROADCASTSS shift+48(FP), Z12
 	VSUBPS       Z12, Z11, Z11
@@ -3028,11 +3310,11 @@ each30one:
 	VMOVUPS      Z13, (CX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each30one
+	JMP          each32one
 
-each30oneend:
+each32oneend:
 	TESTQ        AX, AX
-	JE           each30done
+	JE           each32done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -3058,7 +3340,7 @@ each30oneend:
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z1, K1, (CX)(BX*4)
 
-each30done:
+each32done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3085,9 +3367,9 @@ TEXT ·expPartAVX512(SB), NOSPLIT, $0-64
 	VPXORD       Z12, Z12, Z12
 	XORQ         SI, SI
 
-several31loop:
+several33loop:
 	CMPQ          AX, $+64
-	JLT           several31end
+	JLT           several33end
 	VMOVUPS       (DX)(SI*4), Z13
 	VMOVUPS       64(DX)(SI*4), Z17
 	VMOVUPS       128(DX)(SI*4), Z21
@@ -3170,17 +3452,17 @@ several31loop:
 	VADDPD        Z14, Z12, Z12
 	ADDQ          $+64, SI
 	SUBQ          $+64, AX
-	JMP           several31loop
+	JMP           several33loop
 
-several31end:
+several33end:
 	LEAQ (CX)(SI*4), CX
 	LEAQ (DX)(SI*4), DX
 	LEAQ (BX)(SI*4), BX
 	XORQ SI, SI
 
-each32one:
+each34one:
 	CMPQ          AX, $+16
-	JLT           each32oneend
+	JLT           each34oneend
 	VMOVUPS       (DX)(SI*4), Z13
 	PREFETCHT1    (BX)(SI*4)
 	VSUBPS        Z10, Z13, Z13
@@ -3206,11 +3488,11 @@ each32one:
 	VADDPD        Z14, Z12, Z12
 	ADDQ          $+16, SI
 	SUBQ          $+16, AX
-	JMP           each32one
+	JMP           each34one
 
-each32oneend:
+each34oneend:
 	TESTQ         AX, AX
-	JE            each32done
+	JE            each34done
 	MOVQ          $-1, DI
 	BZHIQ         AX, DI, DI
 	KMOVW         DI, K1
@@ -3239,7 +3521,7 @@ each32oneend:
 	VADDPD        Z0, Z11, Z11
 	VADDPD        Z1, Z12, Z12
 
-each32done:
+each34done:
 	VADDPD        Z12, Z11, Z11
 	VEXTRACTF64X4 $0x01, Z11, Y0
 	VADDPD        Y0, Y11, Y11
@@ -3263,9 +3545,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-64
 	IMUL3Q $+64, SI, DI
 	XORQ   R8, R8
 
-columns33many:
+columns35many:
 	CMPQ   AX, $+64
-	JLT    columns33manyend
+	JLT    columns35manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3277,9 +3559,9 @@ columns33many:
 	LEAQ   (DX)(R8*4), R9
 	MOVQ   BX, R10
 
-down34row:
+down36row:
 	TESTQ         R10, R10
-	JE            down34done
+	JE            down36done
 	PREFETCHT0    (R9)(DI*1)
 	PREFETCHT0    64(R9)(DI*1)
 	PREFETCHT0    128(R9)(DI*1)
@@ -3310,9 +3592,9 @@ down34row:
 	VADDPD        Z8, Z7, Z7
 	LEAQ          (R9)(SI*4), R9
 	DECQ          R10
-	JMP           down34row
+	JMP           down36row
 
-down34done:
+down36done:
 	VMOVUPS      (CX)(R8*4), Z8
 	VCVTPD2PS    Z0, Y10
 	VCVTPD2PS    Z1, Y9
@@ -3339,20 +3621,20 @@ down34done:
 	VMOVUPS      Z8, 192(CX)(R8*4)
 	ADDQ         $+64, R8
 	SUBQ         $+64, AX
-	JMP          columns33many
+	JMP          columns35many
 
-columns33manyend:
-columns33one:
+columns35manyend:
+columns35one:
 	CMPQ   AX, $+16
-	JLT    columns33oneend
+	JLT    columns35oneend
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 	LEAQ   (DX)(R8*4), R9
 	MOVQ   BX, R10
 
-down35row:
+down37row:
 	TESTQ         R10, R10
-	JE            down35done
+	JE            down37done
 	PREFETCHT0    (R9)(DI*1)
 	VMOVUPS       (R9), Z0
 	VCVTPS2PD     Y0, Z1
@@ -3362,9 +3644,9 @@ down35row:
 	VADDPD        Z0, Z15, Z15
 	LEAQ          (R9)(SI*4), R9
 	DECQ          R10
-	JMP           down35row
+	JMP           down37row
 
-down35done:
+down37done:
 	VMOVUPS      (CX)(R8*4), Z0
 	VCVTPD2PS    Z14, Y16
 	VCVTPD2PS    Z15, Y1
@@ -3373,11 +3655,11 @@ down35done:
 	VMOVUPS      Z0, (CX)(R8*4)
 	ADDQ         $+16, R8
 	SUBQ         $+16, AX
-	JMP          columns33one
+	JMP          columns35one
 
-columns33oneend:
+columns35oneend:
 	TESTQ  AX, AX
-	JE     columns33done
+	JE     columns35done
 	MOVQ   $-1, R9
 	BZHIQ  AX, R9, R9
 	KMOVW  R9, K1
@@ -3386,9 +3668,9 @@ columns33oneend:
 	LEAQ   (DX)(R8*4), AX
 	MOVQ   BX, DX
 
-down36row:
+down38row:
 	TESTQ         DX, DX
-	JE            down36done
+	JE            down38done
 	PREFETCHT0    (AX)(DI*1)
 	VMOVUPS.Z     (AX), K1, Z0
 	VCVTPS2PD     Y0, Z1
@@ -3398,9 +3680,9 @@ down36row:
 	VADDPD        Z0, Z18, Z18
 	LEAQ          (AX)(SI*4), AX
 	DECQ          DX
-	JMP           down36row
+	JMP           down38row
 
-down36done:
+down38done:
 	VMOVUPS.Z    (CX)(R8*4), K1, Z0
 	VCVTPD2PS    Z17, Y19
 	VCVTPD2PS    Z18, Y1
@@ -3408,7 +3690,7 @@ down36done:
 	VADDPS       Z19, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R8*4)
 
-columns33done:
+columns35done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3438,9 +3720,9 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	VPXORD       Z16, Z16, Z16
 	XORQ         BX, BX
 
-each37many:
+each39many:
 	CMPQ          AX, $+32
-	JLT           each37manyend
+	JLT           each39manyend
 	VMOVUPS       (DX)(BX*4), Z17
 	VMOVUPS       64(DX)(BX*4), Z21
 	VFMSUB213PS   Z12, Z11, Z17
@@ -3489,12 +3771,12 @@ each37many:
 	VADDPD        Z20, Z16, Z16
 	ADDQ          $+32, BX
 	SUBQ          $+32, AX
-	JMP           each37many
+	JMP           each39many
 
-each37manyend:
-each37one:
+each39manyend:
+each39one:
 	CMPQ          AX, $+16
-	JLT           each37oneend
+	JLT           each39oneend
 	VMOVUPS       (DX)(BX*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMINPS        Z17, Z0, Z17
@@ -3520,11 +3802,11 @@ each37one:
 	VADDPD        Z18, Z14, Z14
 	ADDQ          $+16, BX
 	SUBQ          $+16, AX
-	JMP           each37one
+	JMP           each39one
 
-each37oneend:
+each39oneend:
 	TESTQ         AX, AX
-	JE            each37done
+	JE            each39done
 	MOVQ          $-1, SI
 	BZHIQ         AX, SI, SI
 	KMOVW         SI, K1
@@ -3553,7 +3835,7 @@ each37oneend:
 	VADDPD        Z0, Z13, Z13
 	VADDPD        Z1, Z14, Z14
 
-each37done:
+each39done:
 	VADDPD        Z15, Z13, Z13
 	VADDPD        Z16, Z14, Z14
 	VADDPD        Z14, Z13, Z13
@@ -3591,9 +3873,9 @@ TEXT ·expGradAVX512(SB), NOSPLIT, $0-64
 	VBROADCASTSS factor+60(FP), Z14
 	XORQ         BX, BX
 
-each38many:
+each40many:
 	CMPQ         AX, $+32
-	JLT          each38manyend
+	JLT          each40manyend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      64(CX)(BX*4), Z20
 	VMOVUPS      (DX)(BX*4), Z16
@@ -3642,12 +3924,12 @@ each38many:
 	VMOVUPS      Z21, 64(DX)(BX*4)
 	ADDQ         $+32, BX
 	SUBQ         $+32, AX
-	JMP          each38many
+	JMP          each40many
 
-each38manyend:
-each38one:
+each40manyend:
+each40one:
 	CMPQ         AX, $+16
-	JLT          each38oneend
+	JLT          each40oneend
 	VMOVUPS      (CX)(BX*4), Z15
 	VMOVUPS      (DX)(BX*4), Z16
 	VFMSUB213PS  Z12, Z11, Z15
@@ -3673,11 +3955,11 @@ each38one:
 	VMOVUPS      Z16, (DX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, AX
-	JMP          each38one
+	JMP          each40one
 
-each38oneend:
+each40oneend:
 	TESTQ        AX, AX
-	JE           each38done
+	JE           each40done
 	MOVQ         $-1, SI
 	BZHIQ        AX, SI, SI
 	KMOVW        SI, K1
@@ -3705,7 +3987,7 @@ each38oneend:
 	VMULPS       Z14, Z16, Z16
 	VMOVUPS      Z16, K1, (DX)(BX*4)
 
-each38done:
+each40done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3719,16 +4001,16 @@ TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-64
 	MOVQ cols+48(FP), BX
 	MOVQ stride+56(FP), SI
 
-down39row:
+down41row:
 	TESTQ        AX, AX
-	JE           down39done
+	JE           down41done
 	VBROADCASTSS (DX), Z0
 	XORQ         DI, DI
 	MOVQ         BX, R8
 
-each40many:
+each42many:
 	CMPQ    R8, $+32
-	JLT     each40manyend
+	JLT     each42manyend
 	VMOVUPS (CX)(DI*4), Z1
 	VMOVUPS 64(CX)(DI*4), Z2
 	VMULPS  Z0, Z1, Z1
@@ -3737,22 +4019,22 @@ each40many:
 	VMOVUPS Z2, 64(CX)(DI*4)
 	ADDQ    $+32, DI
 	SUBQ    $+32, R8
-	JMP     each40many
+	JMP     each42many
 
-each40manyend:
-each40one:
+each42manyend:
+each42one:
 	CMPQ    R8, $+16
-	JLT     each40oneend
+	JLT     each42oneend
 	VMOVUPS (CX)(DI*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (CX)(DI*4)
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each40one
+	JMP     each42one
 
-each40oneend:
+each42oneend:
 	TESTQ     R8, R8
-	JE        each40done
+	JE        each42done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
@@ -3760,13 +4042,13 @@ each40oneend:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (CX)(DI*4)
 
-each40done:
+each42done:
 	ADDQ $0x04, DX
 	LEAQ (CX)(SI*4), CX
 	DECQ AX
-	JMP  down39row
+	JMP  down41row
 
-down39done:
+down41done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3782,9 +4064,9 @@ TEXT ·topRowsAVX512(SB), NOSPLIT, $0-84
 	VBROADCASTSS scale+80(FP), Z1
 	MOVQ         top_base+0(FP), SI
 
-down41row:
+down43row:
 	TESTQ   AX, AX
-	JE      down41done
+	JE      down43done
 	MOVQ    (CX), DI
 	VMOVUPS Z0, Z2
 	VMOVUPS Z0, Z3
@@ -3792,9 +4074,9 @@ down41row:
 	VMOVUPS Z0, Z5
 	XORQ    R8, R8
 
-each42many:
+each44many:
 	CMPQ    DI, $+64
-	JLT     each42manyend
+	JLT     each44manyend
 	VMOVUPS (DX)(R8*4), Z6
 	VMOVUPS 64(DX)(R8*4), Z7
 	VMOVUPS 128(DX)(R8*4), Z8
@@ -3805,21 +4087,21 @@ each42many:
 	VMAXPS  Z5, Z9, Z5
 	ADDQ    $+64, R8
 	SUBQ    $+64, DI
-	JMP     each42many
+	JMP     each44many
 
-each42manyend:
-each42one:
+each44manyend:
+each44one:
 	CMPQ    DI, $+16
-	JLT     each42oneend
+	JLT     each44oneend
 	VMOVUPS (DX)(R8*4), Z6
 	VMAXPS  Z2, Z6, Z2
 	ADDQ    $+16, R8
 	SUBQ    $+16, DI
-	JMP     each42one
+	JMP     each44one
 
-each42oneend:
+each44oneend:
 	TESTQ     DI, DI
-	JE        each42done
+	JE        each44done
 	MOVQ      $-1, R9
 	BZHIQ     DI, R9, R9
 	KMOVW     R9, K1
@@ -3827,7 +4109,7 @@ each42oneend:
 	VBLENDMPS Z6, Z0, K1, Z6
 	VMAXPS    Z2, Z6, Z2
 
-each42done:
+each44done:
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z5, Z3, Z3
 	VMAXPS        Z3, Z2, Z2
@@ -3846,9 +4128,9 @@ each42done:
 	ADDQ          $0x04, SI
 	LEAQ          (DX)(BX*4), DX
 	DECQ          AX
-	JMP           down41row
+	JMP           down43row
 
-down41done:
+down43done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -3877,9 +4159,9 @@ TEXT ·expRowsAVX512(SB), NOSPLIT, $0-120
 	MOVQ         top_base+72(FP), DI
 	MOVQ         sum_base+96(FP), R8
 
-down43row:
+down45row:
 	TESTQ        AX, AX
-	JE           down43done
+	JE           down45done
 	MOVQ         (CX), R9
 	VBROADCASTSS (DI), Z12
 	VMAXPS       Z0, Z12, Z12
@@ -3890,9 +4172,9 @@ down43row:
 	XORQ         R10, R10
 	MOVQ         R9, R11
 
-each44many:
+each46many:
 	CMPQ          R11, $+32
-	JLT           each44manyend
+	JLT           each46manyend
 	VMOVUPS       (DX)(R10*4), Z17
 	VMOVUPS       64(DX)(R10*4), Z21
 	VFMSUB213PS   Z12, Z11, Z17
@@ -3939,12 +4221,12 @@ each44many:
 	VADDPD        Z20, Z16, Z16
 	ADDQ          $+32, R10
 	SUBQ          $+32, R11
-	JMP           each44many
+	JMP           each46many
 
-each44manyend:
-each44one:
+each46manyend:
+each46one:
 	CMPQ          R11, $+16
-	JLT           each44oneend
+	JLT           each46oneend
 	VMOVUPS       (DX)(R10*4), Z17
 	VFMSUB213PS   Z12, Z11, Z17
 	VMAXPS        Z17, Z1, Z17
@@ -3969,11 +4251,11 @@ each44one:
 	VADDPD        Z18, Z14, Z14
 	ADDQ          $+16, R10
 	SUBQ          $+16, R11
-	JMP           each44one
+	JMP           each46one
 
-each44oneend:
+each46oneend:
 	TESTQ         R11, R11
-	JE            each44done
+	JE            each46done
 	MOVQ          $-1, R12
 	BZHIQ         R11, R12, R12
 	KMOVW         R12, K1
@@ -4001,7 +4283,7 @@ each44oneend:
 	VADDPD        Z12, Z13, Z13
 	VADDPD        Z17, Z14, Z14
 
-each44done:
+each46done:
 	VADDPD        Z15, Z13, Z13
 	VADDPD        Z16, Z14, Z14
 	VADDPD        Z14, Z13, Z13
@@ -4018,33 +4300,33 @@ each44done:
 	XORQ          R11, R11
 	MOVQ          R10, R12
 
-each45one:
+each47one:
 	CMPQ    R12, $+16
-	JLT     each45oneend
+	JLT     each47oneend
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z25, (R10)(R11*4)
 	ADDQ    $+16, R11
 	SUBQ    $+16, R12
-	JMP     each45one
+	JMP     each47one
 
-each45oneend:
+each47oneend:
 	TESTQ   R12, R12
-	JE      each45done
+	JE      each47done
 	MOVQ    $-1, R10
 	BZHIQ   R12, R10, R10
 	KMOVW   R10, K1
 	LEAQ    (DX)(R9*4), R10
 	VMOVUPS Z25, K1, (R10)(R11*4)
 
-each45done:
+each47done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, DI
 	ADDQ $0x08, R8
 	ADDQ SI, DX
 	DECQ AX
-	JMP  down43row
+	JMP  down45row
 
-down43done:
+down45done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4059,9 +4341,9 @@ TEXT ·logRowsAVX512(SB), NOSPLIT, $0-96
 	MOVQ sum_base+72(FP), SI
 	XORQ DI, DI
 
-log46vector:
+log48vector:
 	CMPQ      DI, AX
-	JGE       log46done
+	JGE       log48done
 	VMOVUPD   (SI)(DI*8), Z0
 	VMOVUPS   vectorConstants<>+3008(SB), Z1
 	VPADDQ    Z0, Z1, Z1
@@ -4119,9 +4401,9 @@ log46vector:
 	VCVTPD2PS Z6, Y6
 	VMOVUPS   Y6, (DX)(DI*4)
 	ADDQ      $0x08, DI
-	JMP       log46vector
+	JMP       log48vector
 
-log46done:
+log48done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4152,18 +4434,18 @@ TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-144
 	MOVQ         shift_base+96(FP), R8
 	MOVQ         d_base+120(FP), R9
 
-down47row:
+down49row:
 	TESTQ        AX, AX
-	JE           down47done
+	JE           down49done
 	MOVQ         (CX), R10
 	VBROADCASTSS (R8), Z13
 	VBROADCASTSS (R9), Z14
 	XORQ         R11, R11
 	MOVQ         R10, R12
 
-each48many:
+each50many:
 	CMPQ         R12, $+32
-	JLT          each48manyend
+	JLT          each50manyend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      64(DX)(R11*4), Z20
 	VMOVUPS      (BX)(R11*4), Z16
@@ -4212,12 +4494,12 @@ each48many:
 	VMOVUPS      Z21, 64(BX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, R12
-	JMP          each48many
+	JMP          each50many
 
-each48manyend:
-each48one:
+each50manyend:
+each50one:
 	CMPQ         R12, $+16
-	JLT          each48oneend
+	JLT          each50oneend
 	VMOVUPS      (DX)(R11*4), Z15
 	VMOVUPS      (BX)(R11*4), Z16
 	VFMSUB213PS  Z13, Z11, Z15
@@ -4243,11 +4525,11 @@ each48one:
 	VMOVUPS      Z16, (BX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R12
-	JMP          each48one
+	JMP          each50one
 
-each48oneend:
+each50oneend:
 	TESTQ        R12, R12
-	JE           each48done
+	JE           each50done
 	MOVQ         $-1, R13
 	BZHIQ        R12, R13, R13
 	KMOVW        R13, K1
@@ -4275,27 +4557,27 @@ each48oneend:
 	VMULPS       Z12, Z16, Z16
 	VMOVUPS      Z16, K1, (BX)(R11*4)
 
-each48done:
+each50done:
 	VPXORD Z25, Z25, Z25
 	MOVQ   SI, R11
 	SUBQ   R10, R11
 	XORQ   R12, R12
 	MOVQ   R11, R13
 
-each49one:
+each51one:
 	CMPQ    R13, $+16
-	JLT     each49oneend
+	JLT     each51oneend
 	LEAQ    (DX)(R10*4), R11
 	VMOVUPS Z25, (R11)(R12*4)
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z25, (R11)(R12*4)
 	ADDQ    $+16, R12
 	SUBQ    $+16, R13
-	JMP     each49one
+	JMP     each51one
 
-each49oneend:
+each51oneend:
 	TESTQ   R13, R13
-	JE      each49done
+	JE      each51done
 	MOVQ    $-1, R11
 	BZHIQ   R13, R11, R11
 	KMOVW   R11, K1
@@ -4304,16 +4586,16 @@ each49oneend:
 	LEAQ    (BX)(R10*4), R11
 	VMOVUPS Z25, K1, (R11)(R12*4)
 
-each49done:
+each51done:
 	ADDQ $0x08, CX
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	ADDQ DI, DX
 	ADDQ DI, BX
 	DECQ AX
-	JMP  down47row
+	JMP  down49row
 
-down47done:
+down49done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4330,9 +4612,9 @@ TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-96
 	SHLQ $0x02, DI
 	MOVQ yStride+88(FP), R8
 
-down50row:
+down52row:
 	TESTQ  AX, AX
-	JE     down50done
+	JE     down52done
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4340,9 +4622,9 @@ down50row:
 	XORQ   R9, R9
 	MOVQ   SI, R10
 
-each51many:
+each53many:
 	CMPQ          R10, $+32
-	JLT           each51manyend
+	JLT           each53manyend
 	VMOVUPS       (DX)(R9*4), Z4
 	VMOVUPS       64(DX)(R9*4), Z6
 	VCVTPS2PD     Y4, Z5
@@ -4365,12 +4647,12 @@ each51many:
 	VFMADD231PD   Z9, Z10, Z3
 	ADDQ          $+32, R9
 	SUBQ          $+32, R10
-	JMP           each51many
+	JMP           each53many
 
-each51manyend:
-each51one:
+each53manyend:
+each53one:
 	CMPQ          R10, $+16
-	JLT           each51oneend
+	JLT           each53oneend
 	VMOVUPS       (DX)(R9*4), Z4
 	VCVTPS2PD     Y4, Z5
 	VEXTRACTF64X4 $0x01, Z4, Y4
@@ -4383,11 +4665,11 @@ each51one:
 	VFMADD231PD   Z4, Z6, Z1
 	ADDQ          $+16, R9
 	SUBQ          $+16, R10
-	JMP           each51one
+	JMP           each53one
 
-each51oneend:
+each53oneend:
 	TESTQ         R10, R10
-	JE            each51done
+	JE            each53done
 	MOVQ          $-1, R11
 	BZHIQ         R10, R11, R11
 	KMOVW         R11, K1
@@ -4402,7 +4684,7 @@ each51oneend:
 	VFMADD231PD   Z5, Z7, Z0
 	VFMADD231PD   Z4, Z6, Z1
 
-each51done:
+each53done:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	VADDPD        Z1, Z0, Z0
@@ -4418,9 +4700,9 @@ each51done:
 	ADDQ          DI, DX
 	LEAQ          (BX)(R8*4), BX
 	DECQ          AX
-	JMP           down50row
+	JMP           down52row
 
-down50done:
+down52done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4435,26 +4717,26 @@ TEXT ·askRowsAVX512(SB), NOSPLIT, $0-48
 	SHLQ $0x02, BX
 	SHLQ $0x02, DX
 
-down52row:
+down54row:
 	TESTQ CX, CX
-	JE    down52done
+	JE    down54done
 	MOVQ  AX, SI
 	ANDQ  $-64, SI
 	LEAQ  (AX)(DX*1), DI
 
-ask53line:
+ask55line:
 	CMPQ       SI, DI
-	JAE        ask53done
+	JAE        ask55done
 	PREFETCHT1 (SI)
 	ADDQ       $0x40, SI
-	JMP        ask53line
+	JMP        ask55line
 
-ask53done:
+ask55done:
 	ADDQ BX, AX
 	DECQ CX
-	JMP  down52row
+	JMP  down54row
 
-down52done:
+down54done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4474,9 +4756,9 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-84
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down54row:
+down56row:
 	TESTQ  AX, AX
-	JE     down54done
+	JE     down56done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -4484,9 +4766,9 @@ down54row:
 	XORQ   DI, DI
 	MOVQ   SI, R8
 
-each55many:
+each57many:
 	CMPQ    R8, $+64
-	JLT     each55manyend
+	JLT     each57manyend
 	VMOVUPS (BX)(DI*4), Z2
 	VMOVUPS 64(BX)(DI*4), Z11
 	VMOVUPS 128(BX)(DI*4), Z12
@@ -4497,28 +4779,28 @@ each55many:
 	VADDPS  Z13, Z6, Z6
 	ADDQ    $+64, DI
 	SUBQ    $+64, R8
-	JMP     each55many
+	JMP     each57many
 
-each55manyend:
-each55one:
+each57manyend:
+each57one:
 	CMPQ    R8, $+16
-	JLT     each55oneend
+	JLT     each57oneend
 	VMOVUPS (BX)(DI*4), Z2
 	VADDPS  Z2, Z3, Z3
 	ADDQ    $+16, DI
 	SUBQ    $+16, R8
-	JMP     each55one
+	JMP     each57one
 
-each55oneend:
+each57oneend:
 	TESTQ     R8, R8
-	JE        each55done
+	JE        each57done
 	MOVQ      $-1, R9
 	BZHIQ     R8, R9, R9
 	KMOVW     R9, K1
 	VMOVUPS.Z (BX)(DI*4), K1, Z2
 	VADDPS    Z2, Z3, Z3
 
-each55done:
+each57done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -4540,9 +4822,9 @@ each55done:
 	XORQ          DI, DI
 	MOVQ          SI, R8
 
-each56many:
+each58many:
 	CMPQ        R8, $+64
-	JLT         each56manyend
+	JLT         each58manyend
 	VMOVUPS     (BX)(DI*4), Z2
 	VMOVUPS     64(BX)(DI*4), Z11
 	VMOVUPS     128(BX)(DI*4), Z12
@@ -4557,22 +4839,22 @@ each56many:
 	VFMADD231PS Z13, Z13, Z10
 	ADDQ        $+64, DI
 	SUBQ        $+64, R8
-	JMP         each56many
+	JMP         each58many
 
-each56manyend:
-each56one:
+each58manyend:
+each58one:
 	CMPQ        R8, $+16
-	JLT         each56oneend
+	JLT         each58oneend
 	VMOVUPS     (BX)(DI*4), Z2
 	VSUBPS      Z3, Z2, Z2
 	VFMADD231PS Z2, Z2, Z7
 	ADDQ        $+16, DI
 	SUBQ        $+16, R8
-	JMP         each56one
+	JMP         each58one
 
-each56oneend:
+each58oneend:
 	TESTQ       R8, R8
-	JE          each56done
+	JE          each58done
 	MOVQ        $-1, R9
 	BZHIQ       R8, R9, R9
 	KMOVW       R9, K1
@@ -4581,7 +4863,7 @@ each56oneend:
 	VMOVAPS.Z   Z2, K1, Z2
 	VFMADD231PS Z2, Z2, Z7
 
-each56done:
+each58done:
 	VADDPS        Z9, Z7, Z7
 	VADDPS        Z10, Z8, Z8
 	VADDPS        Z8, Z7, Z7
@@ -4603,9 +4885,9 @@ each56done:
 	ADDQ          $0x04, CX
 	ADDQ          $0x04, DX
 	DECQ          AX
-	JMP           down54row
+	JMP           down56row
 
-down54done:
+down56done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4624,9 +4906,9 @@ TEXT ·meanSquaresAVX512(SB), NOSPLIT, $0-60
 	VDIVSS       X1, X2, X1
 	VBROADCASTSS X1, Z1
 
-down57row:
+down59row:
 	TESTQ  AX, AX
-	JE     down57done
+	JE     down59done
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
@@ -4634,9 +4916,9 @@ down57row:
 	XORQ   SI, SI
 	MOVQ   BX, DI
 
-each58many:
+each60many:
 	CMPQ        DI, $+64
-	JLT         each58manyend
+	JLT         each60manyend
 	VMOVUPS     (DX)(SI*4), Z2
 	VMOVUPS     64(DX)(SI*4), Z7
 	VMOVUPS     128(DX)(SI*4), Z8
@@ -4647,28 +4929,28 @@ each58many:
 	VFMADD231PS Z9, Z9, Z6
 	ADDQ        $+64, SI
 	SUBQ        $+64, DI
-	JMP         each58many
+	JMP         each60many
 
-each58manyend:
-each58one:
+each60manyend:
+each60one:
 	CMPQ        DI, $+16
-	JLT         each58oneend
+	JLT         each60oneend
 	VMOVUPS     (DX)(SI*4), Z2
 	VFMADD231PS Z2, Z2, Z3
 	ADDQ        $+16, SI
 	SUBQ        $+16, DI
-	JMP         each58one
+	JMP         each60one
 
-each58oneend:
+each60oneend:
 	TESTQ       DI, DI
-	JE          each58done
+	JE          each60done
 	MOVQ        $-1, R8
 	BZHIQ       DI, R8, R8
 	KMOVW       R8, K1
 	VMOVUPS.Z   (DX)(SI*4), K1, Z2
 	VFMADD231PS Z2, Z2, Z3
 
-each58done:
+each60done:
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z4, Z4
 	VADDPS        Z4, Z3, Z3
@@ -4689,9 +4971,9 @@ each58done:
 	LEAQ          (DX)(BX*4), DX
 	ADDQ          $0x04, CX
 	DECQ          AX
-	JMP           down57row
+	JMP           down59row
 
-down57done:
+down59done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4708,17 +4990,17 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-124
 	MOVQ         rstd_base+96(FP), DI
 	MOVQ         gain_base+48(FP), R8
 
-down59row:
+down61row:
 	TESTQ        AX, AX
-	JE           down59done
+	JE           down61done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R9, R9
 	MOVQ         CX, R10
 
-each60many:
+each62many:
 	CMPQ    R10, $+64
-	JLT     each60manyend
+	JLT     each62manyend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS 64(BX)(R9*4), Z5
 	VMOVUPS 128(BX)(R9*4), Z7
@@ -4749,12 +5031,12 @@ each60many:
 	VMOVUPS Z9, 192(DX)(R9*4)
 	ADDQ    $+64, R9
 	SUBQ    $+64, R10
-	JMP     each60many
+	JMP     each62many
 
-each60manyend:
-each60one:
+each62manyend:
+each62one:
 	CMPQ    R10, $+16
-	JLT     each60oneend
+	JLT     each62oneend
 	VMOVUPS (BX)(R9*4), Z3
 	VMOVUPS (R8)(R9*4), Z4
 	VSUBPS  Z1, Z3, Z3
@@ -4764,11 +5046,11 @@ each60one:
 	VMOVUPS Z3, (DX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R10
-	JMP     each60one
+	JMP     each62one
 
-each60oneend:
+each62oneend:
 	TESTQ     R10, R10
-	JE        each60done
+	JE        each62done
 	MOVQ      $-1, R11
 	BZHIQ     R10, R11, R11
 	KMOVW     R11, K1
@@ -4780,15 +5062,15 @@ each60oneend:
 	VMULPS    Z4, Z3, Z3
 	VMOVUPS   Z3, K1, (DX)(R9*4)
 
-each60done:
+each62done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down59row
+	JMP  down61row
 
-down59done:
+down61done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4806,17 +5088,17 @@ TEXT ·normBiasAVX512(SB), NOSPLIT, $0-148
 	MOVQ         gain_base+48(FP), R8
 	MOVQ         bias_base+72(FP), R9
 
-down61row:
+down63row:
 	TESTQ        AX, AX
-	JE           down61done
+	JE           down63done
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each62many:
+each64many:
 	CMPQ        R11, $+64
-	JLT         each62manyend
+	JLT         each64manyend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     64(BX)(R10*4), Z6
 	VMOVUPS     128(BX)(R10*4), Z9
@@ -4851,12 +5133,12 @@ each62many:
 	VMOVUPS     Z12, 192(DX)(R10*4)
 	ADDQ        $+64, R10
 	SUBQ        $+64, R11
-	JMP         each62many
+	JMP         each64many
 
-each62manyend:
-each62one:
+each64manyend:
+each64one:
 	CMPQ        R11, $+16
-	JLT         each62oneend
+	JLT         each64oneend
 	VMOVUPS     (BX)(R10*4), Z3
 	VMOVUPS     (R8)(R10*4), Z4
 	VSUBPS      Z1, Z3, Z3
@@ -4867,11 +5149,11 @@ each62one:
 	VMOVUPS     Z3, (DX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each62one
+	JMP         each64one
 
-each62oneend:
+each64oneend:
 	TESTQ       R11, R11
-	JE          each62done
+	JE          each64done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4884,15 +5166,15 @@ each62oneend:
 	VFMADD213PS Z1, Z4, Z3
 	VMOVUPS     Z3, K1, (DX)(R10*4)
 
-each62done:
+each64done:
 	LEAQ (DX)(CX*4), DX
 	LEAQ (BX)(CX*4), BX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ AX
-	JMP  down61row
+	JMP  down63row
 
-down61done:
+down63done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -4917,9 +5199,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-152
 	VBROADCASTSS X2, Z2
 	VMULPS       Z2, Z1, Z1
 
-down63row:
+down65row:
 	TESTQ        AX, AX
-	JE           down63done
+	JE           down65done
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS (R9), Z8
 	VPXORD       Z4, Z4, Z4
@@ -4929,9 +5211,9 @@ down63row:
 	XORQ         R10, R10
 	MOVQ         CX, R11
 
-each64many:
+each66many:
 	CMPQ        R11, $+32
-	JLT         each64manyend
+	JLT         each66manyend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     64(DX)(R10*4), Z12
 	VMOVUPS     (DI)(R10*4), Z10
@@ -4950,12 +5232,12 @@ each64many:
 	VFMADD231PS Z13, Z12, Z7
 	ADDQ        $+32, R10
 	SUBQ        $+32, R11
-	JMP         each64many
+	JMP         each66many
 
-each64manyend:
-each64one:
+each66manyend:
+each66one:
 	CMPQ        R11, $+16
-	JLT         each64oneend
+	JLT         each66oneend
 	VMOVUPS     (DX)(R10*4), Z9
 	VMOVUPS     (DI)(R10*4), Z10
 	VADDPS      Z0, Z9, Z9
@@ -4966,11 +5248,11 @@ each64one:
 	VFMADD231PS Z10, Z9, Z6
 	ADDQ        $+16, R10
 	SUBQ        $+16, R11
-	JMP         each64one
+	JMP         each66one
 
-each64oneend:
+each66oneend:
 	TESTQ       R11, R11
-	JE          each64done
+	JE          each66done
 	MOVQ        $-1, R12
 	BZHIQ       R11, R12, R12
 	KMOVW       R12, K1
@@ -4983,7 +5265,7 @@ each64oneend:
 	VSUBPS      Z3, Z10, Z10
 	VFMADD231PS Z10, Z9, Z6
 
-each64done:
+each66done:
 	VADDPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y9
 	VADDPS        Y9, Y4, Y4
@@ -5011,9 +5293,9 @@ each64done:
 	XORQ          R10, R10
 	MOVQ          CX, R11
 
-each65many:
+each67many:
 	CMPQ         R11, $+64
-	JLT          each65manyend
+	JLT          each67manyend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      64(DX)(R10*4), Z12
 	VMOVUPS      128(DX)(R10*4), Z15
@@ -5052,12 +5334,12 @@ each65many:
 	VMOVUPS      Z18, 192(BX)(R10*4)
 	ADDQ         $+64, R10
 	SUBQ         $+64, R11
-	JMP          each65many
+	JMP          each67many
 
-each65manyend:
-each65one:
+each67manyend:
+each67one:
 	CMPQ         R11, $+16
-	JLT          each65oneend
+	JLT          each67oneend
 	VMOVUPS      (DX)(R10*4), Z9
 	VMOVUPS      (DI)(R10*4), Z10
 	VADDPS       Z0, Z9, Z9
@@ -5069,11 +5351,11 @@ each65one:
 	VMOVUPS      Z9, (BX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, R11
-	JMP          each65one
+	JMP          each67one
 
-each65oneend:
+each67oneend:
 	TESTQ        R11, R11
-	JE           each65done
+	JE           each67done
 	MOVQ         $-1, R12
 	BZHIQ        R11, R12, R12
 	KMOVW        R12, K1
@@ -5087,16 +5369,16 @@ each65oneend:
 	VMULPS       Z8, Z9, Z9
 	VMOVUPS      Z9, K1, (BX)(R10*4)
 
-each65done:
+each67done:
 	LEAQ (BX)(CX*4), BX
 	LEAQ (SI)(CX*4), SI
 	LEAQ (DI)(CX*4), DI
 	ADDQ $0x04, R8
 	ADDQ $0x04, R9
 	DECQ AX
-	JMP  down63row
+	JMP  down65row
 
-down63done:
+down65done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5115,9 +5397,9 @@ TEXT ·gainGradAVX512(SB), NOSPLIT, $0-128
 	IMUL3Q $+64, R9, R10
 	XORQ   R11, R11
 
-columns66many:
+columns68many:
 	CMPQ   AX, $+32
-	JLT    columns66manyend
+	JLT    columns68manyend
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5127,9 +5409,9 @@ columns66many:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down67row:
+down69row:
 	TESTQ         R15, R15
-	JE            down67done
+	JE            down69done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    64(R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
@@ -5160,9 +5442,9 @@ down67row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down67row
+	JMP           down69row
 
-down67done:
+down69done:
 	VMOVUPS      (CX)(R11*4), Z4
 	VCVTPD2PS    Z0, Y8
 	VCVTPD2PS    Z1, Y5
@@ -5177,12 +5459,12 @@ down67done:
 	VMOVUPS      Z4, 64(CX)(R11*4)
 	ADDQ         $+32, R11
 	SUBQ         $+32, AX
-	JMP          columns66many
+	JMP          columns68many
 
-columns66manyend:
-columns66one:
+columns68manyend:
+columns68one:
 	CMPQ   AX, $+16
-	JLT    columns66oneend
+	JLT    columns68oneend
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	LEAQ   (BX)(R11*4), R12
@@ -5190,9 +5472,9 @@ columns66one:
 	XORQ   R14, R14
 	MOVQ   SI, R15
 
-down68row:
+down70row:
 	TESTQ         R15, R15
-	JE            down68done
+	JE            down70done
 	PREFETCHT0    (R12)(R10*1)
 	PREFETCHT0    (R13)(R10*1)
 	VBROADCASTSS  (DI)(R14*4), Z0
@@ -5211,9 +5493,9 @@ down68row:
 	LEAQ          (R13)(R9*4), R13
 	INCQ          R14
 	DECQ          R15
-	JMP           down68row
+	JMP           down70row
 
-down68done:
+down70done:
 	VMOVUPS      (CX)(R11*4), Z0
 	VCVTPD2PS    Z10, Y12
 	VCVTPD2PS    Z11, Y1
@@ -5222,11 +5504,11 @@ down68done:
 	VMOVUPS      Z0, (CX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, AX
-	JMP          columns66one
+	JMP          columns68one
 
-columns66oneend:
+columns68oneend:
 	TESTQ  AX, AX
-	JE     columns66done
+	JE     columns68done
 	MOVQ   $-1, R12
 	BZHIQ  AX, R12, R12
 	KMOVW  R12, K1
@@ -5236,9 +5518,9 @@ columns66oneend:
 	LEAQ   (DX)(R11*4), DX
 	XORQ   BX, BX
 
-down69row:
+down71row:
 	TESTQ         SI, SI
-	JE            down69done
+	JE            down71done
 	PREFETCHT0    (AX)(R10*1)
 	PREFETCHT0    (DX)(R10*1)
 	VBROADCASTSS  (DI)(BX*4), Z0
@@ -5257,9 +5539,9 @@ down69row:
 	LEAQ          (DX)(R9*4), DX
 	INCQ          BX
 	DECQ          SI
-	JMP           down69row
+	JMP           down71row
 
-down69done:
+down71done:
 	VMOVUPS.Z    (CX)(R11*4), K1, Z0
 	VCVTPD2PS    Z13, Y15
 	VCVTPD2PS    Z14, Y1
@@ -5267,7 +5549,7 @@ down69done:
 	VADDPS       Z15, Z0, Z0
 	VMOVUPS      Z0, K1, (CX)(R11*4)
 
-columns66done:
+columns68done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5285,9 +5567,9 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-120
 	MOVQ half+112(FP), R9
 	XORQ R10, R10
 
-columns70many:
+columns72many:
 	CMPQ    AX, $+32
-	JLT     columns70manyend
+	JLT     columns72manyend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	VMOVUPS 64(CX)(R10*4), Z2
@@ -5296,9 +5578,9 @@ columns70many:
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down71row:
+down73row:
 	TESTQ       R13, R13
-	JE          down71done
+	JE          down73done
 	VMOVUPS     (R11), Z4
 	VMOVUPS     (R11)(R9*4), Z5
 	VMULPS      Z5, Z1, Z6
@@ -5318,26 +5600,26 @@ down71row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down71row
+	JMP         down73row
 
-down71done:
+down73done:
 	ADDQ $+32, R10
 	SUBQ $+32, AX
-	JMP  columns70many
+	JMP  columns72many
 
-columns70manyend:
-columns70one:
+columns72manyend:
+columns72one:
 	CMPQ    AX, $+16
-	JLT     columns70oneend
+	JLT     columns72oneend
 	VMOVUPS (CX)(R10*4), Z0
 	VMOVUPS (DX)(R10*4), Z1
 	LEAQ    (SI)(R10*4), R11
 	LEAQ    (BX)(R10*4), R12
 	MOVQ    DI, R13
 
-down72row:
+down74row:
 	TESTQ       R13, R13
-	JE          down72done
+	JE          down74done
 	VMOVUPS     (R11), Z2
 	VMOVUPS     (R11)(R9*4), Z3
 	VMULPS      Z3, Z1, Z4
@@ -5349,16 +5631,16 @@ down72row:
 	LEAQ        (R11)(R8*4), R11
 	LEAQ        (R12)(R8*4), R12
 	DECQ        R13
-	JMP         down72row
+	JMP         down74row
 
-down72done:
+down74done:
 	ADDQ $+16, R10
 	SUBQ $+16, AX
-	JMP  columns70one
+	JMP  columns72one
 
-columns70oneend:
+columns72oneend:
 	TESTQ     AX, AX
-	JE        columns70done
+	JE        columns72done
 	MOVQ      $-1, R11
 	BZHIQ     AX, R11, R11
 	KMOVW     R11, K1
@@ -5368,9 +5650,9 @@ columns70oneend:
 	LEAQ      (BX)(R10*4), CX
 	MOVQ      DI, DX
 
-down73row:
+down75row:
 	TESTQ       DX, DX
-	JE          down73done
+	JE          down75done
 	VMOVUPS.Z   (AX), K1, Z2
 	VMOVUPS.Z   (AX)(R9*4), K1, Z3
 	VMULPS      Z3, Z1, Z4
@@ -5382,10 +5664,10 @@ down73row:
 	LEAQ        (AX)(R8*4), AX
 	LEAQ        (CX)(R8*4), CX
 	DECQ        DX
-	JMP         down73row
+	JMP         down75row
 
-down73done:
-columns70done:
+down75done:
+columns72done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5405,9 +5687,9 @@ TEXT ·dropAVX512(SB), NOSPLIT, $0-76
 	VPADDQ       vectorConstants<>+4288(SB), Z4, Z4
 	XORQ         BX, BX
 
-each74one:
+each76one:
 	CMPQ      AX, $+16
-	JLT       each74oneend
+	JLT       each76oneend
 	VMOVUPS   (DX)(BX*4), Z5
 	VMULPS    Z0, Z5, Z5
 	VMOVUPS   Z3, Z6
@@ -5457,11 +5739,11 @@ each74one:
 	VMOVUPS   Z5, (CX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, AX
-	JMP       each74one
+	JMP       each76one
 
-each74oneend:
+each76oneend:
 	TESTQ     AX, AX
-	JE        each74done
+	JE        each76done
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -5513,7 +5795,7 @@ each74oneend:
 	VMOVAPS.Z Z5, K2, Z5
 	VMOVUPS   Z5, K1, (CX)(BX*4)
 
-each74done:
+each76done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5526,16 +5808,16 @@ TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast75next:
+cast77next:
 	CMPQ      BX, AX
-	JGE       cast75done
+	JGE       cast77done
 	VPMOVZXWD (DX)(BX*2), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast75next
+	JMP       cast77next
 
-cast75done:
+cast77done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5548,15 +5830,15 @@ TEXT ·fromF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast76next:
+cast78next:
 	CMPQ      BX, AX
-	JGE       cast76done
+	JGE       cast78done
 	VCVTPH2PS (DX)(BX*2), Z0
 	VMOVUPS   Z0, (CX)(BX*4)
 	ADDQ      $+16, BX
-	JMP       cast76next
+	JMP       cast78next
 
-cast76done:
+cast78done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5569,9 +5851,9 @@ TEXT ·toBF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast77next:
+cast79next:
 	CMPQ      BX, AX
-	JGE       cast77done
+	JGE       cast79done
 	VMOVUPS   (DX)(BX*4), Z0
 	VPSRLD    $0x10, Z0, Z1
 	VPANDD    vectorConstants<>+4544(SB), Z1, Z1
@@ -5584,9 +5866,9 @@ cast77next:
 	VPBLENDMD Z2, Z1, K1, Z0
 	VPMOVDW   Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast77next
+	JMP       cast79next
 
-cast77done:
+cast79done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5599,15 +5881,15 @@ TEXT ·toF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ a_base+24(FP), DX
 	XORQ BX, BX
 
-cast78next:
+cast80next:
 	CMPQ      BX, AX
-	JGE       cast78done
+	JGE       cast80done
 	VMOVUPS   (DX)(BX*4), Z0
 	VCVTPS2PH $0x00, Z0, (CX)(BX*2)
 	ADDQ      $+16, BX
-	JMP       cast78next
+	JMP       cast80next
 
-cast78done:
+cast80done:
 	VZEROUPPER
 	RET
 	PCALIGN $64
@@ -5633,9 +5915,9 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS 36(DI), Z9
 	XORQ         DI, DI
 
-each79one:
+each81one:
 	CMPQ        AX, $+16
-	JLT         each79oneend
+	JLT         each81oneend
 	VMOVUPS     (CX)(DI*4), Z10
 	VMOVUPS     (DX)(DI*4), Z11
 	VMULPS      Z0, Z11, Z11
@@ -5657,11 +5939,11 @@ each79one:
 	VMOVUPS     Z10, (CX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, AX
-	JMP         each79one
+	JMP         each81one
 
-each79oneend:
+each81oneend:
 	TESTQ       AX, AX
-	JE          each79done
+	JE          each81done
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -5685,7 +5967,7 @@ each79oneend:
 	VFMSUB132PS Z6, Z0, Z10
 	VMOVUPS     Z10, K1, (CX)(DI*4)
 
-each79done:
+each81done:
 	VZEROUPPER
 	RET
 	PCALIGN $64

@@ -36,19 +36,15 @@ var (
 	}
 	chain2 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoSilu, To: 3},
-			{Do: cpu.DoMul, To: 2, A: 3, B: 1},
+			{Do: cpu.DoSiluMul, To: 2, B: 1},
 		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
 	}
 	chain3 = cpu.Chain{
 		Links: []cpu.Link{
-			{Do: cpu.DoMul, To: 5, B: 1},
-			{Do: cpu.DoSilu, To: 6, A: 2},
-			{Do: cpu.DoMul, To: 3, B: 6},
-			{Do: cpu.DoSiluGrad, To: 4, A: 5, B: 2},
+			{Do: cpu.DoSiluMulGrad, To: 4, B: 2, More: []int{1, 3}},
 		},
-		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Temp}, {At: cpu.Temp}},
+		Operands: []cpu.Operand{{At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}, {At: cpu.Whole}},
 	}
 	chain4 = cpu.Chain{
 		Links: []cpu.Link{

@@ -154,22 +154,50 @@ func activations(m *machine) {
 	m.elementRows("geluRows", "(y, a []float32, rows, cols, stride int)", gelu, []string{"a"}, m.both(4), gelus, m.gelu)
 	m.element("geluGrad", "(y, dy, a []float32)", geluGrad, []string{"dy", "a"}, m.both(4), gelus, m.geluGrad)
 	m.elementRows("geluGradRows", "(y, dy, a []float32, rows, cols, stride int)", geluGrad, []string{"dy", "a"}, m.both(4), gelus, m.geluGrad)
-	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
-		e := m.exp(m.negative(x[0]))
-		m.VADDPS(m.c(1), e, e)
-		m.VDIVPS(e, x[0], e)
-		return e
-	})
+	m.element("silu", "(y, a []float32)", "y[i] = a[i] / (1 + e^-a[i])", []string{"a"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual { return m.silu(x[0]) })
 	m.element("siluGrad", "(y, dy, a []float32)", "y[i] = dy[i] * (s + a[i]*s*(1-s)), s = 1/(1 + e^-a[i])", []string{"dy", "a"}, 2, held,
 		func(x []reg.VecVirtual) reg.VecVirtual {
 			s, rest := m.sigmoid(m.negative(x[1]))
 			return m.slope(x[0], s, rest, x[1])
 		})
+	m.element("siluMul", "(y, a, b []float32)", "y[i] = b[i] * a[i]/(1 + e^-a[i])", []string{"a", "b"}, 2, held, func(x []reg.VecVirtual) reg.VecVirtual {
+		y := m.silu(x[0])
+		m.VMULPS(x[1], y, y)
+		return y
+	})
+	m.siluMulGrad(held)
 	m.element("reluGrad", "(y, dy, a []float32)", "y[i] = dy[i] if a[i] > 0, else 0 * dy[i]", []string{"dy", "a"}, 4, nil, func(x []reg.VecVirtual) reg.VecVirtual {
 		m.step(x[1])
 		m.VMULPS(x[1], x[0], x[0])
 		return x[0]
 	})
+}
+
+// siluMulGrad writes both gradients of siluMul in one loop, by the operations of mul, silu and siluGrad: the bits are theirs.
+func (m *machine) siluMulGrad(held [][]float32) {
+	m.function("siluMulGrad", "(da, db, dy, a, b []float32)",
+		"\n\n\tfor i := range da { da[i], db[i] = dy[i]*b[i] * (s + a[i]*s*(1-s)), dy[i] * a[i]/(1 + e^-a[i]), s = 1/(1 + e^-a[i]) }")
+	m.hold(held...)
+	n, da, db := m.length("da"), m.pointer("da"), m.pointer("db")
+	dy, a, b := m.pointer("dy"), m.pointer("a"), m.pointer("b")
+	m.each(n, 1, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+		x, d, up := m.load(at(a), t), m.load(at(dy), t), m.load(at(b), t)
+		m.VMULPS(d, up, up)
+		y := m.silu(x)
+		m.VMULPS(d, y, y)
+		m.store(y, at(db), t)
+		s, rest := m.sigmoid(m.negative(x))
+		m.store(m.slope(up, s, rest, x), at(da), t)
+	})
+	m.leave()
+}
+
+// silu is that of a, which survives.
+func (m *machine) silu(a reg.VecVirtual) reg.VecVirtual {
+	e := m.exp(m.negative(a))
+	m.VADDPS(m.c(1), e, e)
+	m.VDIVPS(e, a, e)
+	return e
 }
 
 // gelu is that of x[0].
