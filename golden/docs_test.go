@@ -225,7 +225,7 @@ func (b *block) command(args []string) (string, error) {
 }
 
 var (
-	progress = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+[KM]? tokens/s  .* left\n`)
+	progress = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+(?: [kM])? tokens/s  .* left\n`)
 	measured = regexp.MustCompile(`(?m)measured [\d.].*$`)
 	outside  = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +other load .*\n +planc calibrate .*\n`) // of a step on a busy machine
 	waiting  = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)                                                        // planc says on a slow machine what it is doing

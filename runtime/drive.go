@@ -9,6 +9,7 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/data"
 )
@@ -271,8 +272,8 @@ func (r *run) announce() {
 	}
 	r.report.say(fmt.Sprintf("%s: %s · %s on %s", p.Name, p.Plan.Text, ranks, r.where),
 		"plan", "name", p.Name, "plan", p.Plan.Text, "ranks", r.res.Ranks)
-	r.report.say(fmt.Sprintf("program %s · %s parameters\n        predicted %s a step, %s tokens/s, %s a rank", shortHash(p.Hash),
-		short(float64(p.Model.Params)), seconds(p.Predict.StepSeconds), short(p.Predict.TokensPerSecond), size(p.Predict.MemoryBytes)),
+	r.report.say(fmt.Sprintf("program %s · %s params\n        predicted %s a step, %s tokens/s, %s a rank", shortHash(p.Hash),
+		amount.Params(p.Model.Params), seconds(p.Predict.StepSeconds), amount.Short(p.Predict.TokensPerSecond), size(p.Predict.MemoryBytes)),
 		"program", "hash", p.Hash, "params", p.Model.Params, "predicted_step_s", p.Predict.StepSeconds,
 		"predicted_tokens_per_s", p.Predict.TokensPerSecond, "predicted_memory_bytes", p.Predict.MemoryBytes)
 	if r.files != nil {

@@ -9,8 +9,11 @@ import (
 	"os/signal"
 	goruntime "runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/planc-dev/planc/runtime/launch"
 )
@@ -116,15 +119,21 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 	return code
 }
 
-// printable keeps a sampled passage from driving the terminal: control characters but newline and tab
-// become U+FFFD, as do bytes that are no UTF-8.
+// printable is a sampled passage as a terminal may show it: newlines, tabs and all that is print stay, anything else is escaped
+// as in a Go string. A model of bytes draws parts of characters, and early in training mostly those. Backslashes stay as they
+// are: the passage is for reading, and [Result] has its bytes.
 func printable(s string) string {
-	out := make([]rune, 0, len(s))
-	for _, c := range s {
-		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c >= 0x80 && c < 0xa0 {
-			c = '\uFFFD'
+	out := make([]byte, 0, len(s))
+	for i, c := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case c == utf8.RuneError && size == 1:
+			out = fmt.Appendf(out, `\x%02x`, s[i])
+		case c == '\n', c == '\t', unicode.IsPrint(c):
+			out = utf8.AppendRune(out, c)
+		default:
+			out = append(out, strings.Trim(strconv.QuoteRune(c), "'")...)
 		}
-		out = append(out, c)
 	}
 	return string(out)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/fold"
 )
 
@@ -89,7 +90,7 @@ func (r *report) step(s *Step, total int, tokensPerSecond float64, left time.Dur
 		r.log.Info("step", "step", s.Step, "loss", s.Loss, "lr", s.LR, "grad_norm", s.GradNorm, "tokens_per_s", math.Round(tokensPerSecond))
 		return
 	}
-	text := fmt.Sprintf("step %d/%d  loss %.4f  %s tokens/s  %s left", s.Step, total, s.Loss, short(tokensPerSecond), left.Round(time.Second))
+	text := fmt.Sprintf("step %d/%d  loss %.4f  %s tokens/s  %s left", s.Step, total, s.Loss, amount.Short(tokensPerSecond), left.Round(time.Second))
 	if !r.terminal {
 		r.next = now.Add(lineEvery)
 		fmt.Fprintln(r.w, text)
@@ -98,20 +99,6 @@ func (r *report) step(s *Step, total int, tokensPerSecond float64, left time.Dur
 	r.next = now.Add(liveEvery)
 	fmt.Fprint(r.w, "\r\x1b[K"+text)
 	r.live = true
-}
-
-// short prints a count with three digits and K, M, B or T.
-func short(x float64) string {
-	for _, unit := range []string{"", "K", "M", "B"} {
-		if x < 999.5 {
-			if unit == "" || x >= 99.95 {
-				return fmt.Sprintf("%.0f%s", x, unit)
-			}
-			return fmt.Sprintf("%.1f%s", x, unit)
-		}
-		x /= 1000
-	}
-	return fmt.Sprintf("%.1fT", x)
 }
 
 // size prints bytes in binary units.

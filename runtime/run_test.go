@@ -347,7 +347,7 @@ func TestSampleAndFirstLines(t *testing.T) {
 		t.Errorf("sampled %d bytes", len(res.Sample))
 	}
 	want := "bigram: dp test · 2 ranks on this CPU\n" +
-		"program 0123456789ab · 132 parameters\n        predicted 250.0 ms a step, 192 tokens/s, 3.0 MiB a rank\n" +
+		"program 0123456789ab · 132 params\n        predicted 250.0 ms a step, 192 tokens/s, 3.0 MiB a rank\n" +
 		"start: step 0 of 12, from random parameters, seed 5\n"
 	if !strings.HasPrefix(out.String(), want) {
 		t.Errorf("first lines are\n%s\nwant\n%s", out.String(), want)

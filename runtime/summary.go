@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // summary prints what a finished run did, for people.
@@ -23,7 +25,7 @@ func summary(w io.Writer, p *Program, r *Result) {
 	}
 	fmt.Fprintf(w, "\nstep    predicted %s, measured %s", seconds(p.Predict.StepSeconds), seconds(r.StepSeconds))
 	if r.TokensPerSecond > 0 {
-		fmt.Fprintf(w, " (%s tokens/s)", short(r.TokensPerSecond))
+		fmt.Fprintf(w, " (%s tokens/s)", amount.Short(r.TokensPerSecond))
 	}
 	if off := unexpected(&p.Predict, r); off != "" {
 		fmt.Fprintf(w, "\n        %s", off)

@@ -91,3 +91,15 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 		}
 	}
 }
+
+// What a model of bytes draws is shown as it is where it is print, and escaped where it is not.
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{
+		"The light\n\tof day": "The light\n\tof day", `a\b "c" 'd'`: `a\b "c" 'd'`, "é日\u00a0": `é日\u00a0`,
+		"\x1b[2J\a\x00\x7f": `\x1b[2J\a\x00\x7f`, "\xff\xe6\x97": `\xff\xe6\x97`, "\u202e\u0085\ufffd": "\\u202e\\u0085\ufffd", "\r'": `\r'`,
+	} {
+		if got := printable(in); got != want {
+			t.Errorf("%q is shown as %s, want %s", in, got, want)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 	"github.com/planc-dev/planc/passes/calibrate"
 	"github.com/planc-dev/planc/passes/validate"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 func (a *app) calibrateCommand() *cobra.Command {
@@ -23,15 +24,18 @@ func (a *app) calibrateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "calibrate [--from FILE|RUN [JOB]] [-o FILE]",
 		Short: "a cluster file as this machine, or your own runs, have it",
-		Long: "calibrate measures this machine with the kernels and libraries that programs use, and writes a cluster file. Of its\n" +
-			"NVIDIA GPUs, all at once in a minute at most: matrix products and attention by shape, memory, the way to the host, launches,\n" +
-			"and NCCL by size and group; a program does it that planc builds, as planc compile does. Where there is no GPU, or with\n" +
-			"--target cpu, of its CPU in about a second. Nothing is measured unasked, so that a plan follows from its job alone:\n" +
-			"name the file in the job to have it used.\n" +
+		Long: "calibrate measures this machine with the kernels and libraries that programs use, and writes a cluster file. Nothing is\n" +
+			"measured unasked, so that a plan follows from its job alone: name the file in the job to have it used.\n" +
+			"\n" +
+			"Of NVIDIA GPUs, all at once in a minute at most: matrix products and attention by shape, memory, the way to the host,\n" +
+			"launches, and NCCL by size and group; a program does it that planc builds, as planc compile does. Where there is no GPU,\n" +
+			"or with --target cpu, of the CPU in about a second.\n" +
+			"\n" +
 			"With --from it fits a few factors to measured steps: how fast matmuls, memory, links, network and overhead are\n" +
 			"against the catalogue's figures. What the runs do not identify stays as it is. --from is a table of rows, as\n" +
 			"planc validate takes them (planc help rows), of one kind of GPU; or the folder of a run of planc's (metrics.jsonl), whose JOB,\n" +
 			"planc.yaml if not named, says what ran. The file that it writes is a cluster file with a measured block.\n" +
+			"\n" +
 			"It says what each row changed, and how well a fit to the others predicts it. A fit that predicts rows which it\n" +
 			"did not see worse than the figures as they were is not kept; of one row nothing is left to see, as it then says.",
 		Example: "planc calibrate -o here.yaml && planc plan --set cluster.node=here.yaml",
@@ -185,12 +189,12 @@ func (q *calibration) text(r *calibrate.Result) (string, error) {
 		q.from, len(r.Rows), plural(len(r.Rows), "row"), percent(r.MedianError(before)), checked, kept))
 	for _, key := range costmodel.MeasuredKeys {
 		if v := *m.Factor(key); v != 1 {
-			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))
 		}
 	}
 	for _, key := range costmodel.MeasuredAlone {
 		if v := *m.Factor(key); v != 0 {
-			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))
 		}
 	}
 	text := b.String()

@@ -19,6 +19,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/gpu"
 )
 
@@ -178,7 +179,7 @@ func collectiveTable(m *gpu.Measurement) costmodel.CollectiveTable {
 	for i := range m.Points {
 		p := &m.Points[i]
 		if _, priced := opsOfPoints[p.Of]; priced && p.Seconds > 0 && len(sizes[group{p.Of, p.Ranks}]) > 1 {
-			rows = append(rows, fmt.Sprintf("%s %d %d %s", p.Of, p.Ranks, p.Bytes, digits(1e6*p.Seconds, 4)))
+			rows = append(rows, fmt.Sprintf("%s %d %d %s", p.Of, p.Ranks, p.Bytes, amount.Digits(1e6*p.Seconds, 4)))
 		}
 	}
 	return costmodel.CollectiveTable(strings.Join(rows, "; "))

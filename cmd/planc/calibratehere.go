@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // calibrateHere measures this machine's CPU and writes its cluster file.
@@ -77,13 +78,13 @@ func measuredBlock(by string, m costmodel.Measured) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "measured:\n  by: %q\n", by)
 	for _, key := range costmodel.MeasuredKeys {
-		if v := *m.Factor(key); v != 0 && digits(v, 3) != "1.00" {
-			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+		if v := *m.Factor(key); v != 0 && amount.Digits(v, 3) != "1.00" {
+			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))
 		}
 	}
 	for _, key := range costmodel.MeasuredAlone {
 		if v := *m.Factor(key); v != 0 {
-			fmt.Fprintf(&b, "  %s: %s\n", key, digits(v, 3))
+			fmt.Fprintf(&b, "  %s: %s\n", key, amount.Digits(v, 3))
 		}
 	}
 	if m.Collectives != "" {
@@ -101,21 +102,25 @@ func (p *probed) screen(m machine, f costmodel.Measured) string {
 	}
 	b.WriteString(flow("", 0, " · ", []string{name, fmt.Sprintf("%d %s", m.Cores, plural(m.Cores, "core")), p.ISA}))
 	b.WriteString("\nPRODUCT OF MATRICES             GFLOP/s\n")
-	row := func(what string, flops float64) { fmt.Fprintf(&b, "%s%7s\n", pad(what, 32), digits(flops/1e9, 3)) }
+	row := func(what string, flops float64) {
+		fmt.Fprintf(&b, "%s%7s\n", pad(what, 32), amount.Digits(flops/1e9, 3))
+	}
 	for _, s := range p.Single {
 		row(fmt.Sprintf("f32 %g × %g × %g%s", s.M, s.N, s.K, map[bool]string{true: " transposed"}[s.Transposed]), s.FlopsPerS)
 	}
 	row("f64 384 × 384 × 384", p.Double)
 	row(fmt.Sprintf("bf16 %g × %g × %g", halfProbed.M, halfProbed.N, halfProbed.K), p.Half)
 	fmt.Fprintf(&b, "\nmemory      %s of a copy, on one core\n", rateText(p.Memory))
-	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks, digits(1e6*float64(p.Hop), 2))
-	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", digits(1e9*float64(p.Call), 3))
-	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s of what the cost model says of such a core", digits(f.Matrix, 3), digits(f.Overhead, 3))))
+	fmt.Fprintf(&b, "all-reduce  %s of 16 MiB between %d ranks, %s µs a hop\n", rateText(p.AllReduce), p.Ranks, amount.Digits(1e6*float64(p.Hop), 2))
+	fmt.Fprintf(&b, "call        %s ns of a kernel with nothing to do\n", amount.Digits(1e9*float64(p.Call), 3))
+	b.WriteString(prose("factors", 12, fmt.Sprintf("matrix %s, overhead %s of what the cost model says of such a core", amount.Digits(f.Matrix, 3), amount.Digits(f.Overhead, 3))))
 	return b.String()
 }
 
 // rateText is a bandwidth as screens say it; as cluster files write it, it has no space.
-func rateText(b costmodel.BytesPerSecond) string { return digits(float64(round(b))/1e9, 3) + " GB/s" }
+func rateText(b costmodel.BytesPerSecond) string {
+	return amount.Digits(float64(round(b))/1e9, 3) + " GB/s"
+}
 
 // round is a bandwidth in tenths of GB/s.
 func round(b costmodel.BytesPerSecond) costmodel.BytesPerSecond {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/gpu"
 )
 
@@ -80,7 +81,7 @@ func gpuScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 	var factors []string
 	for _, k := range slices.Concat(costmodel.MeasuredKeys, costmodel.MeasuredAlone) {
 		if v := *f.Factor(k); v > 0 {
-			factors = append(factors, k+" "+digits(v, 3))
+			factors = append(factors, k+" "+amount.Digits(v, 3))
 		}
 	}
 	b.WriteString("\n" + prose("factors", 12, strings.Join(factors, ", ")+fmt.Sprintf(" of what the cost model says of %s", c.GPU.Name)))
@@ -109,7 +110,7 @@ func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []s
 				value *= 2 // read and written
 			}
 		}
-		fmt.Fprintf(b, "%s%11s%11s\n", pad(pointText(p), 44), digits(value, 3), percent(p.Spread))
+		fmt.Fprintf(b, "%s%11s%11s\n", pad(pointText(p), 44), amount.Digits(value, 3), percent(p.Spread))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 func (a *app) clustersCommand() *cobra.Command {
@@ -100,7 +101,7 @@ func clustersScreen(rows []clusterRow) string {
 	var cells [][]string
 	var aliases []string
 	for _, r := range rows {
-		cells = append(cells, []string{r.Name, fmt.Sprintf("%d×%s", r.Devices, r.GPU), digits(r.MemoryGiB, 3), r.peakText(), r.linkText(), r.networkText()})
+		cells = append(cells, []string{r.Name, fmt.Sprintf("%d×%s", r.Devices, r.GPU), amount.Digits(r.MemoryGiB, 3), r.peakText(), r.linkText(), r.networkText()})
 		for _, alias := range r.Aliases {
 			aliases = append(aliases, alias+" = "+r.Name)
 		}
@@ -113,9 +114,9 @@ func clustersScreen(rows []clusterRow) string {
 func (r clusterRow) peakText() string {
 	for _, compute := range []string{"bf16", "fp16", "f32"} {
 		if v := r.Peak[compute]; v >= 1 {
-			return digits(v, 3)
+			return amount.Digits(v, 3)
 		} else if v > 0 {
-			return digits(v, 2)
+			return amount.Digits(v, 2)
 		}
 	}
 	return "–"

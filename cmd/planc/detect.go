@@ -14,6 +14,7 @@ import (
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // FileExists is reported for a file that a command would write and that is there already.
@@ -30,7 +31,9 @@ func (a *app) detectCommand() *cobra.Command {
 		Short: "a cluster file for this machine",
 		Long: "detect prints a cluster file for this machine: its NVIDIA GPUs, how they are connected and its network ports, as\n" +
 			"nvidia-smi and the system report them, and for rates the catalogue's; where there is no GPU, or with --target cpu,\n" +
-			"its CPU. Each figure's source says what is assumed. Nothing is measured: planc calibrate does that.",
+			"its CPU. Each figure's source says what is assumed. Nothing is measured: planc calibrate does that. Of a CPU's bf16\n" +
+			"nothing is assumed, as it is below f32's rate on some and several times that on others: until it is measured, products\n" +
+			"in bf16 are priced as those in f32.",
 		Example: "planc detect -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -162,11 +165,11 @@ func clusterFileOf(m machine, r *rates) string {
 	fmt.Fprintf(&b, "gpu:\n  name: %s\n  arch: cpu\n  memory_gib: %s\n", strconv.Quote(name), memoryText)
 	half := ""
 	if r.Half > 0 {
-		half = ", bf16: " + digits(r.Half, 3)
+		half = ", bf16: " + amount.Digits(r.Half, 3)
 	}
-	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s%s}\n", round(r.Memory), digits(r.Single, 3), digits(r.Double, 3), half)
+	fmt.Fprintf(&b, "  memory_bandwidth: %v\n  peak_tflops: {f32: %s, f64: %s%s}\n", round(r.Memory), amount.Digits(r.Single, 3), amount.Digits(r.Double, 3), half)
 	fmt.Fprintf(&b, "node:\n  devices: %d\n", m.Cores)
-	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %s}\n", round(r.Link), digits(r.LatencyUS, 2))
+	fmt.Fprintf(&b, "  link: {kind: memory, bandwidth: %v, latency_us: %s}\n", round(r.Link), amount.Digits(r.LatencyUS, 2))
 	fmt.Fprintf(&b, "  host: {memory_gib: %s, cores: %d, bandwidth: %v}\n", memoryText, m.Cores, round(r.Memory))
 	b.WriteString("nodes: 1\nsource:\n")
 	for _, s := range [][2]string{

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/fold"
 )
 
@@ -18,44 +19,6 @@ func grouped[N int | int64](n N) string {
 	return s
 }
 
-// digits is v to n significant digits, but never less than its whole part, without an exponent.
-func digits(v float64, n int) string {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64)
-	if err != nil || r == 0 || math.IsNaN(r) || math.IsInf(r, 0) {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'f', max(0, n-1-int(math.Floor(math.Log10(math.Abs(r))))), 64)
-}
-
-var scales = []struct {
-	suffix string
-	size   float64
-}{{" T", 1e12}, {" B", 1e9}, {" M", 1e6}, {" k", 1e3}}
-
-// short is an amount with k, M, B or T to three digits: 85.9 k. Small whole numbers are exact: 131.
-func short(v float64) string {
-	for _, s := range scales {
-		if v >= s.size*0.9995 {
-			return digits(v/s.size, 3) + s.suffix
-		}
-	}
-	if v == math.Trunc(v) {
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	return digits(v, 3)
-}
-
-// params is a number of parameters, with one decimal at least: 8.03 B, 174.6 B.
-func params(n int64) string {
-	v := float64(n)
-	for _, s := range scales {
-		if v >= s.size*0.9995 {
-			return digits(v/s.size, max(3, 2+int(math.Log10(v/s.size)))) + s.suffix
-		}
-	}
-	return grouped(n)
-}
-
 // seconds is a duration as people read it: 12.20 s, 41.3 ms, 7 h 46 min.
 func seconds(v float64) string {
 	switch a := math.Abs(v); {
@@ -65,11 +28,11 @@ func seconds(v float64) string {
 	case a >= 0.9995 || a == 0:
 		return strconv.FormatFloat(v, 'f', 2, 64) + " s"
 	case a >= 0.09995:
-		return digits(v, 3) + " s"
+		return amount.Digits(v, 3) + " s"
 	case a >= 0.995e-3:
-		return digits(v*1e3, 3) + " ms"
+		return amount.Digits(v*1e3, 3) + " ms"
 	default:
-		return digits(v*1e6, 3) + " µs"
+		return amount.Digits(v*1e6, 3) + " µs"
 	}
 }
 

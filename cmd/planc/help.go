@@ -16,7 +16,7 @@ var exits = []exitRow{
 	{"0", "done", "all steps done", "–"},
 	{"1", "failed: the world (files, Go, the machine)", "failed", "yes"},
 	{"2", "the input is wrong, or a pin breaks a rule", "flags, data or checkpoint wrong", "no"},
-	{"3", "no plan fits; run on a foreign machine", "this machine or launch cannot run this program", "elsewhere"},
+	{"3", "no plan, or no pinned plan, fits; foreign machine", "this machine or launch cannot run this program", "elsewhere"},
 	{"4", "verify, --locked: differs or absent", "–", "–"},
 	{"5", "–", "stopped by the numerics guard", "a human decides"},
 	{"75", "–", "stopped on request, checkpoint committed", "at once"},

@@ -20,6 +20,13 @@ func TestHelpFitsTheScreen(t *testing.T) {
 		if out.Len() == 0 {
 			t.Errorf("planc %v says nothing", args)
 		}
+		const most = 9 // lines of a paragraph that one still reads
+		words, _, _ := strings.Cut(out.String(), "\nUsage:")
+		for paragraph := range strings.SplitSeq(words, "\n\n") {
+			if n := strings.Count(paragraph, "\n"); args[0] != "help" && n >= most {
+				t.Errorf("planc %v: a paragraph of %d lines:\n%s", args, n+1, paragraph)
+			}
+		}
 		for line := range strings.Lines(out.String()) {
 			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth && !strings.HasPrefix(line, "  planc ") {
 				t.Errorf("planc %v: %d columns: %s", args, w, line)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // trainingDoc is how long the whole training takes.
@@ -22,7 +23,7 @@ type money struct {
 }
 
 // text is a sum of it.
-func (m money) text(v float64) string { return strings.TrimSuffix(short(v)+" "+m.Currency, " ") }
+func (m money) text(v float64) string { return strings.TrimSuffix(amount.Short(v)+" "+m.Currency, " ") }
 
 const secondsOfDay = 24 * 60 * 60
 
@@ -41,7 +42,7 @@ func training(c *costmodel.Cluster, p costmodel.Predict, tokens float64) *traini
 
 // sentence is that for people.
 func (t *trainingDoc) sentence() string {
-	s := fmt.Sprintf("%s tokens in %s", short(t.Tokens), durationText(t.Days))
+	s := fmt.Sprintf("%s tokens in %s", amount.Short(t.Tokens), durationText(t.Days))
 	switch {
 	case t.Cost == nil:
 	case math.Round(*t.Cost) == 0:
@@ -58,9 +59,9 @@ func durationText(days float64) string {
 	case days >= 2:
 		return daysText(days) + " days"
 	case s >= 2*60*60:
-		return digits(s/(60*60), 3) + " h"
+		return amount.Digits(s/(60*60), 3) + " h"
 	case s >= 2*60:
-		return digits(s/60, 3) + " min"
+		return amount.Digits(s/60, 3) + " min"
 	default:
 		return seconds(s)
 	}
@@ -71,5 +72,5 @@ func daysText(v float64) string {
 	if v >= 1000 {
 		return grouped(int64(math.Round(v)))
 	}
-	return digits(v, 3)
+	return amount.Digits(v, 3)
 }

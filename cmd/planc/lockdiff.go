@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // side is one of two decisions that are compared.
@@ -189,7 +190,7 @@ func (d *difference) planRows() string {
 // devicesOf says how many m devices are, beside n: "2 × the devices", "1/2 of the devices".
 func devicesOf(m, n int) string {
 	if m > n {
-		return short(float64(m)/float64(n)) + " × the devices"
+		return amount.Short(float64(m)/float64(n)) + " × the devices"
 	}
 	a, b := m, n
 	for b > 0 {
@@ -206,9 +207,9 @@ func (d *difference) figures() string {
 	switch ratio := float64(b.StepS / a.StepS); {
 	case a.StepS <= 0 || b.StepS <= 0 || a.StepS == b.StepS:
 	case n != m && n > 0:
-		step += fmt.Sprintf("    %s × as fast on %s", digits(1/ratio, 3), devicesOf(m, n))
+		step += fmt.Sprintf("    %s × as fast on %s", amount.Digits(1/ratio, 3), devicesOf(m, n))
 	case ratio >= 2: // +13900 % says it to nobody
-		step += fmt.Sprintf("    %s × as long", digits(ratio, 3))
+		step += fmt.Sprintf("    %s × as long", amount.Digits(ratio, 3))
 	default:
 		step += "    " + signed(ratio-1)
 	}

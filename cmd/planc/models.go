@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 func (a *app) modelsCommand() *cobra.Command {
@@ -90,7 +91,7 @@ func modelsScreen(rows []modelRow) string {
 			family = r.Family
 			cells = append(cells, []string{family, "", "", "", "", ""})
 		}
-		cells = append(cells, []string{"  " + r.Name, params(r.Params), fmt.Sprint(r.Layers), grouped(r.Hidden), r.contextText(), r.sourceText()})
+		cells = append(cells, []string{"  " + r.Name, amount.Params(r.Params), fmt.Sprint(r.Layers), grouped(r.Hidden), r.contextText(), r.sourceText()})
 	}
 	return table(columns, cells) + "\nplanc models NAME prints one as config.json · planc plan --model NAME ...\n"
 }

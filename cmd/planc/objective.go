@@ -12,6 +12,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // goalDoc says what the objective wanted and what was found, where it is not the fastest step of the whole cluster.
@@ -193,7 +194,7 @@ func (s *aiming) take() error {
 	j := s.job
 	if s.chosen == nil && s.fastest > 0 {
 		return &noFit{message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: %d reach %s; --nodes says how many nodes there may be",
-			devicesWord(j.cluster), s.doc.Of, short(s.doc.TokensPerS), j.Config.Name, j.cluster.Name, s.fits, short(s.fastest))}
+			devicesWord(j.cluster), s.doc.Of, amount.Short(s.doc.TokensPerS), j.Config.Name, j.cluster.Name, s.fits, amount.Short(s.fastest))}
 	}
 	if s.chosen == nil {
 		return nil // the search on the whole cluster says what is short
@@ -228,15 +229,15 @@ func (g *goalDoc) sentence(reached float64, device string) string {
 	}
 	switch {
 	case g.TokensPerS > 0:
-		s += fmt.Sprintf(" reach %s of the %s tokens/s wanted", short(reached), short(g.TokensPerS))
+		s += fmt.Sprintf(" reach %s of the %s tokens/s wanted", amount.Short(reached), amount.Short(g.TokensPerS))
 	default:
 		s += " train at the least " + needs[g.Kind].of
 	}
 	if g.Less > 0 && g.Kind == spec.Devices {
-		s += fmt.Sprintf(", of fewer %d come nearest with %s", g.Less, short(g.LessPerS))
+		s += fmt.Sprintf(", of fewer %d come nearest with %s", g.Less, amount.Short(g.LessPerS))
 	}
 	if g.PerToken != nil {
-		beside = append(beside, short(*g.PerToken)+" J a token")
+		beside = append(beside, amount.Short(*g.PerToken)+" J a token")
 	}
 	if g.PerDay != nil {
 		beside = append(beside, g.text(*g.PerDay)+" a day")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // openNodes is up to how many nodes are looked at where the job does not say how many there may be.
@@ -47,5 +48,5 @@ func (s *aiming) bound() error {
 		return nil // the search on one node says what is short
 	}
 	return &noFit{message: fmt.Sprintf("none of %d, %d, ... %d %s reaches %s tokens/s with %s on %s: %d reach %s; with --nodes N each number of nodes up to N is looked at",
-		per, 2*per, openNodes*per, devicesWord(j.cluster), short(s.doc.TokensPerS), j.Config.Name, j.cluster.Name, at, short(most))}
+		per, 2*per, openNodes*per, devicesWord(j.cluster), amount.Short(s.doc.TokensPerS), j.Config.Name, j.cluster.Name, at, amount.Short(most))}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // scalingDoc is how a job scales over numbers of devices. Strong scaling keeps the batch: the rows themselves. Weak scaling
@@ -176,25 +177,33 @@ func (s *scalingDoc) sentence() string {
 	if s.Limit == nil {
 		return fmt.Sprintf("serial fraction %s, %s: less than none, as more devices have more memory", fraction(s.SerialFraction), off)
 	}
-	return fmt.Sprintf("serial fraction %s, %s: at most %s × as fast as %s", fraction(s.SerialFraction), off, short(*s.Limit), grouped(s.From))
+	return fmt.Sprintf("serial fraction %s, %s: at most %s × as fast as %s", fraction(s.SerialFraction), off, amount.Short(*s.Limit), grouped(s.From))
 }
 
-// denied is what rows say of which no law is true.
+// denied is what rows say of which no law is true. The law has one fraction for all sizes; of each size alone another comes out.
 func (s *scalingDoc) denied() string {
-	least, most := grouped(s.least.devices), fmt.Sprintf("by %s alone it is %s", grouped(s.most.devices), fraction(s.most.s))
+	least, most := grouped(s.least.devices), s.alone(s.most)
 	switch {
 	case s.least.s >= 1:
 		return fmt.Sprintf("more devices are no faster than %s", grouped(s.From))
 	case s.most.s < 0 && s.least != s.most:
 		return fmt.Sprintf("%s and %s each do more than their share", least, grouped(s.most.devices))
 	case s.least.s < 0 && s.least != s.most:
-		return fmt.Sprintf("%s do more than their share, %s", least, most)
+		return fmt.Sprintf("%s do more than their share, and %s", least, most)
 	case s.least.s < 0:
 		return least + " do more than their share"
 	case s.least == s.most:
 		return most
 	}
-	return fmt.Sprintf("by %s alone it is %s, by %s %s", least, fraction(s.least.s), grouped(s.most.devices), fraction(s.most.s))
+	return fmt.Sprintf("%s, but %s", s.alone(s.least), most)
+}
+
+// alone is a size's own fraction in words. From 1 on there is no gain that a fraction could be of.
+func (s *scalingDoc) alone(f ownFraction) string {
+	if f.s >= 1 {
+		return fmt.Sprintf("%s are no faster than %s", grouped(f.devices), grouped(s.From))
+	}
+	return fmt.Sprintf("%s are as fast as if %s of the work were serial", grouped(f.devices), fraction(f.s))
 }
 
 // first is the row that the others are compared with.

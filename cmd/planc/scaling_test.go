@@ -63,7 +63,7 @@ func TestAmdahlSentence(t *testing.T) {
 		{scalingDoc{From: 8, SerialFraction: 0.0125, Residual: 0.013, Fits: true, Limit: &limit}, "serial fraction 1.25 %, within 1.3 %: at most 80 × as fast as 8"},
 		{scalingDoc{From: 8, SerialFraction: -0.01, Residual: 0.002, Fits: true}, "serial fraction -1 %, within 0.2 %: less than none, as more devices have more memory"},
 		{scalingDoc{From: 64, SerialFraction: 0.002, Residual: 0.07, least: ownFraction{128, -0.0705}, most: ownFraction{4096, 0.00327}},
-			"no serial fraction fits: 128 do more than their share, by 4,096 alone it is 0.327 %"},
+			"no serial fraction fits: 128 do more than their share, and 4,096 are as fast as if 0.327 % of the work were serial"},
 		{scalingDoc{From: 8, SerialFraction: 1.4, Residual: 0, least: ownFraction{16, 1.4}, most: ownFraction{16, 1.4}},
 			"no serial fraction fits: more devices are no faster than 8"},
 		{scalingDoc{From: 8, SerialFraction: -0.5, Residual: 0.2, least: ownFraction{16, -0.6}, most: ownFraction{16, -0.6}},
@@ -71,9 +71,11 @@ func TestAmdahlSentence(t *testing.T) {
 		{scalingDoc{From: 8, SerialFraction: -0.3, Residual: 0.2, least: ownFraction{16, -0.6}, most: ownFraction{32, -0.1}},
 			"no serial fraction fits: 16 and 32 each do more than their share"},
 		{scalingDoc{From: 8, SerialFraction: 0.3, Residual: 0.2, least: ownFraction{16, 0.1}, most: ownFraction{32, 0.5}},
-			"no serial fraction fits: by 16 alone it is 10 %, by 32 50 %"},
+			"no serial fraction fits: 16 are as fast as if 10 % of the work were serial, but 32 are as fast as if 50 % of the work were serial"},
+		{scalingDoc{From: 1, SerialFraction: 0.9, Residual: 0.2, least: ownFraction{2, 0.701}, most: ownFraction{8, 1.1}},
+			"no serial fraction fits: 2 are as fast as if 70.1 % of the work were serial, but 8 are no faster than 1"},
 		{scalingDoc{From: 8, SerialFraction: 0.1, Residual: 0, least: ownFraction{16, 0.1}, most: ownFraction{16, 0.1}},
-			"no serial fraction fits: by 16 alone it is 10 %"},
+			"no serial fraction fits: 16 are as fast as if 10 % of the work were serial"},
 	} {
 		if got := c.s.sentence(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

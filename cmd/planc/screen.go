@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // header is what screens say beside the document's figures.
@@ -73,12 +74,12 @@ func planScreen(d *document) string {
 
 func (d *document) titleLines() string {
 	h := d.head
-	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, nameRoom), params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
-		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, short(float64(h.globalBatch)*float64(h.seqLen))),
+	model := []string{fmt.Sprintf("%s  %s params", clip(d.Model.Name, nameRoom), amount.Params(d.Model.Params)), fmt.Sprintf("seq %d", h.seqLen),
+		fmt.Sprintf("batch %d (%s tok)", h.globalBatch, amount.Short(float64(h.globalBatch)*float64(h.seqLen))),
 		fmt.Sprintf("%s %d B/param", h.precision, d.Predict.BytesPerParam)}
 	model = append(model, h.rounding...)
 	if active := d.Model.ParamsActive; active < d.Model.Params {
-		model[0] += fmt.Sprintf(", %s active", params(active))
+		model[0] += fmt.Sprintf(", %s active", amount.Params(active))
 	}
 	usable := size(d.Predict.MemoryBytes.Capacity)
 	if h.memory > 0 {
@@ -105,8 +106,8 @@ func planWords(p ir.Plan) []string { return strings.Split(p.String(), " · ") }
 func (d *document) rateLines() string {
 	p := d.Predict
 	step := pad("step     "+seconds(float64(p.StepS))+spread(p), 28)
-	tokens := pad(short(p.TokensPerS)+" tokens/s", 20)
-	each := short(p.TokensPerSGPU) + " tokens/s per " + d.head.device
+	tokens := pad(amount.Short(p.TokensPerS)+" tokens/s", 20)
+	each := amount.Short(p.TokensPerSGPU) + " tokens/s per " + d.head.device
 	out := strings.TrimRight(step+tokens+each, " ") + "\n"
 	if p.MFU <= 0 {
 		return out

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/passes/calibrate"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // screen is what was fitted, what each row changed, and how well the rest is then predicted.
@@ -14,7 +15,7 @@ func (q *calibration) screen(r *calibrate.Result) string {
 		fmt.Sprintf("%d skipped", len(q.skipped)), "cluster " + q.cluster.Name}))
 	b.WriteString("\nFACTOR      OVER WHAT WAS PREDICTED\n")
 	for _, f := range r.Factors {
-		fmt.Fprintf(&b, "%s%s ± %s\n", pad(f.Key, 12), digits(f.Value, 3), percent(f.Error))
+		fmt.Fprintf(&b, "%s%s ± %s\n", pad(f.Key, 12), amount.Digits(f.Value, 3), percent(f.Error))
 	}
 	if len(r.Same) > 0 {
 		b.WriteString(prose("as predicted", 14, strings.Join(r.Same, ", ")))

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // sweepTitle says what is asked: all but what is swept.
 func (j *loaded) sweepTitle(s sweep) string {
-	words := []string{fmt.Sprintf("%s  %s params", clip(j.Config.Name, nameRoom), params(j.Config.Params()))}
+	words := []string{fmt.Sprintf("%s  %s params", clip(j.Config.Name, nameRoom), amount.Params(j.Config.Params()))}
 	if s.key != "seq_len" {
 		words = append(words, fmt.Sprintf("seq %d", j.Train.SeqLen))
 	}
@@ -60,19 +61,27 @@ func sweepScreen(d *sweepDoc) string {
 // partNote says what costs are of: a billion tokens where the job does not say how many it trains on, and whole nodes where a
 // row takes a part of one; "" where there is nothing to say.
 func (d *sweepDoc) partNote() string {
+	text, part := "", ""
 	for _, r := range d.Rows {
-		if r.Billion != nil && r.Training == nil {
-			text := billionTitle + " is what a billion tokens cost, on whole nodes"
+		billion := r.Billion != nil && r.Training == nil
+		priced := billion || r.Training != nil && r.Training.Cost != nil
+		if billion && text == "" {
+			text = billionTitle + " is what a billion tokens cost, on whole nodes"
 			if r.currency != "" {
 				text += ", in " + r.currency
 			}
-			return prose("", 0, text+".")
 		}
-		if r.Fits && r.Training != nil && r.Training.Cost != nil && r.Cluster.Devices < r.Cluster.Nodes*d.node {
-			return prose("", 0, fmt.Sprintf("%s is of whole nodes: %d %s of a node of %d cost what all do.", costTitle, r.Cluster.Devices/r.Cluster.Nodes, d.devices(), d.node))
+		if r.Fits && priced && part == "" && r.Cluster.Devices < r.Cluster.Nodes*d.node {
+			part = fmt.Sprintf(": %d %s of a node of %d cost what all do", r.Cluster.Devices/r.Cluster.Nodes, d.devices(), d.node)
 		}
 	}
-	return ""
+	if text == "" && part != "" {
+		text = costTitle + " is of whole nodes"
+	}
+	if text == "" {
+		return ""
+	}
+	return prose("", 0, text+part+".")
 }
 
 // sweepIndent is where plans on lines of their own begin.
@@ -140,7 +149,7 @@ func (r sweepRow) cells(columns []column) []string {
 	}
 	if r.Fits {
 		p := r.Predict
-		out = []string{out[0], seconds(float64(p.StepS)), short(p.TokensPerS), short(p.TokensPerSGPU), out[4], wholePercent(*r.Efficiency)}
+		out = []string{out[0], seconds(float64(p.StepS)), amount.Short(p.TokensPerS), amount.Short(p.TokensPerSGPU), out[4], wholePercent(*r.Efficiency)}
 		text = briefPlan(r.plan)
 	}
 	for _, c := range columns[len(out) : len(columns)-1] {
@@ -156,13 +165,13 @@ func (r sweepRow) amount(title string) string {
 	case title == billionTitle && r.Billion == nil:
 		return ""
 	case title == billionTitle:
-		return short(math.Round(100**r.Billion) / 100)
+		return amount.Short(math.Round(100**r.Billion) / 100)
 	case t == nil, title != daysTitle && t.Cost == nil:
 		return ""
 	case title == daysTitle:
 		return durationText(t.Days)
 	}
-	return short(math.Round(*t.Cost))
+	return amount.Short(math.Round(*t.Cost))
 }
 
 func wholePercent(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + " %" }

@@ -13,6 +13,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/validate"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // NothingPriced is reported where no row of the tables can be priced.
@@ -145,7 +146,7 @@ func worstRows(all []validate.Priced) string {
 	})
 	var cells [][]string
 	for _, p := range rows[:min(shown, len(rows))] {
-		cells = append(cells, []string{fmt.Sprint(p.Row), cut(p.Model, 18), digits(p.Predicted, 4) + " s", digits(*p.Measured, 4) + " s", signedPercent(*p.Error), cut(p.Plan, 34)})
+		cells = append(cells, []string{fmt.Sprint(p.Row), cut(p.Model, 18), amount.Digits(p.Predicted, 4) + " s", amount.Digits(*p.Measured, 4) + " s", signedPercent(*p.Error), cut(p.Plan, 34)})
 	}
 	if len(cells) == 0 {
 		return ""

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -37,6 +38,10 @@ func parseQuestion(text string) (question, error) {
 			}
 		case seen[key]:
 			diags = append(diags, ir.Diag{Code: BadFlag, Fix: key + "=[...]", Msg: fmt.Sprintf("--why-not %s: %s is given twice; a list allows several values", part, key)})
+		case jobPlace(key) != "":
+			at := jobPlace(key)
+			diags = append(diags, ir.Diag{Code: strict.UnknownKey, Msg: fmt.Sprintf(
+				"--why-not %s: %s is the job's, not the plan's; planc plan --set %s=%s plans the job with it", part, at, at, value)})
 		default:
 			seen[key] = true
 			diags = append(diags, doc.Set(spec.Override{Key: key, Value: value, Shown: "--why-not " + part}, nil)...)
@@ -48,6 +53,19 @@ func parseQuestion(text string) (question, error) {
 		return q, mistake(BadFlag, "", "--why-not rest names no value to change, as tp=4 does")
 	}
 	return q, diags.Err()
+}
+
+// jobPlace is where the job has a key, or a dotted path, that the plan does not; "" where it has none, or several.
+func jobPlace(key string) string {
+	last := key[strings.LastIndexByte(key, '.')+1:]
+	if slices.Contains(strict.Keys(reflect.TypeFor[spec.Pins]()), last) {
+		return ""
+	}
+	places := slices.DeleteFunc(strict.Places(reflect.TypeFor[spec.Job](), last), func(p string) bool { return key != last && p != key })
+	if len(places) != 1 {
+		return ""
+	}
+	return places[0]
 }
 
 // outsideBrackets cuts at the commas that are in no list.

@@ -23,6 +23,8 @@ func (c *Context) check(n *Node, v reflect.Value, path string) {
 	now, limited := c.tag.Lookup("now")
 	switch {
 	case !limited || slices.Contains(split(now), shown):
+	case now == "-" && strings.HasSuffix(path, "]"): // of a list, which value it is says more than where it stands
+		c.Addf(n.Pos, NotYet, "%s is %s, which is not there yet", path, clip(shown))
 	case now == "-":
 		c.Addf(n.Pos, NotYet, "%s is not there yet", path)
 	default:

@@ -110,6 +110,7 @@ type builder struct {
 	file, dir string
 	count     int
 	full      bool // a limit was met and reported
+	flag      bool // it is a flag's value, which has no lines
 	diags     *ir.Diags
 }
 
@@ -159,7 +160,11 @@ func (b *builder) fields(n *Node, y *yaml.Node, depth int) {
 			continue
 		}
 		if p, dup := first[key.Value]; dup {
-			b.diags.Addf(at, DuplicateKey, "key %s is here twice, first on line %d", key.Value, p.Line)
+			if b.flag {
+				b.diags.Addf(at, DuplicateKey, "key %s is here twice", key.Value)
+			} else {
+				b.diags.Addf(at, DuplicateKey, "key %s is here twice, first on line %d", key.Value, p.Line)
+			}
 			continue
 		}
 		first[key.Value] = at

@@ -91,7 +91,7 @@ func value(o Override, pos ir.Pos) (*Node, ir.Diags) {
 		diags.Addf(pos, BadSet, "%q is not a YAML scalar, flow list or flow mapping", clip(o.Value))
 		return nil, diags
 	}
-	b := builder{file: o.Shown, diags: &diags}
+	b := builder{file: o.Shown, flag: true, diags: &diags}
 	n := b.node(y.Content[0], 0)
 	if n.Kind == Map && y.Content[0].Style&yaml.FlowStyle == 0 { // a: b, which a slip makes more often than a wish
 		diags = append(diags, ir.Diag{Code: BadSet, Fix: "{" + o.Value + "}", Msg: fmt.Sprintf("%q is a mapping without braces", clip(o.Value))})

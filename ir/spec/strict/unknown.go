@@ -30,6 +30,9 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 	c.fix(f.Pos, UnknownKey, fix, "no key %s%s%s", clip(f.Key), in, list)
 }
 
+// Places are the dotted paths at which a document of type t has a key, those of lists and tables left out.
+func Places(t reflect.Type, key string) []string { return placesOf(t, key, "") }
+
 // placesOf are the dotted paths at which a document of type t has a key, those of lists and tables left out.
 func placesOf(t reflect.Type, key, path string) (places []string) {
 	for t.Kind() == reflect.Pointer {
