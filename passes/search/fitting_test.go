@@ -7,11 +7,11 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 )
 
-// problemLong is Mixtral 8x7B with 32,768 positions on 16 H100, where memory rules most plans out.
+// problemLong is Mixtral 8x7B with 16,384 positions on 16 H100, where memory rules most plans out.
 func problemLong(t testing.TB) *Problem {
-	cfg := llamaConfig(32, 4096, 32, 8, 14336, 32000, 32768)
+	cfg := llamaConfig(32, 4096, 32, 8, 14336, 32000, 16384)
 	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 8, 2, 14336, true
-	return problem(cluster(t, "dgx-h100", 2, 0), cfg, 32768, 64, mixed)
+	return problem(cluster(t, "dgx-h100", 2, 0), cfg, 16384, 64, mixed)
 }
 
 // What is known of families' memory is what a searcher finds out that knows nothing.
