@@ -154,7 +154,7 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	now := *p
 	now.Pins = keptSolved(plan, Pins{"micro_batches": {strconv.Itoa(p.GlobalBatch / max(1, plan.DP*plan.MicroBatch))}}, p.Pins)
 	if near, _, err := r.Best(&now); err == nil {
-		if best, ok, err := r.Within(p, near.Predict.StepS*(1+rounding)); err == nil && ok {
+		if best, ok, err := r.Within(p, r.time(p, near.Plan)*(1+rounding)); err == nil && ok {
 			return best, true
 		} // pins of the job may forbid it
 	}

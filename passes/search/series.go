@@ -128,6 +128,16 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	return s.priced(s.member(plan)).Predict, nil
 }
 
+// time is the step of a plan that a question about the problem had as its answer, to the bit: that of a [costmodel.Predict] adds
+// up rounded parts.
+func (r *Series) time(p *Problem, plan ir.Plan) costmodel.Seconds {
+	s, err := r.searcher(p)
+	if err != nil {
+		panic("search: a problem that had an answer is none: " + err.Error())
+	}
+	return s.stepTime(s.member(plan))
+}
+
 // Refresh forgets what follows from an engine's constants, which a fit moves. What the passes found stays.
 func (r *Series) Refresh() {
 	if r.caches == nil {
