@@ -47,7 +47,7 @@ func fusedModels() (models []spec.Config) {
 	return models
 }
 
-// fusedChains are the groups of models whose plan computes in types.
+// fusedChains are the groups of models whose plan computes in types, as GPUs have them.
 func fusedChains(t *testing.T, precision ir.Precision) (all []cu.Chain) {
 	for _, c := range fusedModels() {
 		for _, tp := range []int{1, 2} {
@@ -58,7 +58,7 @@ func fusedChains(t *testing.T, precision ir.Precision) (all []cu.Chain) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := &generator{p: p, groups: map[string]int{}}
+			g := &generator{Input: Input{Program: p, Target: GPU}, p: p, groups: map[string]int{}}
 			g.functions()
 			for _, chain := range g.cuChains() {
 				chain.Name = ""
@@ -243,7 +243,7 @@ func TestEveryLinkIsPrinted(t *testing.T) {
 			t.Errorf("%v is a %s, which no chain of singles has", op, k.Do)
 		}
 	}
-	for _, c := range singles("BF16") {
+	for _, c := range slices.Concat(singles("BF16"), fusedChains(t, ir.FullPrecision(ir.F32))) {
 		if err := cu.Print(io.Discard, false, []cu.Chain{c}); err != nil {
 			t.Error(err)
 		}
