@@ -96,7 +96,7 @@ func (g *gemm[F]) multiply(threads bool) {
 	}
 	g.packA = g.a.t && (g.n > g.e.cols || g.e.pairs) || g.lone
 	g.copyA = !g.packA && g.crowded()
-	chunks := chunksOf(g.k)
+	chunks := g.chunks()
 	terms := (g.k + chunks - 1) / chunks
 	g.directB = !g.b.t && !g.e.pairs && (g.m <= fewRows || g.m <= someRows && terms*g.b.ld*int(sizeOf[F]()) <= nearBytes)
 	g.thin = !threads && !g.directB && g.isThin(terms)
@@ -234,7 +234,7 @@ func (g *gemm[F]) block(threads bool) {
 func (g *gemm[F]) roomOfA() int {
 	size, group, longer := int(sizeOf[F]()), four*g.e.rows, 0
 	if g.copyA {
-		terms := g.k / chunksOf(g.k) // of a chunk, at least
+		terms := g.k / g.chunks() // of a chunk, at least
 		longer = min(g.m, thinBytes/(terms*size)+2*g.e.rows) * apart
 	}
 	part := max(partBytes/size, group*termsPacked) + partRows*apart/size
@@ -331,10 +331,13 @@ func lost(panels, parts int) int {
 	return 1000 * ((panels+parts-1)/parts*parts - panels) / panels
 }
 
-// chunksOf is in how many chunks so many terms are multiplied.
-func chunksOf(k int) int {
-	if k <= termsPacked {
+// chunks is in how many chunks the terms are multiplied, and added to c.
+func (g *gemm[F]) chunks() int {
+	switch {
+	case g.k <= termsPacked:
 		return 1
+	case g.a.t && !g.e.pairs:
+		return (g.k + tuned.packed - 1) / tuned.packed
 	}
-	return (k + manyTerms - 1) / manyTerms
+	return (g.k + manyTerms - 1) / manyTerms
 }

@@ -46,6 +46,19 @@ func TestMatMulEdges(t *testing.T) {
 	})
 }
 
+// The other makers' tuning is right here too, whatever it is worth.
+func TestMatMulTunedElsewhere(t *testing.T) {
+	defer func(here tuning) { tuned = here }(tuned)
+	tuned = tuningOf(!isIntel())
+	each(t, func(t *testing.T) {
+		for _, z := range [][3]int{{13, 330, 400}, {60, 256, 512}, {230, 70, 1030}, {300, 33, 1600}} {
+			for bits := range 8 {
+				matMulGuarded(t, z[0], z[1], z[2], bits&1 > 0, bits&2 > 0, bits&4 > 0)
+			}
+		}
+	})
+}
+
 func matMulGuarded(t *testing.T, m, n, k int, ta, tb, acc bool) {
 	t.Helper()
 	what := fmt.Sprint("matmul ", m, n, k, ta, tb, acc)

@@ -17,7 +17,7 @@ func TestNextBlockIsForeseen(t *testing.T) {
 		} {
 			g := product(make([]float32, z.m*z.n), make([]float32, z.m*z.k), make([]float32, z.n*z.k), z.m, z.n, z.k, true, false)
 			g.packA = true
-			chunks := chunksOf(z.k)
+			chunks := g.chunks()
 			for x := range chunks {
 				g.p0, g.kb = g.terms(x, chunks)
 				blocks := g.blocksOfRows(g.kb)

@@ -7,7 +7,7 @@ func (g *gemm[F]) multiplyPart(i, j int) {
 	e, aPanels, bPanels := g.e, g.aPanels(), g.bPanels()
 	r0, r1 := i*aPanels/g.rowParts*e.rows, min((i+1)*aPanels/g.rowParts*e.rows, g.mb)
 	s := strips.get()
-	s.k, s.acc, s.near = g.kb, 0, g.c.h != nil
+	s.k, s.acc, s.near, s.second = g.kb, 0, g.c.h != nil, tuned.second
 	if g.acc || g.p0 > 0 || g.from.d != nil {
 		s.acc = 1
 	}

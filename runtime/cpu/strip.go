@@ -20,12 +20,14 @@ type strip struct {
 	mask    [16]int32      // AVX2's: all ones for the elements of two vectors that are there
 	at      uintptr        // the assembly's: where this panel of a begins
 	next    uintptr        // what to bring near meanwhile: an address, of which nothing is read
-	late    int            // the assembly's: steps of k left when c was asked for
+	late    int            // the assembly's: steps of k left when c is asked for
 	step    uintptr        // from each such address to the following one
 	from    uintptr        // where lies what is added if acc is 1: c itself, or other rows, or one; the assembly counts it up
 	fs      uintptr        // from from row to row
 	words   int            // of an element, as mask has it
 	keep    unsafe.Pointer // if not nil, m is one panel of rows, and b's rows are packed here as they are read
+	ask     [2]uintptr     // the assembly's: what of c, and of from, is asked for next
+	second  int            // 1: c is asked for into the second cache; 0: into the first
 	near    bool           // c is near: tiles do not ask for it
 }
 

@@ -39,6 +39,9 @@ panels:
 	CMPQ   R8, $0x40
 	JL     now_6
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R9
+	MOVQ   R9, 232(AX)
 	SUBQ   $0x40, R8
 
 now_6:
@@ -151,47 +154,60 @@ rows_fours_6:
 same_6:
 	SUBQ       $0x04, R8
 	JGE        rows_fours_6
+	CMPQ       176(AX), $0x00
+	JE         rows_all_6
 	MOVQ       R9, 168(AX)
-	MOVQ       24(AX), R13
-	MOVQ       DX, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
+	MOVQ       24(AX), R9
+	MOVQ       224(AX), R13
+	CMPQ       240(AX), $0x00
+	JNE        rows_c_second_6
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	JMP        rows_c_all_6
+
+rows_c_second_6:
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+
+rows_c_all_6:
+	MOVQ       R13, 224(AX)
 	CMPQ       80(AX), $0x00
 	JE         rows_asked_6
-	MOVQ       200(AX), R13
-	TESTQ      R13, R13
+	MOVQ       200(AX), R9
+	TESTQ      R9, R9
 	JE         rows_asked_6
-	MOVQ       192(AX), R9
-	CMPQ       R9, DX
+	CMPQ       DX, 192(AX)
 	JE         rows_asked_6
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
+	MOVQ       232(AX), R13
+	CMPQ       240(AX), $0x00
+	JNE        rows_from_second_6
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	JMP        rows_from_all_6
+
+rows_from_second_6:
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+
+rows_from_all_6:
+	MOVQ R13, 232(AX)
 
 rows_asked_6:
-	MOVQ  168(AX), R9
-	ADDQ  176(AX), R8
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R8, R8
-	JGE   rows_fours_6
-	JMP   few_6
+	MOVQ 168(AX), R9
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R8
+	JMP  rows_fours_6
+
+rows_all_6:
+	JMP few_6
 
 any_6:
 	MOVQ 168(AX), R9
@@ -295,47 +311,59 @@ any_fours_6:
 	ADDQ         184(AX), R9
 	SUBQ         $0x04, R8
 	JGE          any_fours_6
+	CMPQ         176(AX), $0x00
+	JE           any_all_6
 	MOVQ         R9, 168(AX)
-	MOVQ         24(AX), R12
-	MOVQ         DX, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_6
-	MOVQ         200(AX), R12
-	TESTQ        R12, R12
-	JE           any_asked_6
-	MOVQ         192(AX), R9
-	CMPQ         R9, DX
-	JE           any_asked_6
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
+	MOVQ         24(AX), R9
+	MOVQ         224(AX), R12
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_6
+	PREFETCHT0   (R12)
+	ADDQ         R9, R12
+	PREFETCHT0   (R12)
+	ADDQ         R9, R12
+	JMP          any_c_all_6
+
+any_c_second_6:
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+
+any_c_all_6:
+	MOVQ       R12, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_6
+	MOVQ       200(AX), R9
+	TESTQ      R9, R9
+	JE         any_asked_6
+	CMPQ       DX, 192(AX)
+	JE         any_asked_6
+	MOVQ       232(AX), R12
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_6
+	PREFETCHT0 (R12)
+	ADDQ       R9, R12
+	PREFETCHT0 (R12)
+	ADDQ       R9, R12
+	JMP        any_from_all_6
+
+any_from_second_6:
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+
+any_from_all_6:
+	MOVQ R12, 232(AX)
 
 any_asked_6:
-	MOVQ  168(AX), R9
-	ADDQ  176(AX), R8
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R8, R8
-	JGE   any_fours_6
+	MOVQ 168(AX), R9
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R8
+	JMP  any_fours_6
 
+any_all_6:
 few_6:
 	ADDQ $0x04, R8
 	JZ   end_6
@@ -931,6 +959,9 @@ keep:
 	CMPQ   R9, $0x40
 	JL     now_keep
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R10
+	MOVQ   R10, 232(AX)
 	SUBQ   $0x40, R9
 
 now_keep:
@@ -1051,47 +1082,59 @@ any_fours_keep:
 	ADDQ         184(AX), R10
 	SUBQ         $0x04, R9
 	JGE          any_fours_keep
+	CMPQ         176(AX), $0x00
+	JE           any_all_keep
 	MOVQ         R10, 168(AX)
-	MOVQ         24(AX), R13
-	MOVQ         DX, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_keep
-	MOVQ         200(AX), R13
-	TESTQ        R13, R13
-	JE           any_asked_keep
-	MOVQ         192(AX), R10
-	CMPQ         R10, DX
-	JE           any_asked_keep
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
+	MOVQ         24(AX), R10
+	MOVQ         224(AX), R13
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_keep
+	PREFETCHT0   (R13)
+	ADDQ         R10, R13
+	PREFETCHT0   (R13)
+	ADDQ         R10, R13
+	JMP          any_c_all_keep
+
+any_c_second_keep:
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+
+any_c_all_keep:
+	MOVQ       R13, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_keep
+	MOVQ       200(AX), R10
+	TESTQ      R10, R10
+	JE         any_asked_keep
+	CMPQ       DX, 192(AX)
+	JE         any_asked_keep
+	MOVQ       232(AX), R13
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_keep
+	PREFETCHT0 (R13)
+	ADDQ       R10, R13
+	PREFETCHT0 (R13)
+	ADDQ       R10, R13
+	JMP        any_from_all_keep
+
+any_from_second_keep:
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+
+any_from_all_keep:
+	MOVQ R13, 232(AX)
 
 any_asked_keep:
-	MOVQ  168(AX), R10
-	ADDQ  176(AX), R9
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R9, R9
-	JGE   any_fours_keep
+	MOVQ 168(AX), R10
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R9
+	JMP  any_fours_keep
 
+any_all_keep:
 few_keep:
 	ADDQ $0x04, R9
 	JZ   end_keep
@@ -1257,6 +1300,9 @@ panels:
 	CMPQ   R8, $0x40
 	JL     now_6
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R9
+	MOVQ   R9, 232(AX)
 	SUBQ   $0x40, R8
 
 now_6:
@@ -1371,47 +1417,60 @@ rows_fours_6:
 same_6:
 	SUBQ       $0x04, R8
 	JGE        rows_fours_6
+	CMPQ       176(AX), $0x00
+	JE         rows_all_6
 	MOVQ       R9, 168(AX)
-	MOVQ       24(AX), R13
-	MOVQ       DX, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
+	MOVQ       24(AX), R9
+	MOVQ       224(AX), R13
+	CMPQ       240(AX), $0x00
+	JNE        rows_c_second_6
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	JMP        rows_c_all_6
+
+rows_c_second_6:
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+
+rows_c_all_6:
+	MOVQ       R13, 224(AX)
 	CMPQ       80(AX), $0x00
 	JE         rows_asked_6
-	MOVQ       200(AX), R13
-	TESTQ      R13, R13
+	MOVQ       200(AX), R9
+	TESTQ      R9, R9
 	JE         rows_asked_6
-	MOVQ       192(AX), R9
-	CMPQ       R9, DX
+	CMPQ       DX, 192(AX)
 	JE         rows_asked_6
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
-	ADDQ       R13, R9
-	PREFETCHT0 (R9)
+	MOVQ       232(AX), R13
+	CMPQ       240(AX), $0x00
+	JNE        rows_from_second_6
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	PREFETCHT0 (R13)
+	ADDQ       R9, R13
+	JMP        rows_from_all_6
+
+rows_from_second_6:
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+	PREFETCHT1 (R13)
+	ADDQ       R9, R13
+
+rows_from_all_6:
+	MOVQ R13, 232(AX)
 
 rows_asked_6:
-	MOVQ  168(AX), R9
-	ADDQ  176(AX), R8
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R8, R8
-	JGE   rows_fours_6
-	JMP   few_6
+	MOVQ 168(AX), R9
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R8
+	JMP  rows_fours_6
+
+rows_all_6:
+	JMP few_6
 
 any_6:
 	MOVQ 168(AX), R9
@@ -1515,47 +1574,59 @@ any_fours_6:
 	ADDQ         184(AX), R9
 	SUBQ         $0x04, R8
 	JGE          any_fours_6
+	CMPQ         176(AX), $0x00
+	JE           any_all_6
 	MOVQ         R9, 168(AX)
-	MOVQ         24(AX), R12
-	MOVQ         DX, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_6
-	MOVQ         200(AX), R12
-	TESTQ        R12, R12
-	JE           any_asked_6
-	MOVQ         192(AX), R9
-	CMPQ         R9, DX
-	JE           any_asked_6
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
-	ADDQ         R12, R9
-	PREFETCHT0   (R9)
+	MOVQ         24(AX), R9
+	MOVQ         224(AX), R12
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_6
+	PREFETCHT0   (R12)
+	ADDQ         R9, R12
+	PREFETCHT0   (R12)
+	ADDQ         R9, R12
+	JMP          any_c_all_6
+
+any_c_second_6:
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+
+any_c_all_6:
+	MOVQ       R12, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_6
+	MOVQ       200(AX), R9
+	TESTQ      R9, R9
+	JE         any_asked_6
+	CMPQ       DX, 192(AX)
+	JE         any_asked_6
+	MOVQ       232(AX), R12
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_6
+	PREFETCHT0 (R12)
+	ADDQ       R9, R12
+	PREFETCHT0 (R12)
+	ADDQ       R9, R12
+	JMP        any_from_all_6
+
+any_from_second_6:
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+	PREFETCHT1 (R12)
+	ADDQ       R9, R12
+
+any_from_all_6:
+	MOVQ R12, 232(AX)
 
 any_asked_6:
-	MOVQ  168(AX), R9
-	ADDQ  176(AX), R8
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R8, R8
-	JGE   any_fours_6
+	MOVQ 168(AX), R9
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R8
+	JMP  any_fours_6
 
+any_all_6:
 few_6:
 	ADDQ $0x04, R8
 	JZ   end_6
@@ -2151,6 +2222,9 @@ keep:
 	CMPQ   R9, $0x40
 	JL     now_keep
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R10
+	MOVQ   R10, 232(AX)
 	SUBQ   $0x40, R9
 
 now_keep:
@@ -2271,47 +2345,59 @@ any_fours_keep:
 	ADDQ         184(AX), R10
 	SUBQ         $0x04, R9
 	JGE          any_fours_keep
+	CMPQ         176(AX), $0x00
+	JE           any_all_keep
 	MOVQ         R10, 168(AX)
-	MOVQ         24(AX), R13
-	MOVQ         DX, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_keep
-	MOVQ         200(AX), R13
-	TESTQ        R13, R13
-	JE           any_asked_keep
-	MOVQ         192(AX), R10
-	CMPQ         R10, DX
-	JE           any_asked_keep
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
-	ADDQ         R13, R10
-	PREFETCHT0   (R10)
+	MOVQ         24(AX), R10
+	MOVQ         224(AX), R13
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_keep
+	PREFETCHT0   (R13)
+	ADDQ         R10, R13
+	PREFETCHT0   (R13)
+	ADDQ         R10, R13
+	JMP          any_c_all_keep
+
+any_c_second_keep:
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+
+any_c_all_keep:
+	MOVQ       R13, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_keep
+	MOVQ       200(AX), R10
+	TESTQ      R10, R10
+	JE         any_asked_keep
+	CMPQ       DX, 192(AX)
+	JE         any_asked_keep
+	MOVQ       232(AX), R13
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_keep
+	PREFETCHT0 (R13)
+	ADDQ       R10, R13
+	PREFETCHT0 (R13)
+	ADDQ       R10, R13
+	JMP        any_from_all_keep
+
+any_from_second_keep:
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+	PREFETCHT1 (R13)
+	ADDQ       R10, R13
+
+any_from_all_keep:
+	MOVQ R13, 232(AX)
 
 any_asked_keep:
-	MOVQ  168(AX), R10
-	ADDQ  176(AX), R9
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R9, R9
-	JGE   any_fours_keep
+	MOVQ 168(AX), R10
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R9
+	JMP  any_fours_keep
 
+any_all_keep:
 few_keep:
 	ADDQ $0x04, R9
 	JZ   end_keep

@@ -61,6 +61,9 @@ panels:
 	CMPQ   R10, $0x40
 	JL     now_12
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R11
+	MOVQ   R11, 232(AX)
 	SUBQ   $0x40, R10
 
 now_12:
@@ -249,95 +252,80 @@ rows_fours_12:
 same_12:
 	SUBQ       $0x04, R10
 	JGE        rows_fours_12
+	CMPQ       176(AX), $0x00
+	JE         rows_all_12
 	MOVQ       R11, 168(AX)
-	MOVQ       24(AX), R15
-	MOVQ       DX, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
+	MOVQ       24(AX), R11
+	MOVQ       224(AX), R15
+	CMPQ       240(AX), $0x00
+	JNE        rows_c_second_12
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	JMP        rows_c_all_12
+
+rows_c_second_12:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+
+rows_c_all_12:
+	MOVQ       R15, 224(AX)
 	CMPQ       80(AX), $0x00
 	JE         rows_asked_12
-	MOVQ       200(AX), R15
-	TESTQ      R15, R15
+	MOVQ       200(AX), R11
+	TESTQ      R11, R11
 	JE         rows_asked_12
-	MOVQ       192(AX), R11
-	CMPQ       R11, DX
+	CMPQ       DX, 192(AX)
 	JE         rows_asked_12
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
+	MOVQ       232(AX), R15
+	CMPQ       240(AX), $0x00
+	JNE        rows_from_second_12
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	JMP        rows_from_all_12
+
+rows_from_second_12:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+
+rows_from_all_12:
+	MOVQ R15, 232(AX)
 
 rows_asked_12:
-	MOVQ  168(AX), R11
-	ADDQ  176(AX), R10
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R10, R10
-	JGE   rows_fours_12
-	JMP   few_12
+	MOVQ 168(AX), R11
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R10
+	JMP  rows_fours_12
+
+rows_all_12:
+	JMP few_12
 
 any_12:
 	MOVQ 168(AX), R11
@@ -521,95 +509,79 @@ any_fours_12:
 	ADDQ         184(AX), R11
 	SUBQ         $0x04, R10
 	JGE          any_fours_12
+	CMPQ         176(AX), $0x00
+	JE           any_all_12
 	MOVQ         R11, 168(AX)
-	MOVQ         24(AX), R14
-	MOVQ         DX, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_12
-	MOVQ         200(AX), R14
-	TESTQ        R14, R14
-	JE           any_asked_12
-	MOVQ         192(AX), R11
-	CMPQ         R11, DX
-	JE           any_asked_12
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
+	MOVQ         24(AX), R11
+	MOVQ         224(AX), R14
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_12
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R11, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R11, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R11, R14
+	JMP          any_c_all_12
+
+any_c_second_12:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+
+any_c_all_12:
+	MOVQ       R14, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_12
+	MOVQ       200(AX), R11
+	TESTQ      R11, R11
+	JE         any_asked_12
+	CMPQ       DX, 192(AX)
+	JE         any_asked_12
+	MOVQ       232(AX), R14
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_12
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	ADDQ       R11, R14
+	JMP        any_from_all_12
+
+any_from_second_12:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+
+any_from_all_12:
+	MOVQ R14, 232(AX)
 
 any_asked_12:
-	MOVQ  168(AX), R11
-	ADDQ  176(AX), R10
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R10, R10
-	JGE   any_fours_12
+	MOVQ 168(AX), R11
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R10
+	JMP  any_fours_12
 
+any_all_12:
 few_12:
 	ADDQ $0x04, R10
 	JZ   end_12
@@ -2348,6 +2320,9 @@ keep:
 	CMPQ   R11, $0x40
 	JL     now_keep
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R12
+	MOVQ   R12, 232(AX)
 	SUBQ   $0x40, R11
 
 now_keep:
@@ -2552,95 +2527,79 @@ any_fours_keep:
 	ADDQ         184(AX), R12
 	SUBQ         $0x04, R11
 	JGE          any_fours_keep
+	CMPQ         176(AX), $0x00
+	JE           any_all_keep
 	MOVQ         R12, 168(AX)
-	MOVQ         24(AX), R15
-	MOVQ         DX, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_keep
-	MOVQ         200(AX), R15
-	TESTQ        R15, R15
-	JE           any_asked_keep
-	MOVQ         192(AX), R12
-	CMPQ         R12, DX
-	JE           any_asked_keep
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
+	MOVQ         24(AX), R12
+	MOVQ         224(AX), R15
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_keep
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         R12, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         R12, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         R12, R15
+	JMP          any_c_all_keep
+
+any_c_second_keep:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+
+any_c_all_keep:
+	MOVQ       R15, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_keep
+	MOVQ       200(AX), R12
+	TESTQ      R12, R12
+	JE         any_asked_keep
+	CMPQ       DX, 192(AX)
+	JE         any_asked_keep
+	MOVQ       232(AX), R15
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_keep
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R12, R15
+	JMP        any_from_all_keep
+
+any_from_second_keep:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+
+any_from_all_keep:
+	MOVQ R15, 232(AX)
 
 any_asked_keep:
-	MOVQ  168(AX), R12
-	ADDQ  176(AX), R11
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R11, R11
-	JGE   any_fours_keep
+	MOVQ 168(AX), R12
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R11
+	JMP  any_fours_keep
 
+any_all_keep:
 few_keep:
 	ADDQ $0x04, R11
 	JZ   end_keep
@@ -2911,6 +2870,9 @@ panels:
 	CMPQ   R10, $0x40
 	JL     now_12
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R11
+	MOVQ   R11, 232(AX)
 	SUBQ   $0x40, R10
 
 now_12:
@@ -3105,95 +3067,80 @@ rows_fours_12:
 same_12:
 	SUBQ       $0x04, R10
 	JGE        rows_fours_12
+	CMPQ       176(AX), $0x00
+	JE         rows_all_12
 	MOVQ       R11, 168(AX)
-	MOVQ       24(AX), R15
-	MOVQ       DX, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
+	MOVQ       24(AX), R11
+	MOVQ       224(AX), R15
+	CMPQ       240(AX), $0x00
+	JNE        rows_c_second_12
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	JMP        rows_c_all_12
+
+rows_c_second_12:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+
+rows_c_all_12:
+	MOVQ       R15, 224(AX)
 	CMPQ       80(AX), $0x00
 	JE         rows_asked_12
-	MOVQ       200(AX), R15
-	TESTQ      R15, R15
+	MOVQ       200(AX), R11
+	TESTQ      R11, R11
 	JE         rows_asked_12
-	MOVQ       192(AX), R11
-	CMPQ       R11, DX
+	CMPQ       DX, 192(AX)
 	JE         rows_asked_12
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	ADDQ       R15, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
+	MOVQ       232(AX), R15
+	CMPQ       240(AX), $0x00
+	JNE        rows_from_second_12
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R11, R15
+	JMP        rows_from_all_12
+
+rows_from_second_12:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R11, R15
+
+rows_from_all_12:
+	MOVQ R15, 232(AX)
 
 rows_asked_12:
-	MOVQ  168(AX), R11
-	ADDQ  176(AX), R10
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R10, R10
-	JGE   rows_fours_12
-	JMP   few_12
+	MOVQ 168(AX), R11
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R10
+	JMP  rows_fours_12
+
+rows_all_12:
+	JMP few_12
 
 any_12:
 	MOVQ 168(AX), R11
@@ -3377,95 +3324,79 @@ any_fours_12:
 	ADDQ         184(AX), R11
 	SUBQ         $0x04, R10
 	JGE          any_fours_12
+	CMPQ         176(AX), $0x00
+	JE           any_all_12
 	MOVQ         R11, 168(AX)
-	MOVQ         24(AX), R14
-	MOVQ         DX, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_12
-	MOVQ         200(AX), R14
-	TESTQ        R14, R14
-	JE           any_asked_12
-	MOVQ         192(AX), R11
-	CMPQ         R11, DX
-	JE           any_asked_12
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R14, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
+	MOVQ         24(AX), R11
+	MOVQ         224(AX), R14
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_12
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R11, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R11, R14
+	PREFETCHT0   (R14)
+	PREFETCHT0   64(R14)
+	ADDQ         R11, R14
+	JMP          any_c_all_12
+
+any_c_second_12:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+
+any_c_all_12:
+	MOVQ       R14, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_12
+	MOVQ       200(AX), R11
+	TESTQ      R11, R11
+	JE         any_asked_12
+	CMPQ       DX, 192(AX)
+	JE         any_asked_12
+	MOVQ       232(AX), R14
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_12
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	ADDQ       R11, R14
+	JMP        any_from_all_12
+
+any_from_second_12:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       R11, R14
+
+any_from_all_12:
+	MOVQ R14, 232(AX)
 
 any_asked_12:
-	MOVQ  168(AX), R11
-	ADDQ  176(AX), R10
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R10, R10
-	JGE   any_fours_12
+	MOVQ 168(AX), R11
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R10
+	JMP  any_fours_12
 
+any_all_12:
 few_12:
 	ADDQ $0x04, R10
 	JZ   end_12
@@ -5204,6 +5135,9 @@ keep:
 	CMPQ   R11, $0x40
 	JL     now_keep
 	MOVQ   $0x00000040, 176(AX)
+	MOVQ   DX, 224(AX)
+	MOVQ   192(AX), R12
+	MOVQ   R12, 232(AX)
 	SUBQ   $0x40, R11
 
 now_keep:
@@ -5408,95 +5342,79 @@ any_fours_keep:
 	ADDQ         184(AX), R12
 	SUBQ         $0x04, R11
 	JGE          any_fours_keep
+	CMPQ         176(AX), $0x00
+	JE           any_all_keep
 	MOVQ         R12, 168(AX)
-	MOVQ         24(AX), R15
-	MOVQ         DX, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	CMPQ         80(AX), $0x00
-	JE           any_asked_keep
-	MOVQ         200(AX), R15
-	TESTQ        R15, R15
-	JE           any_asked_keep
-	MOVQ         192(AX), R12
-	CMPQ         R12, DX
-	JE           any_asked_keep
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R15, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
+	MOVQ         24(AX), R12
+	MOVQ         224(AX), R15
+	CMPQ         240(AX), $0x00
+	JNE          any_c_second_keep
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         R12, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         R12, R15
+	PREFETCHT0   (R15)
+	PREFETCHT0   64(R15)
+	ADDQ         R12, R15
+	JMP          any_c_all_keep
+
+any_c_second_keep:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+
+any_c_all_keep:
+	MOVQ       R15, 224(AX)
+	CMPQ       80(AX), $0x00
+	JE         any_asked_keep
+	MOVQ       200(AX), R12
+	TESTQ      R12, R12
+	JE         any_asked_keep
+	CMPQ       DX, 192(AX)
+	JE         any_asked_keep
+	MOVQ       232(AX), R15
+	CMPQ       240(AX), $0x00
+	JNE        any_from_second_keep
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	ADDQ       R12, R15
+	JMP        any_from_all_keep
+
+any_from_second_keep:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	ADDQ       R12, R15
+
+any_from_all_keep:
+	MOVQ R15, 232(AX)
 
 any_asked_keep:
-	MOVQ  168(AX), R12
-	ADDQ  176(AX), R11
-	MOVQ  $0x00000000, 176(AX)
-	TESTQ R11, R11
-	JGE   any_fours_keep
+	MOVQ 168(AX), R12
+	SUBQ $0x10, 176(AX)
+	ADDQ $0x10, R11
+	JMP  any_fours_keep
 
+any_all_keep:
 few_keep:
 	ADDQ $0x04, R11
 	JZ   end_keep

@@ -37,6 +37,8 @@ const (
 	stripLate, stripStep              = 176, 184
 	stripFrom, stripFS                = 192, 200
 	stripKeep                         = 216
+	stripAsk, stripAskFrom            = 224, 232
+	stripSecond                       = 240
 )
 
 // emit writes the function: for each panel of rows, as many as fit and then what is left,
@@ -166,8 +168,12 @@ func (g *gemm) strides() {
 	g.c.MOVQ(g.t.Offset(stripBP), g.bp)
 }
 
-// lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes.
-const lateTerms = 64
+// lateTerms is how many steps of k before the end c is asked for: some hundred cycles, which a line from memory takes. That is
+// done in so many stages, a part of the rows each: lines that come from memory all at once keep those of b waiting.
+const (
+	lateTerms = 64
+	stages    = 4
+)
 
 // fours does steps of k four at a time, in a loop for a in rows and b packed, or in one for any strides. Meanwhile it asks for
 // some of what the strip says is wanted next, a line each time, so far apart as the strip says. It asks for the panel's part of
@@ -181,6 +187,10 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.CMPQ(k, operand.U8(lateTerms))
 	c.JL(operand.LabelRef(label("now")))
 	c.MOVQ(operand.U32(lateTerms), late)
+	c.MOVQ(g.crow, g.t.Offset(stripAsk))
+	from := c.GP64()
+	c.MOVQ(g.t.Offset(stripFrom), from)
+	c.MOVQ(from, g.t.Offset(stripAskFrom))
 	c.SUBQ(operand.U8(lateTerms), k)
 	c.Label(label("now"))
 	if !g.keeping {
@@ -198,7 +208,7 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.JZ(operand.LabelRef(label("end")))
 }
 
-// loop does four steps of k at a time while there are four, first without those before which c is asked for, then these.
+// loop does four steps of k at a time while there are four, first without those before which c is asked for, then these, stage by stage.
 // Where a is known to lie in rows and b to be packed, addresses of the four differ by numbers. For a that is packed that would
 // be slower: without an addition for each of them, Intel's cores (family 6, model 167) bind more multiply-adds to one port than
 // to the other, and 93 % of the limit is left of 99.
@@ -231,14 +241,16 @@ func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label fun
 	}
 	c.SUBQ(operand.U8(4), k)
 	c.JGE(operand.LabelRef(label(name + "_fours")))
+	late := g.t.Offset(stripLate)
+	c.CMPQ(late, operand.U8(0))
+	c.JE(operand.LabelRef(label(name + "_all")))
 	c.MOVQ(want, g.t.Offset(stripNext))
 	g.prefetch(func(s string) string { return label(name + "_" + s) })
 	c.MOVQ(g.t.Offset(stripNext), want)
-	late := g.t.Offset(stripLate)
-	c.ADDQ(late, k)
-	c.MOVQ(operand.U32(0), late)
-	c.TESTQ(k, k)
-	c.JGE(operand.LabelRef(label(name + "_fours")))
+	c.SUBQ(operand.U8(lateTerms/stages), late)
+	c.ADDQ(operand.U8(lateTerms/stages), k)
+	c.JMP(operand.LabelRef(label(name + "_fours")))
+	c.Label(label(name + "_all"))
 }
 
 // A nextPanel is what of the next panel of a, which lies in rows, is asked for: some rows' lines each time, of all rows in so many
@@ -344,34 +356,41 @@ func (g *gemm) pack() {
 	g.c.ADDQ(operand.U8(2*width), g.keep)
 }
 
-// prefetch asks for the panel's part of c, and of what is added where that is other rows.
+// prefetch asks for a stage's rows of the panel's part of c, and of what is added where that is other rows.
 func (g *gemm) prefetch(label func(string) string) {
-	c, row, step := g.c, g.c.GP64(), g.cs()
-	c.MOVQ(g.crow, row)
-	g.ask(row, step)
+	c, step := g.c, g.cs()
+	g.ask(stripAsk, step, func(s string) string { return label("c_" + s) })
 	c.CMPQ(g.t.Offset(stripAcc), operand.U8(0))
 	c.JE(operand.LabelRef(label("asked")))
 	c.MOVQ(g.t.Offset(stripFS), step)
 	c.TESTQ(step, step) // one row
 	c.JE(operand.LabelRef(label("asked")))
-	c.MOVQ(g.t.Offset(stripFrom), row)
-	c.CMPQ(row, g.crow) // c itself
+	c.CMPQ(g.crow, g.t.Offset(stripFrom)) // c itself
 	c.JE(operand.LabelRef(label("asked")))
-	g.ask(row, step)
+	g.ask(stripAskFrom, step, func(s string) string { return label("from_" + s) })
 	c.Label(label("asked"))
 }
 
-// ask asks for a panel's rows, from one on, so far apart.
-func (g *gemm) ask(row, step reg.GPVirtual) {
-	for r := range g.rows {
-		g.c.PREFETCHT0(operand.Mem{Base: row})
-		if g.lanes*g.bytes == 64 {
-			g.c.PREFETCHT0(operand.Mem{Base: row, Disp: 64})
-		}
-		if r < g.rows-1 {
-			g.c.ADDQ(step, row)
+// ask asks for a stage's rows, so far apart, from where the strip says, which it counts up: into the first cache, or into the second.
+func (g *gemm) ask(at int, step reg.GPVirtual, label func(string) string) {
+	c, row := g.c, g.c.GP64()
+	c.MOVQ(g.t.Offset(at), row)
+	rows := func(prefetch func(operand.Op)) {
+		for range (g.rows + stages - 1) / stages {
+			for line := 0; line < 2*g.lanes*g.bytes; line += 64 {
+				prefetch(operand.Mem{Base: row, Disp: line})
+			}
+			c.ADDQ(step, row)
 		}
 	}
+	c.CMPQ(g.t.Offset(stripSecond), operand.U8(0))
+	c.JNE(operand.LabelRef(label("second")))
+	rows(c.PREFETCHT0)
+	c.JMP(operand.LabelRef(label("all")))
+	c.Label(label("second"))
+	rows(c.PREFETCHT1)
+	c.Label(label("all"))
+	c.MOVQ(row, g.t.Offset(at))
 }
 
 // addC adds what the strip says to the sums. All its loads come before the stores, which may lie at the same place of a page,
