@@ -1,6 +1,6 @@
 package cpu
 
-// An engine is one ISA's way to multiply matrices of F: the sums of a panel of rows × two vectors of columns stay in
+// An engine is one ISA's way to multiply matrices of F: the sums of a panel of rows × two or three vectors of columns stay in
 // registers. The portable path has none.
 type engine[F Float] struct {
 	rows, cols int // of a panel
@@ -12,6 +12,8 @@ type engine[F Float] struct {
 	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
 	packPairs, packFourPairs pairPacker
 	together                 bool // op(a) is packed row by row: a row's pairs lie together
+
+	wide *engine[F] // the same with panels of fewer rows and more columns, nil if there is none or it does not pay
 
 	crowds bool // rows of a that share few sets of the first cache are read where they lie all the same
 }
@@ -35,6 +37,18 @@ func engineOf[F Float]() *engine[F] {
 		return nil
 	}
 }
+
+// forCols is the engine for products of n columns: the wide one, unless it computes more columns that are not there than mostPadded
+// for each of n.
+func (e *engine[F]) forCols(n int) *engine[F] {
+	if w := e.wide; w != nil && (n+w.cols-1)/w.cols*w.cols <= max(n+n/mostPadded, (n+e.cols-1)/e.cols*e.cols) {
+		return w
+	}
+	return e
+}
+
+// mostPadded is of how many columns one may be computed that is not there, for fewer loads.
+const mostPadded = 28
 
 // The blocks of a product. What of op(b) is packed at a time stays in the third cache, a thread's part of op(a) in its
 // second, with a panel of op(b). Rows of a that is not transposed are read where they lie: packing them was slower on

@@ -48,7 +48,11 @@ func TestMatMulEdges(t *testing.T) {
 
 // The other makers' tuning is right here too, whatever it is worth.
 func TestMatMulTunedElsewhere(t *testing.T) {
-	defer func(here tuning) { tuned = here }(tuned)
+	here := tuned
+	defer func(now ISA) {
+		tuned = here
+		Use(now)
+	}(InUse())
 	tuned = tuningOf(!isIntel())
 	each(t, func(t *testing.T) {
 		for _, z := range [][3]int{{13, 330, 400}, {60, 256, 512}, {230, 70, 1030}, {300, 33, 1600}} {

@@ -38,7 +38,7 @@ func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 	var asks []wanted
 	for g.j0 = 0; g.j0 < g.n; g.j0 += g.e.cols {
 		g.nb = min(g.e.cols, g.n-g.j0)
-		for left := g.mb - 9*g.e.rows; left > 0; { // nine panels ask for op(b)
+		for left := g.mb - (1+g.e.cols/4)*g.e.rows; left > 0; { // one panel packs op(b), four ask for a line of each of its rows
 			w := g.wantsA(left)
 			if w.stretches == 0 {
 				break

@@ -60,6 +60,11 @@ func useAVX2(t32 *Kernels[float32], t64 *Kernels[float64]) {
 func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 	useVectors(t, vec.AVX512)
 	engine32 = &engine[float32]{rows: 12, cols: 32, multiply: gemmF32AVX512, packRows: packRowsAVX512, packFour: packFourAVX512, packCols: packColumnsAVX512}
+	if tuned.wide {
+		wide := *engine32
+		wide.rows, wide.cols, wide.multiply = 8, 48, gemmF32AVX512Wide
+		engine32.wide = &wide
+	}
 	if hasBF16 {
 		engine16 = &engine[float32]{rows: 12, cols: 32, multiply: gemmBF16AVX512, packCols: packColumnsAVX512,
 			pairs: true, packPairs: packPairsAVX512, packFourPairs: packFourPairsAVX512}
@@ -74,9 +79,10 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 // Zen 5 gains by.
 func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
-	wide := *engine32
-	wide.crowds = true
-	engine32 = &wide
+	engine32.crowds = true
+	if engine32.wide != nil {
+		engine32.wide.crowds = true
+	}
 	e := *engine16
 	e.rows, e.multiply, e.together = 2*tileRows, gemmTiles, true
 	engine16 = &e

@@ -16,6 +16,8 @@ TEXT ·gemmBF16AVX512(SB), NOSPLIT, $0-8
 	KMOVW CX, K1
 	SHRQ  $0x10, CX
 	KMOVW CX, K2
+	SHRQ  $0x10, CX
+	KMOVW CX, K3
 
 panels:
 	CMPQ   64(AX), $0x0c

@@ -975,7 +975,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSS (DI), Y2
 	VFMADD231PS  Y0, Y2, Y4
 	VFMADD231PS  Y1, Y2, Y5
@@ -1002,7 +1002,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSS (DI), Y2
 	VFMADD231PS  Y0, Y2, Y4
 	VFMADD231PS  Y1, Y2, Y5
@@ -1029,7 +1029,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSS (DI), Y2
 	VFMADD231PS  Y0, Y2, Y4
 	VFMADD231PS  Y1, Y2, Y5
@@ -1056,7 +1056,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSS (DI), Y2
 	VFMADD231PS  Y0, Y2, Y4
 	VFMADD231PS  Y1, Y2, Y5
@@ -1147,7 +1147,7 @@ k_keep:
 	PREFETCHT0   (CX)(R11*8)
 	VMOVUPS      Y0, (SI)
 	VMOVUPS      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSS (DI), Y2
 	VFMADD231PS  Y0, Y2, Y4
 	VFMADD231PS  Y1, Y2, Y5
@@ -2238,7 +2238,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPD      Y0, (SI)
 	VMOVUPD      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSD (DI), Y2
 	VFMADD231PD  Y0, Y2, Y4
 	VFMADD231PD  Y1, Y2, Y5
@@ -2265,7 +2265,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPD      Y0, (SI)
 	VMOVUPD      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSD (DI), Y2
 	VFMADD231PD  Y0, Y2, Y4
 	VFMADD231PD  Y1, Y2, Y5
@@ -2292,7 +2292,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPD      Y0, (SI)
 	VMOVUPD      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSD (DI), Y2
 	VFMADD231PD  Y0, Y2, Y4
 	VFMADD231PD  Y1, Y2, Y5
@@ -2319,7 +2319,7 @@ any_fours_keep:
 	PREFETCHT0   (CX)(R12*8)
 	VMOVUPD      Y0, (SI)
 	VMOVUPD      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSD (DI), Y2
 	VFMADD231PD  Y0, Y2, Y4
 	VFMADD231PD  Y1, Y2, Y5
@@ -2410,7 +2410,7 @@ k_keep:
 	PREFETCHT0   (CX)(R11*8)
 	VMOVUPD      Y0, (SI)
 	VMOVUPD      Y1, 32(SI)
-	ADDQ         $0x40, SI
+	ADDQ         $+64, SI
 	VBROADCASTSD (DI), Y2
 	VFMADD231PD  Y0, Y2, Y4
 	VFMADD231PD  Y1, Y2, Y5

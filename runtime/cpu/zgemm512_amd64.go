@@ -8,6 +8,12 @@ package cpu
 //go:noescape
 func gemmF32AVX512(s *byte)
 
+// gemmF32AVX512Wide multiplies as its strip says, in panels of 8 rows (runtime/cpu/strip.go).
+// s is a *strip.
+//
+//go:noescape
+func gemmF32AVX512Wide(s *byte)
+
 // gemmF64AVX512 multiplies as its strip says, in panels of 12 rows (runtime/cpu/strip.go).
 // s is a *strip.
 //

@@ -6,7 +6,7 @@ package cpu
 //
 //	for i, j := range [rows, room] { dst[i*step + j] = src[i*ld + j] if j < words, else 0 }
 //
-// over words of 4 bytes; step and ld are in bytes; words <= room <= 32; rows > 0.
+// over words of 4 bytes; step and ld are in bytes; words <= room <= 48; rows > 0.
 //
 //go:noescape
 func packRowsAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr)
@@ -15,7 +15,7 @@ func packRowsAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr
 //
 //	for i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }
 //
-// over words of 4 bytes; panel, step and ld are in bytes; words <= 32; rows > 0.
+// over words of 4 bytes; panel, step and ld are in bytes; words <= 48; rows > 0.
 //
 //go:noescape
 func packFourAVX512(dst *byte, src *byte, step uintptr, ld uintptr, rows uintptr, words uintptr, panel uintptr)

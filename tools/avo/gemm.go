@@ -15,6 +15,7 @@ type micro struct {
 	rows  int
 	bytes int // of an element
 	lanes int // of a vector
+	vecs  int // vectors of a row of sums
 	vec   func(i int) reg.VecPhysical
 
 	load, store              func(c *build.Context, from, to operand.Op)
@@ -109,7 +110,7 @@ type gemm struct {
 }
 
 // sum is the register of a tile's row and half.
-func (g *gemm) sum(r, half int) reg.VecPhysical { return g.vec(g.first + 2*r + half) }
+func (g *gemm) sum(r, half int) reg.VecPhysical { return g.vec(g.first + g.vecs*r + half) }
 
 // cs is the bytes from a row of c to the next.
 func (g *gemm) cs() reg.GPVirtual {
@@ -131,7 +132,7 @@ func (g *gemm) panel(rows int) {
 		label = func(name string) string { return name + "_keep" }
 	}
 	for r := range rows {
-		for half := range 2 {
+		for half := range g.vecs {
 			g.zero(c, g.sum(r, half))
 		}
 	}
@@ -194,7 +195,7 @@ func (g *gemm) fours(k reg.GPVirtual, bases []reg.GPVirtual, label func(string) 
 	c.SUBQ(operand.U8(lateTerms), k)
 	c.Label(label("now"))
 	if !g.keeping {
-		c.CMPQ(g.t.Offset(stripBP), operand.I32(2*g.lanes*g.bytes))
+		c.CMPQ(g.t.Offset(stripBP), operand.I32(g.vecs*g.lanes*g.bytes))
 		c.JNE(operand.LabelRef(label("any")))
 		c.CMPQ(g.t.Offset(stripAP), operand.U8(g.bytes))
 		c.JNE(operand.LabelRef(label("any")))
@@ -236,7 +237,7 @@ func (g *gemm) loop(rows bool, k reg.GPVirtual, bases []reg.GPVirtual, label fun
 		for _, base := range bases {
 			c.ADDQ(operand.U8(4*g.bytes), base)
 		}
-		c.ADDQ(operand.I32(4*2*g.lanes*g.bytes), g.b)
+		c.ADDQ(operand.I32(4*g.vecs*g.lanes*g.bytes), g.b)
 		g.ask4(next, label)
 	}
 	c.SUBQ(operand.U8(4), k)
@@ -306,7 +307,7 @@ func (g *gemm) step(rows int, bases []reg.GPVirtual) {
 
 // stepAt is k number i of four, where a lies in rows and b is packed.
 func (g *gemm) stepAt(i int, bases []reg.GPVirtual) {
-	g.loadB(2 * i * g.lanes * g.bytes)
+	g.loadB(i * g.vecs * g.lanes * g.bytes)
 	g.multiply(g.rows, func(r int) operand.Mem {
 		at := g.row(bases, r)
 		at.Disp = i * g.bytes
@@ -325,7 +326,7 @@ func (g *gemm) row(bases []reg.GPVirtual, r int) operand.Mem {
 
 // loadB loads a row of b, so far from where b points.
 func (g *gemm) loadB(from int) {
-	for half := range 2 {
+	for half := range g.vecs {
 		g.load(g.c, operand.Mem{Base: g.b, Disp: from + half*g.lanes*g.bytes}, g.vec(g.operands+half))
 	}
 }
@@ -335,7 +336,7 @@ func (g *gemm) multiply(rows int, at func(r int) operand.Mem) {
 	for r := range rows {
 		f := g.vec(g.factors + r%(g.first-g.factors))
 		g.broadcast(g.c, at(r), f)
-		for half := range 2 {
+		for half := range g.vecs {
 			g.multiplyAdd(g.c, g.vec(g.operands+half), f, g.sum(r, half))
 		}
 	}
@@ -347,13 +348,13 @@ const keepAhead = 8
 // pack stores b's row.
 func (g *gemm) pack() {
 	width := g.lanes * g.bytes
-	for half := range 2 {
+	for half := range g.vecs {
 		if half*width%64 == 0 {
 			g.c.PREFETCHT0(operand.Mem{Base: g.b, Index: g.bp, Scale: keepAhead, Disp: half * width})
 		}
 		g.store(g.c, g.vec(g.operands+half), operand.Mem{Base: g.keep, Disp: half * width})
 	}
-	g.c.ADDQ(operand.U8(2*width), g.keep)
+	g.c.ADDQ(operand.I32(g.vecs*width), g.keep)
 }
 
 // prefetch asks for a stage's rows of the panel's part of c, and of what is added where that is other rows.
@@ -377,7 +378,7 @@ func (g *gemm) ask(at int, step reg.GPVirtual, label func(string) string) {
 	c.MOVQ(g.t.Offset(at), row)
 	rows := func(prefetch func(operand.Op)) {
 		for range (g.rows + stages - 1) / stages {
-			for line := 0; line < 2*g.lanes*g.bytes; line += 64 {
+			for line := 0; line < g.vecs*g.lanes*g.bytes; line += 64 {
 				prefetch(operand.Mem{Base: row, Disp: line})
 			}
 			c.ADDQ(step, row)
@@ -404,7 +405,7 @@ func (g *gemm) addC(rows int, label func(string) string) {
 	c.MOVQ(g.t.Offset(stripFS), step)
 	g.masks(c, g.t)
 	for r := range rows {
-		for half := range 2 {
+		for half := range g.vecs {
 			at, x := g.cell(half), g.vec(g.factors+half)
 			at.Base = row
 			g.maskedLoad(c, half, at, x)
@@ -419,7 +420,7 @@ func (g *gemm) addC(rows int, label func(string) string) {
 // end stores the sums.
 func (g *gemm) end(rows int, label func(string) string) {
 	c := g.c
-	c.CMPQ(g.t.Offset(stripNs), operand.U8(2*g.lanes))
+	c.CMPQ(g.t.Offset(stripNs), operand.U8(g.vecs*g.lanes))
 	c.JNE(operand.LabelRef(label("narrow")))
 	g.each(rows, func(r, half int) { g.store(c, g.sum(r, half), g.cell(half)) })
 	c.JMP(operand.LabelRef(label("stored")))
@@ -433,7 +434,7 @@ func (g *gemm) end(rows int, label func(string) string) {
 func (g *gemm) each(rows int, do func(r, half int)) {
 	cs := g.cs()
 	for r := range rows {
-		for half := range 2 {
+		for half := range g.vecs {
 			do(r, half)
 		}
 		g.c.ADDQ(cs, g.crow)

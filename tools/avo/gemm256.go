@@ -37,7 +37,7 @@ func gemm256(c *build.Context) {
 // micro256 keeps the masks, which the strip holds as vectors, in b's registers: outside the loop over k these are free.
 func micro256(name string, bytes, lanes int) *micro {
 	return &micro{
-		name: name, rows: 6, bytes: bytes, lanes: lanes, first: 4, factors: 2, operands: 0, keeps: true,
+		name: name, rows: 6, bytes: bytes, lanes: lanes, vecs: 2, first: 4, factors: 2, operands: 0, keeps: true,
 		vec:   func(i int) reg.VecPhysical { return ymm[i] },
 		zero:  func(c *build.Context, v operand.Op) { c.VXORPS(v, v, v) },
 		setup: func(*build.Context, operand.Mem) {},

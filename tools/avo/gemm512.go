@@ -24,6 +24,10 @@ func gemm512(c *build.Context) {
 	f32.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPS(from, mask512[half], to) }
 	f32.emit(c)
 
+	wide := *f32 // 8 rows of three vectors: 11 loads for 24 multiply-adds
+	wide.name, wide.rows, wide.vecs, wide.factors = "gemmF32AVX512Wide", 8, 3, 3
+	wide.emit(c)
+
 	f64 := micro512("gemmF64AVX512", 8, 8)
 	f64.load = func(c *build.Context, from, to operand.Op) { c.VMOVUPD(from, to) }
 	f64.store = f64.load
@@ -35,12 +39,12 @@ func gemm512(c *build.Context) {
 	f64.emit(c)
 }
 
-// mask512 has ones for the columns of each half that are there.
-var mask512 = []reg.OpmaskPhysical{reg.K1, reg.K2}
+// mask512 has ones for the columns of each vector of a row that are there.
+var mask512 = []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3}
 
 func micro512(name string, bytes, lanes int) *micro {
 	return &micro{
-		name: name, rows: 12, bytes: bytes, lanes: lanes, first: 8, factors: 2, operands: 0, keeps: true,
+		name: name, rows: 12, bytes: bytes, lanes: lanes, vecs: 2, first: 8, factors: 2, operands: 0, keeps: true,
 		vec:   func(i int) reg.VecPhysical { return zmm[i] },
 		zero:  func(c *build.Context, v operand.Op) { c.VPXORQ(v, v, v) },
 		setup: func(c *build.Context, t operand.Mem) { masks512(c, t.Offset(stripNs), lanes) },
@@ -48,7 +52,7 @@ func micro512(name string, bytes, lanes int) *micro {
 	}
 }
 
-// masks512 sets both masks for n columns.
+// masks512 sets the masks for n columns.
 func masks512(c *build.Context, n operand.Mem, lanes int) {
 	bits := c.GP64()
 	c.MOVQ(operand.I64(-1), bits)
@@ -58,4 +62,6 @@ func masks512(c *build.Context, n operand.Mem, lanes int) {
 	c.KMOVW(bits.As32(), mask512[0])
 	c.SHRQ(operand.U8(lanes), bits)
 	c.KMOVW(bits.As32(), mask512[1])
+	c.SHRQ(operand.U8(lanes), bits)
+	c.KMOVW(bits.As32(), mask512[2])
 }

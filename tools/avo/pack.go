@@ -15,30 +15,28 @@ func pack512(c *build.Context) {
 	packColumns(c)
 }
 
-// packRows copies rows of up to 32 words of 4 bytes.
+// packRows copies rows of up to 48 words of 4 bytes.
 func packRows(c *build.Context) {
 	function(c, "packRowsAVX512", "func(dst, src *byte, step, ld, rows, words, room uintptr)", "packRowsAVX512 is", "",
 		"\tfor i, j := range [rows, room] { dst[i*step + j] = src[i*ld + j] if j < words, else 0 }", "",
-		"over words of 4 bytes; step and ld are in bytes; words <= room <= 32; rows > 0.")
+		"over words of 4 bytes; step and ld are in bytes; words <= room <= 48; rows > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
 	rows := c.Load(c.Param("rows"), c.GP64())
-	wordMasks(c, c.Load(c.Param("words"), c.GP64()), reg.K1, reg.K2)
+	there, filled := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3}, []reg.OpmaskPhysical{reg.K4, reg.K5, reg.K6}
+	wordMasks(c, c.Load(c.Param("words"), c.GP64()), there...)
 	room := c.Load(c.Param("room"), c.GP64())
-	wordMasks(c, room, reg.K3, reg.K4)
-	c.CMPQ(room, operand.U8(16))
-	c.JLE(operand.LabelRef("row1"))
-	for _, halves := range []int{2, 1} { // of a panel of b, and of a
-		label := fmt.Sprint("row", halves)
+	wordMasks(c, room, filled...)
+	vectorsOf(c, room, "row")
+	for vecs := 3; vecs > 0; vecs-- { // of a panel of b, and of a
+		label := fmt.Sprint("row", vecs)
 		c.Label(label)
-		for half := range halves {
-			from := operand.Mem{Base: src, Disp: 64 * half}
-			c.VMOVUPS_Z(from, []reg.OpmaskPhysical{reg.K1, reg.K2}[half], zmm[half])
+		for i := range vecs {
+			c.VMOVUPS_Z(operand.Mem{Base: src, Disp: 64 * i}, there[i], zmm[i])
 		}
-		for half := range halves {
-			to := operand.Mem{Base: dst, Disp: 64 * half}
-			c.VMOVUPS(zmm[half], []reg.OpmaskPhysical{reg.K3, reg.K4}[half], to)
+		for i := range vecs {
+			c.VMOVUPS(zmm[i], filled[i], operand.Mem{Base: dst, Disp: 64 * i})
 		}
 		c.ADDQ(ld, src)
 		c.ADDQ(step, dst)
@@ -49,14 +47,25 @@ func packRows(c *build.Context) {
 	}
 }
 
-// wordMasks sets the masks of the first n words of two vectors.
-func wordMasks(c *build.Context, n reg.Register, first, second reg.OpmaskPhysical) {
+// vectorsOf goes on where rows of n words are done, which are one vector, two or three: behind the name with their number.
+func vectorsOf(c *build.Context, n reg.Register, name string) {
+	c.CMPQ(n, operand.U8(16))
+	c.JLE(operand.LabelRef(name + "1"))
+	c.CMPQ(n, operand.U8(32))
+	c.JLE(operand.LabelRef(name + "2"))
+}
+
+// wordMasks sets the masks of the first n words of some vectors.
+func wordMasks(c *build.Context, n reg.Register, masks ...reg.OpmaskPhysical) {
 	bits := c.GP64()
 	c.MOVQ(operand.I64(-1), bits)
 	c.BZHIQ(n, bits, bits)
-	c.KMOVW(bits.As32(), first)
-	c.SHRQ(operand.U8(16), bits)
-	c.KMOVW(bits.As32(), second)
+	for i, mask := range masks {
+		if i > 0 {
+			c.SHRQ(operand.U8(16), bits)
+		}
+		c.KMOVW(bits.As32(), mask)
+	}
 }
 
 // packAhead is how many bytes ahead of what is stored a panel is asked for, which has mostly left the second cache
@@ -67,39 +76,39 @@ const packAhead = 1536
 func packFour(c *build.Context) {
 	function(c, "packFourAVX512", "func(dst, src *byte, step, ld, rows, words, panel uintptr)", "packFourAVX512 is", "",
 		"\tfor i, q, j := range [rows, 4, words] { dst[q*panel + i*step + j] = src[i*ld + 4*words*q + j] }", "",
-		"over words of 4 bytes; panel, step and ld are in bytes; words <= 32; rows > 0.")
+		"over words of 4 bytes; panel, step and ld are in bytes; words <= 48; rows > 0.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	step, ld := c.Load(c.Param("step"), c.GP64()), c.Load(c.Param("ld"), c.GP64())
 	rows, panel := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("panel"), c.GP64())
 	words := c.Load(c.Param("words"), c.GP64())
-	wordMasks(c, words, reg.K1, reg.K2)
+	masks := []reg.OpmaskPhysical{reg.K1, reg.K2, reg.K3}
+	wordMasks(c, words, masks...)
 	three, six, ahead := c.GP64(), c.GP64(), c.GP64() // panels; 3 times the words of one; the row to ask for, some hundred cycles before it is read
 	c.MOVQ(ld, ahead)
 	c.SHLQ(operand.U8(5), ahead)
 	c.ADDQ(src, ahead)
 	c.LEAQ(operand.Mem{Base: panel, Index: panel, Scale: 2}, three)
 	c.LEAQ(operand.Mem{Base: words, Index: words, Scale: 2}, six)
-	c.CMPQ(words, operand.U8(16))
-	c.JLE(operand.LabelRef("four1"))
-	for _, halves := range []int{2, 1} { // of a panel of b, and of a
-		label := fmt.Sprint("four", halves)
+	vectorsOf(c, words, "four")
+	for vecs := 3; vecs > 0; vecs-- { // of a panel of b, and of a
+		label := fmt.Sprint("four", vecs)
 		c.Label(label)
 		for q := range 4 {
 			from := []operand.Mem{{Base: src}, {Base: src, Index: words, Scale: 4}, {Base: src, Index: words, Scale: 8}, {Base: src, Index: six, Scale: 4}}[q]
-			for half := range halves {
-				c.VMOVUPS_Z(from.Offset(64*half), []reg.OpmaskPhysical{reg.K1, reg.K2}[half], zmm[2*q+half])
+			for i := range vecs {
+				c.VMOVUPS_Z(from.Offset(64*i), masks[i], zmm[3*q+i])
 			}
 		}
-		for line := range 3 * halves {
+		for line := range 3 * vecs {
 			c.PREFETCHT0(operand.Mem{Base: ahead, Disp: 64 * line})
 		}
 		c.ADDQ(ld, ahead)
 		for q := range 4 {
 			to := []operand.Mem{{Base: dst}, {Base: dst, Index: panel, Scale: 1}, {Base: dst, Index: panel, Scale: 2}, {Base: dst, Index: three, Scale: 1}}[q]
-			for half := range halves {
-				c.PREFETCHT0(to.Offset(packAhead + 64*half))
-				c.VMOVUPS(zmm[2*q+half], []reg.OpmaskPhysical{reg.K1, reg.K2}[half], to.Offset(64*half))
+			for i := range vecs {
+				c.PREFETCHT0(to.Offset(packAhead + 64*i))
+				c.VMOVUPS(zmm[3*q+i], masks[i], to.Offset(64*i))
 			}
 		}
 		c.ADDQ(ld, src)
