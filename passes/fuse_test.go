@@ -1,9 +1,12 @@
 package passes
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 	"pgregory.net/rapid"
 )
 
@@ -63,4 +66,56 @@ func TestFusedModels(t *testing.T) {
 			}
 		}
 	})
+}
+
+// So it is with experts, their rounds and dispatch, with rings, and with products of 8 bits.
+func TestFusedFamilies(t *testing.T) {
+	base := llama
+	base.Experts, base.Choices, base.ExpertFFN, base.RouteScale = 4, 2, 8, 1
+	mixtral, qwen, deepseek, gemma := base, base, base, llama
+	mixtral.Family, mixtral.RouteShare = spec.Mixtral, true
+	qwen.Family, qwen.QKVBias, qwen.SharedFFN, qwen.SharedGate, qwen.Choices = spec.Qwen2MoE, true, 16, true, 3
+	deepseek.Family, deepseek.KVHeads, deepseek.HeadDim, deepseek.KVLatent, deepseek.PlainDim, deepseek.RotaryDim, deepseek.VDim = spec.DeepseekV3, 8, 6, 10, 2, 4, 3
+	deepseek.QLatent, deepseek.Dense, deepseek.Experts, deepseek.SharedFFN, deepseek.Groups, deepseek.BestGroups = 12, 1, 8, 8, 2, 1
+	deepseek.RotaryNext, deepseek.RouteGate, deepseek.RouteShare, deepseek.RouteBias, deepseek.QueryScale = true, "sigmoid", true, true, 0.5
+	gemma.Family, gemma.Activation, gemma.UnitNorm, gemma.SandwichNorm, gemma.EmbedScale, gemma.QueryScale = spec.Gemma2, "gelu_new", true, true, 4, 0.7
+	gemma.AttentionSoftcap, gemma.LogitSoftcap, gemma.Window, gemma.Local = 2, 3, 3, "1l1f"
+	compiled := 0
+	rapid.Check(t, func(r *rapid.T) {
+		c := rapid.SampledFrom([]spec.Config{mixtral, qwen, deepseek, gemma, llama}).Draw(r, "model")
+		pick := func(name string, xs ...int) int { return rapid.SampledFrom(xs).Draw(r, name) }
+		plan := planOf(c, pick("dp", 1, 2), pick("tp", 1, 2), rapid.Bool().Draw(r, "sp"))
+		plan.SP = plan.SP && plan.TP > 1
+		if plan.CP = pick("cp", 1, 2); plan.CP > 1 {
+			plan.CPKind, plan.AxisOrder = rapid.SampledFrom([]string{"ring", "gather", "heads"}).Draw(r, "kind"), "tp,cp,dp"
+		}
+		if c.Experts > 0 {
+			plan.EP, plan.ETP, plan.MoESlack = pick("ep", 1, 2, 4), pick("etp", 1, 2), float64(pick("slack", 1, 2))
+		}
+		if plan.Zero = pick("zero", 0, 1, 2, 3); plan.Zero > 0 {
+			plan.ZeroGroup = plan.DP * plan.CP
+		}
+		if plan.Recompute = rapid.SampledFrom(slices.Sorted(maps.Keys(policies))).Draw(r, "recompute"); plan.Recompute != "none" {
+			plan.RecomputeLayers = 1
+		}
+		drawPipeline(r, &plan, c.Layers)
+		if plan.Precision = rapid.SampledFrom(precisions).Draw(r, "precision"); plan.Precision.Compute == ir.BF16 {
+			plan.Precision.Eight = rapid.Bool().Draw(r, "eight")
+		}
+		m := buildIn(c, plan.Precision.Compute)
+		if _, err := Compile(m, plan, ir.Recipe{Optimizer: "adamw"}, Options{Until: "pipeline"}); err != nil {
+			r.Skip(err) // a dim that an axis does not divide
+		}
+		compiled++
+		holds(r, func(until string) *ir.Program {
+			p, err := Compile(m, plan, ir.Recipe{Optimizer: "adamw"}, Options{Check: true, Until: until})
+			if err != nil {
+				r.Fatal(err)
+			}
+			return p
+		})
+	})
+	if compiled < 50 {
+		t.Errorf("%d plans were compiled", compiled)
+	}
 }
