@@ -71,13 +71,17 @@ func (l *loop) chain() (c chainSpec) {
 // operands sets a link's, by number.
 func (k *chainLink) operands(args []*ir.Value, number map[*ir.Value]int) {
 	for i, v := range args {
+		n, known := number[v]
+		if !known {
+			panic(fmt.Sprintf("codegen: link %s takes %s, which no link before it makes", k.Do, v.Name))
+		}
 		switch i {
 		case 0:
-			k.A = number[v]
+			k.A = n
 		case 1:
-			k.B = number[v]
+			k.B = n
 		default:
-			k.More = append(k.More, number[v])
+			k.More = append(k.More, n)
 		}
 	}
 }

@@ -35,6 +35,11 @@ func (l *loop) gates() map[*ir.Node]*gate {
 			found[mul] = &gate{"SiluMul", []*ir.Value{a, b}, []*ir.Node{n}}
 		}
 	}
+	for end := range found {
+		if within(found, end) { // another gate does it: what it takes is to be made for that
+			delete(found, end)
+		}
+	}
 	return found
 }
 

@@ -120,8 +120,8 @@ func fail(stderr io.Writer, p *Program, c *command, err error) int {
 }
 
 // printable is a sampled passage as a terminal may show it: newlines, tabs and all that is print stay, anything else is escaped
-// as in a Go string. A model of bytes draws parts of characters, and early in training mostly those. Backslashes stay as they
-// are: the passage is for reading, and [Result] has its bytes.
+// as in a Go string, and so is a backslash, so that each escape says what was drawn. A model of bytes draws parts of characters,
+// and early in training mostly those.
 func printable(s string) string {
 	out := make([]byte, 0, len(s))
 	for i, c := range s {
@@ -129,6 +129,8 @@ func printable(s string) string {
 		switch {
 		case c == utf8.RuneError && size == 1:
 			out = fmt.Appendf(out, `\x%02x`, s[i])
+		case c == '\\':
+			out = append(out, `\\`...)
 		case c == '\n', c == '\t', unicode.IsPrint(c):
 			out = utf8.AppendRune(out, c)
 		default:

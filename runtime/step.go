@@ -171,9 +171,18 @@ func (r *run) guard(s *Step) error {
 	if stop {
 		return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 	}
+	first := s.Step - maxFaults + 1
 	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step changes no parameter, so the next would be "+
-		"no better. %s; go on from a checkpoint of before step %d (--resume STEP), or anew (--resume never)",
-		s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), s.Step-maxFaults+1)
+		"no better. %s; %s", first, s.Step, what, maxFaults, r.remedy(), wayOn(first))
+}
+
+// wayOn is from where to train on if no step from first on is finite. The checkpoint right before has the parameters that it begins
+// with, which may be what is wrong; those of the one before that made a step that was finite.
+func wayOn(first int) string {
+	if first <= 2 {
+		return "start anew (--resume never)"
+	}
+	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or anew (--resume never)", first-2)
 }
 
 // remedy is what to try where steps stay not finite.

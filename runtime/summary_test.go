@@ -92,11 +92,12 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 	}
 }
 
-// What a model of bytes draws is shown as it is where it is print, and escaped where it is not.
+// What a model of bytes draws is shown as it is where it is print, and escaped where it is not; what is shown tells what was drawn.
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
-		"The light\n\tof day": "The light\n\tof day", `a\b "c" 'd'`: `a\b "c" 'd'`, "é日\u00a0": `é日\u00a0`,
+		"The light\n\tof day": "The light\n\tof day", `a\b "c" 'd'`: `a\\b "c" 'd'`, "é日\u00a0": `é日\u00a0`,
 		"\x1b[2J\a\x00\x7f": `\x1b[2J\a\x00\x7f`, "\xff\xe6\x97": `\xff\xe6\x97`, "\u202e\u0085\ufffd": "\\u202e\\u0085\ufffd", "\r'": `\r'`,
+		"\x07": `\a`, `\a`: `\\a`, `\\`: `\\\\`,
 	} {
 		if got := printable(in); got != want {
 			t.Errorf("%q is shown as %s, want %s", in, got, want)

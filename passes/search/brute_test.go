@@ -136,13 +136,20 @@ func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
 
 // narrow pins keys of a problem, as some plan of its space has them, until the space is small.
 func narrow(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches) {
+	narrowBy(t, r, p, most, shared, append(shapeKeys, "zero", "recompute"))
+}
+
+// shapeKeys are keys that say nothing of which of a family's plans there are.
+var shapeKeys = []string{"pp", "tp", "schedule", "vpp", "micro_batch", "axis_order", "cp", "cp_kind", "ep", "etp"}
+
+func narrowBy(t *testing.T, r *rand.Rand, p *Problem, most int, shared *caches, keys []string) {
 	for {
 		b := bruteForce(t, p, shared)
 		if b.space.size <= most {
 			return
 		}
 		f := b.space.families[r.IntN(len(b.space.families))]
-		key := []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute", "axis_order", "cp", "cp_kind", "ep", "etp"}[r.IntN(12)]
+		key := keys[r.IntN(len(keys))]
 		plan := f.plan
 		if of := p.shardings(&plan); key == "zero" {
 			plan.Zero = of[r.IntN(len(of))].zero

@@ -1,9 +1,12 @@
 package search
 
 import (
+	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir/spec"
 )
 
@@ -80,5 +83,82 @@ func TestWithinItsOwnTime(t *testing.T) {
 	}
 	if found < 6 {
 		t.Errorf("%d problems had a plan", found)
+	}
+}
+
+// Questions of one series, however they differ, have the answers of searches that know nothing: with a limit, and with levers. Devices
+// have about the memory that some plan needs, networks are slow or far, pins leave many plans or few.
+func TestSeriesOfMany(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		model, series, shared := randomProblem(t, r), new(Series), newCaches()
+		for range 8 {
+			p := *model
+			p.Cluster, p.GlobalBatch = randomCluster(t, r), 12
+			if p.check() != nil || !hasPlan(t, &p) {
+				continue
+			}
+			narrowBy(t, r, &p, 100+r.IntN(200), shared, shapeKeys)
+			for range 4 {
+				q := p
+				q.Cluster, q.GlobalBatch = ownCopy(p.Cluster), []int{6, 12, 24}[r.IntN(3)]
+				if hasPlan(t, &q) {
+					tighten(t, r, &q, shared)
+					agreeOnOne(t, r, series, &q, shared, seen)
+				}
+			}
+		}
+	}
+	t.Log(seen)
+	if seen["fits true"] < 20 || seen["fits false"] < 20 || seen["levers"] < 25 {
+		t.Errorf("seen %v", seen)
+	}
+}
+
+// anew is a series that knows profiles of the model, and nothing of what fits.
+func anew(p *Problem, shared *caches) *Series {
+	clear(shared.fittings)
+	return &Series{model: p.Model, caches: shared}
+}
+
+// agreeOnOne compares a question to a series, with a limit or without, and its levers, with searches from nothing.
+func agreeOnOne(t *testing.T, r *rand.Rand, series *Series, p *Problem, shared *caches, seen map[string]int) {
+	want, _, err := anew(p, shared).Best(p)
+	limit := costmodel.Seconds(math.Inf(1))
+	if err == nil && r.IntN(2) == 0 {
+		limit = series.time(p, want.Plan) * costmodel.Seconds(1+r.Float64()/2)
+	}
+	got, ok, failed := series.Within(p, limit)
+	if failed != nil || ok != (err == nil) || ok && got != want {
+		t.Errorf("within %v the series has %v (%v, %v), a search from nothing %v (%v)", limit, got.Plan.Text(), ok, failed, want.Plan.Text(), err)
+	}
+	seen["fits "+strconv.FormatBool(ok)]++
+	if ok && r.IntN(3) == 0 {
+		agreeOnLevers(t, series, p, got, shared, seen)
+	}
+}
+
+func hasPlan(t *testing.T, p *Problem) bool {
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.space(p)
+	return err == nil
+}
+
+// agreeOnLevers compares levers of a series with searches from nothing.
+func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *caches, seen map[string]int) {
+	t.Helper()
+	for _, trial := range leverTrials(p) {
+		if trial.Name == moeSlack || trial.Problem.check() != nil {
+			continue
+		}
+		want, _, err := anew(&trial.Problem, shared).Best(&trial.Problem)
+		if got := trial.lever(r, base); (got.Best != nil) != (err == nil) || err == nil && *got.Best != want {
+			t.Errorf("lever %s comes to %v, a search from nothing to %v (%v)", trial.Name, got.Best, want.Plan.Text(), err)
+		}
+		seen["levers"]++
 	}
 }

@@ -7,6 +7,7 @@ package amount
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // scales are the units, with the space that stands before them.
@@ -42,7 +43,11 @@ func Params(n int64) string {
 	v := float64(n)
 	for _, s := range scales {
 		if v >= s.size*0.9995 {
-			return Digits(v/s.size, max(3, 2+int(math.Log10(v/s.size)))) + s.suffix
+			text := Digits(v/s.size, 3)
+			if !strings.Contains(text, ".") {
+				text = strconv.FormatFloat(v/s.size, 'f', 1, 64)
+			}
+			return text + s.suffix
 		}
 	}
 	return strconv.FormatInt(n, 10)
