@@ -60,11 +60,11 @@ func (n *Node) Flops(m Mesh) float64 {
 		}
 		return sum
 	}
+	if row.work != nil {
+		return row.work(n, n.Locals(m)) // which may keep it, so far as the compiler knows
+	}
 	var here [usualDims]Sized
 	local := n.locals(m, here[:0])
-	if row.work != nil {
-		return row.work(n, local)
-	}
 	f := row.flops
 	var room [usualDims]Use
 	for _, u := range n.occurrences(room[:0]) {

@@ -10,16 +10,28 @@ import (
 // cell is what families share that agree in the degrees, in sp and in the micro-batch, and all do backward in one pass or in two:
 // they differ in chunks and schedules.
 type cell struct {
-	orders []order           // once they were asked for
-	least  costmodel.Seconds // see leastLayers; 0 where nobody asked
-	work   costmodel.Seconds // leastWork of each plan; likewise
-	base   *base             // likewise
-	costs  []costSums        // of layers where the axes are in their usual order; likewise
+	*opened                   // nil until one of the families was looked into; see looked
+	least   costmodel.Seconds // see leastLayers; 0 where nobody asked
+	work    costmodel.Seconds // leastWork of each plan; likewise
+	base    *base             // likewise
+	costs   []costSums        // of layers where the axes are in their usual order; likewise
+}
 
+// opened is what is found out about a cell whose families are looked into, which are few.
+type opened struct {
+	orders  []order // once they were asked for
 	blocks  [variants]*blocks
 	sums    [variants][][]costSums // of layers, by the order's place
 	perhaps []floorTable
 	stateOf [2][4][3]*state // by whether the first and the last chunk lie apart, by zero, and by how groups share a copy
+}
+
+// looked is the cell, with room for what is found out about it.
+func (c *cell) looked() *cell {
+	if c.opened == nil {
+		c.opened = &opened{}
+	}
+	return c
 }
 
 // baseOf is a cell's base, a plan of which is given.
@@ -30,26 +42,19 @@ func (s *searcher) baseOf(c *cell, plan *ir.Plan) *base {
 	return c.base
 }
 
-// cellKey is what tells the cells of one choice of the degrees and of sp apart.
-type cellKey struct {
-	micro  int
-	splits bool
-}
-
-// cell finds a plan's cell, or makes it. Plans that are illegal by their degrees have none.
+// cell finds the cell of a plan whose micro-batch is at its place, or makes it. Plans that are illegal by their degrees have none.
 func (e *enumeration) cell(plan *ir.Plan) *cell {
 	if !e.shaped {
 		return nil
 	}
-	k := cellKey{plan.MicroBatch, plan.Splits()}
-	if e.here != nil && e.at == k { // each is asked for several times in a row
-		return e.here
+	all := &e.cells[bit(plan.Splits())]
+	for len(*all) <= e.micro {
+		if len(e.room) == 0 {
+			e.room = make([]cell, 64)
+		}
+		*all, e.room = append(*all, &e.room[0]), e.room[1:]
 	}
-	if e.cells[k] == nil {
-		e.cells[k] = &cell{}
-	}
-	e.at, e.here = k, e.cells[k]
-	return e.here
+	return (*all)[e.micro]
 }
 
 // roughly is [searcher.leastWork] of a cell's plans, which is the same of each.
@@ -101,8 +106,8 @@ func (s *searcher) nearly(p *Problem, c *cell, plan *ir.Plan) costmodel.Seconds 
 
 // base is that of a family which has a bound, its own or its cell's.
 func (f *family) base() *base {
-	if b := f.cell.blocks[0]; b != nil {
-		return b.base
+	if f.cell.opened != nil && f.cell.blocks[0] != nil {
+		return f.cell.blocks[0].base
 	}
 	return f.cell.base
 }

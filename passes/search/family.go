@@ -38,6 +38,7 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 	}
 	agains := s.agains(p, &f.plan, slices.Max(f.counts))
 	all := make([]branch, len(agains))
+	f.branches = make([]*branch, 0, len(agains))
 	for i, a := range agains {
 		b := &all[i]
 		b.family, b.again, b.size = f, a, f.size/len(agains)
