@@ -22,7 +22,7 @@ func (s Sizes) Of(d Dim) float64 {
 }
 
 // Locals are the dims of a node with one rank's sizes, the largest where operands differ, in order of first occurrence.
-func (n *Node) Locals(m Mesh) Sizes { return n.locals(m, nil) }
+func (n *Node) Locals(m Mesh) Sizes { return n.locals(m, make(Sizes, 0, usualDims)) }
 
 // locals are Locals in the room that a list has.
 func (n *Node) locals(m Mesh, local Sizes) Sizes {

@@ -17,8 +17,8 @@ import (
 func (s *searcher) balance(plan *ir.Plan, costs []costSums) []int {
 	n, b := plan.PP*plan.VPP, &s.balancing
 	b.load, b.least, b.most = zeroed(b.load, plan.PP), zeroed(b.least, plan.PP), zeroed(b.most, plan.PP)
-	for c := range n {
-		b.least[plan.StageOf(c)]++
+	for st := range b.least {
+		b.least[st] = plan.VPP
 	}
 	first, last := 0, plan.StageOf(n-1)
 	if s.dims.Embed {

@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -15,6 +16,7 @@ type cell struct {
 	work    costmodel.Seconds // leastWork of each plan; likewise
 	base    *base             // likewise
 	costs   []costSums        // of layers where the axes are in their usual order; likewise
+	goings  *[]*going         // see goingsOf: one list for all cells that it is the same for; nil: this has none in common
 }
 
 // opened is what is found out about a cell whose families are looked into, which are few.
@@ -52,6 +54,7 @@ func (e *enumeration) cell(plan *ir.Plan) *cell {
 		if len(e.room) == 0 {
 			e.room = make([]cell, 64)
 		}
+		e.room[0].goings = e.goings[bit(plan.Splits())]
 		*all, e.room = append(*all, &e.room[0]), e.room[1:]
 	}
 	return (*all)[e.micro]
@@ -75,10 +78,9 @@ func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seco
 		return c.least
 	}
 	b := s.baseOf(c, &plan)
-	for i, name := range s.orders(p, &plan) {
-		plan.AxisOrder = name
+	for i, g := range s.goingsOf(p, c, plan) {
 		sum := costmodel.Seconds(0)
-		for j, l := range s.sums(s.goingAt(&plan, b.profile), &b.key, b.profile, plan.MicroBatch) {
+		for j, l := range s.sums(g, &b.key, b.profile, plan.MicroBatch) {
 			sum += costmodel.Seconds(b.prog.Model.Segments[j].Count) * (l.forward + l.backward)
 		}
 		if i == 0 || sum < c.least {
@@ -86,6 +88,24 @@ func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seco
 		}
 	}
 	return c.least
+}
+
+// goingsOf are the ways in which collectives of layers go in one order of the axes or another, each once. They do not depend on
+// the micro-batch.
+func (s *searcher) goingsOf(p *Problem, c *cell, plan ir.Plan) (out []*going) {
+	if c.goings != nil && *c.goings != nil {
+		return *c.goings
+	}
+	of := s.baseOf(c, &plan).profile
+	for _, plan.AxisOrder = range s.orders(p, &plan) {
+		if g := s.goingAt(&plan, of); !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	if c.goings != nil {
+		*c.goings = out
+	}
+	return out
 }
 
 // nearly is at most what a family's own bound is, however its blocks are split: [searcher.leastWork] with collectives, and with

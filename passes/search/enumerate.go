@@ -28,7 +28,8 @@ type enumeration struct {
 	shaped bool          // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
 	splits map[splitKey]split
 	cells  [2][]*cell // by the micro-batch's place; the second are those whose backward is two passes
-	room   []cell     // that are next
+	goings [2]*[]*going
+	room   []cell // that are next
 
 	met  map[profileKey]bool // where only bases are listed: those that are
 	keys []wanted
@@ -138,6 +139,7 @@ func (e *enumeration) shape(plan *ir.Plan) {
 	}
 	clear(e.splits)
 	e.cells[0], e.cells[1] = e.cells[0][:0], e.cells[1][:0]
+	e.goings = [2]*[]*going{new([]*going), new([]*going)}
 	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
 		e.shaped = e.shaped && obeys(plan, key, e.set)
 	}
@@ -358,10 +360,9 @@ func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	if len(e.slab) == 0 {
 		e.slab = make([]listedFamily, 64)
 	}
-	f := &e.slab[0].family
-	f.listed = &e.slab[0].listed
-	*f.listed = listed{plan: *plan, counts: split, first: e.out.size, splits: plan.Splits()}
-	f.cell = e.cell(plan)
+	of := &e.slab[0] // which another may have been in that is none
+	of.family, of.listed = family{listed: &of.listed, cell: e.cell(plan)}, listed{plan: *plan, counts: split, first: e.out.size, splits: plan.Splits()}
+	f := &of.family
 	if len(e.p.unfollowed(*plan)) > 0 {
 		return f
 	}

@@ -64,12 +64,10 @@ func (s *searcher) weigh(p *Problem, b *branch) {
 func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
 	f := b.family
 	s.frame(f)
-	k, shared := s.fittingKey(p, f)
-	known := fitting{}
-	if shared {
-		known = s.fittings[k]
+	of := &branchNeeds{}
+	if known := s.fittingOf(p, f); known != nil {
+		of = &known.branches[b.again.way()]
 	}
-	of := &known.branches[b.again.way()]
 	if of.known {
 		return of.n, of.over
 	}
@@ -79,10 +77,7 @@ func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
 			least, lacks = n, over
 		}
 	}
-	if shared {
-		*of = branchNeeds{true, least, lacks}
-		s.fittings[k] = known
-	}
+	*of = branchNeeds{true, least, lacks}
 	return least, lacks
 }
 
@@ -195,16 +190,13 @@ func (s *searcher) least(p *Problem, f *family) int {
 		return f.least
 	}
 	s.frame(f)
-	key, shared := s.fittingKey(p, f)
-	if known := s.fittings[key]; shared && known.least > 0 {
+	known := s.fittingOf(p, f)
+	if known != nil && known.least > 0 {
 		f.least = known.least
 		return f.least
 	}
-	s.newLeast(p, f)
-	if shared {
-		known := s.fittings[key]
+	if s.newLeast(p, f); known != nil {
 		known.least = f.least
-		s.fittings[key] = known
 	}
 	return f.least
 }

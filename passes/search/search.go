@@ -52,17 +52,17 @@ type caches struct {
 
 	timetables map[flightKey]*ir.Timetable
 	works      map[costmodel.Device]map[worksKey][][3]arithmetic
-	fittings   map[fittingKey]fitting
+	fittings   map[fittingKey]*fitting
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]fitting{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]*fitting{}}
 }
 
 // copied are caches of their own that begin with what these hold, which nobody changes any more.
 func (c *caches) copied() *caches {
 	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: maps.Clone(c.fittings), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: copied(c.fittings), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}

@@ -22,9 +22,11 @@ type space struct {
 type family struct {
 	*inside // nil until it was looked into; see looked
 	*listed
-	cell  *cell             // a plan from outside has its own
-	rough costmodel.Seconds // no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
-	floor costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
+	cell    *cell             // a plan from outside has its own
+	rough   costmodel.Seconds // no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
+	floor   costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
+	fitting *fitting          // that of its key, where it is known
+	sought  bool              // and whether there was one before the family was looked into
 }
 
 // listed is what a family is, as the enumeration found it: nobody changes it any more, and twins share it.

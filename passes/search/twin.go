@@ -87,7 +87,7 @@ func (sp *space) twin(t *searcher) *space {
 	all, cells := make([]family, len(sp.families)), map[*cell]*cell{}
 	for i, f := range sp.families {
 		all[i] = *f
-		all[i].inside, all[i].cell = nil, f.cell.twin(t, cells)
+		all[i].inside, all[i].fitting, all[i].sought, all[i].cell = nil, nil, false, f.cell.twin(t, cells)
 		out.families[i] = &all[i]
 	}
 	return out
@@ -98,6 +98,9 @@ func (c *cell) twin(t *searcher, all map[*cell]*cell) *cell {
 		return all[c]
 	}
 	own := *c
+	if c.goings != nil && *c.goings == nil {
+		own.goings = nil
+	}
 	if c.base != nil {
 		own.base = t.bases[c.base.key]
 	}
