@@ -135,8 +135,11 @@ func (s *searcher) spread(plan *ir.Plan, stages []int) []int {
 		b.out[st], b.least[st] = blocks/plan.VPP, blocks%plan.VPP
 		left += b.least[st]
 	}
-	for c := pp; c < n; c++ {
-		b.out[c] = b.out[plan.StageOf(c)]
+	for c := pp; c < n; c += pp {
+		copy(b.out[c:c+pp], b.out[:pp])
+		if plan.Schedule == "zb-v" { // which has two rows of chunks
+			slices.Reverse(b.out[c : c+pp])
+		}
 	}
 	light := func(c int) bool { return c == 0 && s.dims.Embed || c == n-1 && s.dims.Head }
 	for _, last := range []bool{false, true} {
