@@ -10,12 +10,10 @@ const collectAt = 400
 // less. Where a search needs more, early collections find little that is dead.
 const uncollected = 512 << 20
 
-// ballast is counted as memory that lives, so that it has to grow by as much as if that were there, but takes none: nobody
+// collectLate leaves garbage as long as planc takes little memory, and then as long as it does not grow much. What it returns,
+// as long as it is kept, counts as memory that lives, so that memory may grow by as much more; it takes none, since nobody
 // writes to it.
-var ballast []byte
-
-// collectLate leaves garbage as long as planc takes little memory, and then as long as it does not grow much.
-func collectLate() {
+func collectLate() (ballast []byte) {
 	debug.SetGCPercent(collectAt)
-	ballast = make([]byte, uncollected*100/(100+collectAt))
+	return make([]byte, uncollected*100/(100+collectAt))
 }
