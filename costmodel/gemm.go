@@ -28,9 +28,13 @@ func (d *Device) matrixTime(o *Op) Seconds {
 	if d.processors == 0 || o.Flops == 0 {
 		return Seconds(o.Flops / full)
 	}
-	g, best := o.Shape, 0.0
+	g, best, aligned := o.Shape, 0.0, o.Shape.aligned()
 	for _, t := range tiles {
-		rate := t.part * occupied(g, t, d.processors) * g.aligned() * g.K / (g.K + gemmDepth)
+		const more = 1 + 1e-9 // than what rounding adds: no tiling does more for the result than all that it does
+		if t.part*aligned*g.K/(g.K+gemmDepth)*more < best {
+			continue
+		}
+		rate := t.part * occupied(g, t, d.processors) * aligned * g.K / (g.K + gemmDepth)
 		best = max(best, rate)
 	}
 	return Seconds(o.Flops / (full * best))

@@ -95,7 +95,8 @@ func (n *Node) Uses() ([]Use, error) {
 	if len(n.Args) < r.nIn-n.Op.Info().optional || len(n.Args) > r.nIn || len(n.Outs) != r.nOut {
 		return nil, fmt.Errorf("%v has %d operands and %d results, its rule %s", n.Op, len(n.Args), len(n.Outs), r)
 	}
-	uses := n.occurrences(make([]Use, 0, usualDims))
+	var room [usualDims]Use
+	uses := slices.Clone(n.occurrences(room[:0]))
 	bound := make([]int, len(r.vars))
 	for i := range uses {
 		v, err := r.bind(n, uses[i])

@@ -22,7 +22,7 @@ func (s Sizes) Of(d Dim) float64 {
 }
 
 // Locals are the dims of a node with one rank's sizes, the largest where operands differ, in order of first occurrence.
-func (n *Node) Locals(m Mesh) Sizes { return n.locals(m, nil) }
+func (n *Node) Locals(m Mesh) Sizes { return n.locals(m, make(Sizes, 0, usualDims)) }
 
 // locals are Locals in the room that a list has.
 func (n *Node) locals(m Mesh, local Sizes) Sizes {
@@ -60,11 +60,11 @@ func (n *Node) Flops(m Mesh) float64 {
 		}
 		return sum
 	}
+	if row.work != nil {
+		return row.work(n, n.Locals(m)) // which may keep it, so far as the compiler knows
+	}
 	var here [usualDims]Sized
 	local := n.locals(m, here[:0])
-	if row.work != nil {
-		return row.work(n, local)
-	}
 	f := row.flops
 	var room [usualDims]Use
 	for _, u := range n.occurrences(room[:0]) {

@@ -29,14 +29,14 @@ func fuseSegment(s *ir.Segment) {
 	joinLoss(s)
 	kept := map[*ir.Func]map[string]bool{s.Forward: savedNames(s), s.Backward: keptNames(s)}
 	for _, f := range s.Funcs() {
-		fu := &fuser{f: f, keep: kept[f], group: map[*ir.Node]*group{}}
+		fu := &fuser{f: f, keep: kept[f], group: make(map[*ir.Node]*group, len(f.Nodes))}
 		fu.run()
 	}
 }
 
 // savedNames are the forward values that the segment's backward function takes, in one part or two.
 func savedNames(s *ir.Segment) map[string]bool {
-	names := map[string]bool{}
+	names := make(map[string]bool, len(s.Backward.Inputs))
 	for _, v := range s.Backward.Inputs {
 		names[v.Name] = true
 	}
@@ -65,7 +65,7 @@ type fuser struct {
 }
 
 func (fu *fuser) run() {
-	fu.at, fu.users = map[*ir.Node]int{}, map[*ir.Value][]*ir.Node{}
+	fu.at, fu.users = make(map[*ir.Node]int, len(fu.f.Nodes)), make(map[*ir.Value][]*ir.Node, len(fu.f.Inputs)+len(fu.f.Nodes))
 	for i, n := range fu.f.Nodes {
 		fu.at[n] = i
 		for _, a := range n.Args {

@@ -221,8 +221,8 @@ func placeGrads(f *ir.Func) {
 func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	first, last := roundsOf(f)
 	base := map[*ir.Value]*ir.Value{}
-	of := map[*ir.Value]*live{}
-	var lives []*live
+	of := make(map[*ir.Value]*live, len(f.Nodes))
+	lives := make([]*live, 0, len(f.Nodes))
 	for i, n := range f.Nodes {
 		for _, a := range n.Args {
 			for base[a] != nil {

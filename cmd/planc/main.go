@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,13 +17,11 @@ import (
 const version = "v0.1.0"
 
 func main() {
-	debug.SetGCPercent(collectAt)
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ballast := collectLate()
+	code := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	runtime.KeepAlive(ballast)
+	os.Exit(code)
 }
-
-// collectAt is by how many per cent planc's memory grows before the next garbage collection: searches take 100 MB, the largest
-// nearly 1 GB, and are a third faster if that is not collected while they run; with 800 they are no faster.
-const collectAt = 400
 
 // app is one call of planc: where it reads and writes, and what the flags of all commands say.
 type app struct {

@@ -54,7 +54,7 @@ type kindNeed struct{ size, spare int }
 // blocksOf are the layers of a family's plans that recompute in one way.
 func (s *searcher) blocksOf(f *family, a *again, each bool) *blocks {
 	i := a.variant(each)
-	if f.cell.blocks[i] == nil {
+	if f.cell.looked().blocks[i] == nil {
 		plan := f.plan
 		if !a.plain() {
 			a.set(&plan, 1)

@@ -17,8 +17,8 @@ import (
 func (s *searcher) balance(plan *ir.Plan, costs []costSums) []int {
 	n, b := plan.PP*plan.VPP, &s.balancing
 	b.load, b.least, b.most = zeroed(b.load, plan.PP), zeroed(b.least, plan.PP), zeroed(b.most, plan.PP)
-	for c := range n {
-		b.least[plan.StageOf(c)]++
+	for st := range b.least {
+		b.least[st] = plan.VPP
 	}
 	first, last := 0, plan.StageOf(n-1)
 	if s.dims.Embed {
@@ -78,6 +78,11 @@ func (s *searcher) blockTime(costs []costSums) float64 {
 // it has at least.
 func (b *balancing) within(t float64, blocks int) (sum int) {
 	for i := range b.most {
+		if i > 0 && b.load[i] == b.load[i-1] && b.least[i] == b.least[i-1] { // most stages are alike
+			b.most[i] = b.most[i-1]
+			sum += b.most[i]
+			continue
+		}
 		if b.load[i]+b.block*float64(b.least[i]) > t*(1+tie) {
 			return 0
 		}
@@ -122,20 +127,27 @@ func (b *balancing) stages(blocks int) {
 // spread gives each stage's blocks to its chunks: as equal as can be, what is left over to the first of those with neither
 // the embedding nor the head. What it returns holds until the next call.
 func (s *searcher) spread(plan *ir.Plan, stages []int) []int {
-	n := plan.PP * plan.VPP
+	n, pp := plan.PP*plan.VPP, plan.PP
 	b := &s.balancing
 	b.out, b.least = zeroed(b.out, n), zeroed(b.least, len(stages))
-	light := func(c int) bool { return c == 0 && s.dims.Embed || c == n-1 && s.dims.Head }
-	for c := range n {
-		st := plan.StageOf(c)
-		b.out[c] = stages[st] / plan.VPP
-		b.least[st] = stages[st] % plan.VPP // left over
+	left := 0 // over
+	for st, blocks := range stages {
+		b.out[st], b.least[st] = blocks/plan.VPP, blocks%plan.VPP
+		left += b.least[st]
 	}
+	for c := pp; c < n; c += pp {
+		copy(b.out[c:c+pp], b.out[:pp])
+		if plan.Schedule == "zb-v" { // which has two rows of chunks
+			slices.Reverse(b.out[c : c+pp])
+		}
+	}
+	light := func(c int) bool { return c == 0 && s.dims.Embed || c == n-1 && s.dims.Head }
 	for _, last := range []bool{false, true} {
-		for c := range n {
+		for c := 0; c < n && left > 0; c++ {
 			if st := plan.StageOf(c); b.least[st] > 0 && light(c) == last {
 				b.out[c]++
 				b.least[st]--
+				left--
 			}
 		}
 	}

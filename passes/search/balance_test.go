@@ -112,7 +112,7 @@ func everySplit(least []int, blocks int, begun []int, visit func([]int)) {
 func (s *searcher) slowestOf(plan *ir.Plan, split []int) (most float64) {
 	b := s.base(*plan)
 	costs := s.sums(s.goingAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
-	for _, runs := range s.cut(&family{plan: *plan, counts: split}) {
+	for _, runs := range s.cut(&family{listed: &listed{plan: *plan, counts: split}}) {
 		sum := 0.0
 		for _, of := range runs {
 			sum += float64(of.count) * float64(costs[of.segment].whole())

@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
@@ -10,16 +11,29 @@ import (
 // cell is what families share that agree in the degrees, in sp and in the micro-batch, and all do backward in one pass or in two:
 // they differ in chunks and schedules.
 type cell struct {
-	orders []order           // once they were asked for
-	least  costmodel.Seconds // see leastLayers; 0 where nobody asked
-	work   costmodel.Seconds // leastWork of each plan; likewise
-	base   *base             // likewise
-	costs  []costSums        // of layers where the axes are in their usual order; likewise
+	*opened                   // nil until one of the families was looked into; see looked
+	least   costmodel.Seconds // see leastLayers; 0 where nobody asked
+	work    costmodel.Seconds // leastWork of each plan; likewise
+	base    *base             // likewise
+	costs   []costSums        // of layers where the axes are in their usual order; likewise
+	goings  *[]*going         // see goingsOf: one list for all cells that it is the same for; nil: this has none in common
+}
 
+// opened is what is found out about a cell whose families are looked into, which are few.
+type opened struct {
+	orders  []order // once they were asked for
 	blocks  [variants]*blocks
 	sums    [variants][][]costSums // of layers, by the order's place
 	perhaps []floorTable
 	stateOf [2][4][3]*state // by whether the first and the last chunk lie apart, by zero, and by how groups share a copy
+}
+
+// looked is the cell, with room for what is found out about it.
+func (c *cell) looked() *cell {
+	if c.opened == nil {
+		c.opened = &opened{}
+	}
+	return c
 }
 
 // baseOf is a cell's base, a plan of which is given.
@@ -30,26 +44,20 @@ func (s *searcher) baseOf(c *cell, plan *ir.Plan) *base {
 	return c.base
 }
 
-// cellKey is what tells the cells of one choice of the degrees and of sp apart.
-type cellKey struct {
-	micro  int
-	splits bool
-}
-
-// cell finds a plan's cell, or makes it. Plans that are illegal by their degrees have none.
+// cell finds the cell of a plan whose micro-batch is at its place, or makes it. Plans that are illegal by their degrees have none.
 func (e *enumeration) cell(plan *ir.Plan) *cell {
 	if !e.shaped {
 		return nil
 	}
-	k := cellKey{plan.MicroBatch, plan.Splits()}
-	if e.here != nil && e.at == k { // each is asked for several times in a row
-		return e.here
+	all := &e.cells[bit(plan.Splits())]
+	for len(*all) <= e.micro {
+		if len(e.room) == 0 {
+			e.room = make([]cell, 64)
+		}
+		e.room[0].goings = e.goings[bit(plan.Splits())]
+		*all, e.room = append(*all, &e.room[0]), e.room[1:]
 	}
-	if e.cells[k] == nil {
-		e.cells[k] = &cell{}
-	}
-	e.at, e.here = k, e.cells[k]
-	return e.here
+	return (*all)[e.micro]
 }
 
 // roughly is [searcher.leastWork] of a cell's plans, which is the same of each.
@@ -70,10 +78,9 @@ func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seco
 		return c.least
 	}
 	b := s.baseOf(c, &plan)
-	for i, name := range s.orders(p, &plan) {
-		plan.AxisOrder = name
+	for i, g := range s.goingsOf(p, c, plan) {
 		sum := costmodel.Seconds(0)
-		for j, l := range s.sums(s.goingAt(&plan, b.profile), &b.key, b.profile, plan.MicroBatch) {
+		for j, l := range s.sums(g, &b.key, b.profile, plan.MicroBatch) {
 			sum += costmodel.Seconds(b.prog.Model.Segments[j].Count) * (l.forward + l.backward)
 		}
 		if i == 0 || sum < c.least {
@@ -81,6 +88,24 @@ func (s *searcher) leastLayers(p *Problem, c *cell, plan ir.Plan) costmodel.Seco
 		}
 	}
 	return c.least
+}
+
+// goingsOf are the ways in which collectives of layers go in one order of the axes or another, each once. They do not depend on
+// the micro-batch.
+func (s *searcher) goingsOf(p *Problem, c *cell, plan ir.Plan) (out []*going) {
+	if c.goings != nil && *c.goings != nil {
+		return *c.goings
+	}
+	of := s.baseOf(c, &plan).profile
+	for _, plan.AxisOrder = range s.orders(p, &plan) {
+		if g := s.goingAt(&plan, of); !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	if c.goings != nil {
+		*c.goings = out
+	}
+	return out
 }
 
 // nearly is at most what a family's own bound is, however its blocks are split: [searcher.leastWork] with collectives, and with
@@ -101,8 +126,8 @@ func (s *searcher) nearly(p *Problem, c *cell, plan *ir.Plan) costmodel.Seconds 
 
 // base is that of a family which has a bound, its own or its cell's.
 func (f *family) base() *base {
-	if b := f.cell.blocks[0]; b != nil {
-		return b.base
+	if f.cell.opened != nil && f.cell.blocks[0] != nil {
+		return f.cell.blocks[0].base
 	}
 	return f.cell.base
 }

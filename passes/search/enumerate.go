@@ -20,15 +20,16 @@ type enumeration struct {
 	passed bool              // something was left out for it
 	shares map[string]sharedSplit
 	text   []byte
-	slab   []family // room for families that are next
-	staged bool     // pins ask for a pipeline: else nobody wonders about one
+	slab   []listedFamily // room for families that are next
+	staged bool           // pins ask for a pipeline: else nobody wonders about one
 
 	makes  map[int][]int // micro-batches, by how many sequences they share
-	cells  map[cellKey]*cell
-	shaped bool // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
+	micro  int           // the place of the present one among them
+	shaped bool          // this and what follows is of one choice of the degrees and of sp: whether they are legal by themselves
 	splits map[splitKey]split
-	at     cellKey // of the cell that was asked for last
-	here   *cell   // that cell, nil: none was
+	cells  [2][]*cell // by the micro-batch's place; the second are those whose backward is two passes
+	goings [2]*[]*going
+	room   []cell // that are next
 
 	met  map[profileKey]bool // where only bases are listed: those that are
 	keys []wanted
@@ -134,11 +135,11 @@ func (e *enumeration) experts(plan ir.Plan) {
 func (e *enumeration) shape(plan *ir.Plan) {
 	e.shaped = min(plan.EP, plan.ETP) >= 1
 	if e.splits == nil {
-		e.splits, e.cells = map[splitKey]split{}, map[cellKey]*cell{}
+		e.splits = map[splitKey]split{}
 	}
 	clear(e.splits)
-	clear(e.cells)
-	e.here = nil
+	e.cells[0], e.cells[1] = e.cells[0][:0], e.cells[1][:0]
+	e.goings = [2]*[]*going{new([]*going), new([]*going)}
 	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
 		e.shaped = e.shaped && obeys(plan, key, e.set)
 	}
@@ -225,7 +226,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 	if plan.DP > 0 && share%plan.DP == 0 {
 		share /= plan.DP
 	}
-	for _, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
+	for e.micro, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
 		if c := e.cell(&plan); e.limit > 0 && c != nil && (e.s.roughly(c, &plan) > e.limit || e.s.nearly(e.p, c, &plan) > e.limit) {
 			e.passed = true
@@ -357,11 +358,11 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 
 func (e *enumeration) family(plan *ir.Plan, split []int) *family {
 	if len(e.slab) == 0 {
-		e.slab = make([]family, 64)
+		e.slab = make([]listedFamily, 64)
 	}
-	f := &e.slab[0]
-	f.plan, f.counts, f.first, f.splits = *plan, split, e.out.size, plan.Splits()
-	f.cell = e.cell(plan)
+	of := &e.slab[0] // which another may have been in that is none
+	of.family, of.listed = family{listed: &of.listed, cell: e.cell(plan)}, listed{plan: *plan, counts: split, first: e.out.size, splits: plan.Splits()}
+	f := &of.family
 	if len(e.p.unfollowed(*plan)) > 0 {
 		return f
 	}

@@ -38,6 +38,7 @@ func (s *searcher) open(p *Problem, f *family) []*branch {
 	}
 	agains := s.agains(p, &f.plan, slices.Max(f.counts))
 	all := make([]branch, len(agains))
+	f.branches = make([]*branch, 0, len(agains))
 	for i, a := range agains {
 		b := &all[i]
 		b.family, b.again, b.size = f, a, f.size/len(agains)
@@ -63,12 +64,10 @@ func (s *searcher) weigh(p *Problem, b *branch) {
 func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
 	f := b.family
 	s.frame(f)
-	k, shared := s.fittingKey(p, f)
-	known := fitting{}
-	if shared {
-		known = s.fittings[k]
+	of := &branchNeeds{}
+	if known := s.fittingOf(p, f); known != nil {
+		of = &known.branches[b.again.way()]
 	}
-	of := &known.branches[b.again.way()]
 	if of.known {
 		return of.n, of.over
 	}
@@ -78,10 +77,7 @@ func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
 			least, lacks = n, over
 		}
 	}
-	if shared {
-		*of = branchNeeds{true, least, lacks}
-		s.fittings[k] = known
-	}
+	*of = branchNeeds{true, least, lacks}
 	return least, lacks
 }
 
@@ -194,16 +190,13 @@ func (s *searcher) least(p *Problem, f *family) int {
 		return f.least
 	}
 	s.frame(f)
-	key, shared := s.fittingKey(p, f)
-	if known := s.fittings[key]; shared && known.least > 0 {
+	known := s.fittingOf(p, f)
+	if known != nil && known.least > 0 {
 		f.least = known.least
 		return f.least
 	}
-	s.newLeast(p, f)
-	if shared {
-		known := s.fittings[key]
+	if s.newLeast(p, f); known != nil {
 		known.least = f.least
-		s.fittings[key] = known
 	}
 	return f.least
 }

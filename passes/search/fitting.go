@@ -51,6 +51,31 @@ func (s *searcher) fittingKey(p *Problem, f *family) (k fittingKey, ok bool) {
 	return k, k.frame != nil
 }
 
+// fittingOf is what is known of whether a family's plans fit, with room for more; nil where nothing is shared.
+func (s *searcher) fittingOf(p *Problem, f *family) *fitting {
+	if f.fitting == nil {
+		k, ok := s.fittingKey(p, f)
+		if !ok {
+			return nil
+		}
+		if f.fitting = s.fittings[k]; f.fitting == nil {
+			f.fitting = &fitting{}
+			s.fittings[k] = f.fitting
+		}
+	}
+	return f.fitting
+}
+
+// copied are fittings of their own.
+func copied(all map[fittingKey]*fitting) map[fittingKey]*fitting {
+	out, room := make(map[fittingKey]*fitting, len(all)), make([]fitting, 0, len(all))
+	for k, v := range all {
+		room = append(room, *v)
+		out[k] = &room[len(room)-1]
+	}
+	return out
+}
+
 // way numbers choices of what is recomputed where no pin fixes one.
 func (a *again) way() int {
 	if a.groups {
@@ -61,11 +86,16 @@ func (a *again) way() int {
 
 // hopeless tells whether it is known already that none of a family's plans fits.
 func (s *searcher) hopeless(p *Problem, f *family) bool {
-	k, ok := s.fittingKey(p, f)
-	if !ok {
+	if f.fitting == nil && !f.sought {
+		f.sought = true
+		if k, ok := s.fittingKey(p, f); ok {
+			f.fitting = s.fittings[k]
+		}
+	}
+	known := f.fitting
+	if known == nil {
 		return false
 	}
-	known := s.fittings[k]
 	if known.least > s.capacity {
 		return true
 	}

@@ -33,7 +33,7 @@ func TestFittings(t *testing.T) {
 		}
 		none++
 		own := *f
-		own.inside, own.cell = nil, &cell{}
+		own.inside, own.fitting, own.sought, own.cell = nil, nil, false, &cell{}
 		if fresh.least(p, &own) > fresh.capacity {
 			continue
 		}

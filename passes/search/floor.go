@@ -20,7 +20,7 @@ type order struct {
 // ordersOf are those of a family that pins allow.
 func (f *family) ordersOf() []order {
 	if f.looked().orders == nil {
-		f.orders = f.cell.orders
+		f.orders = f.cell.looked().orders
 	}
 	if f.orders == nil {
 		f.orders = make([]order, 0, len(f.names))

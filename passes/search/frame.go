@@ -129,8 +129,11 @@ func (st *frameStage) fill(fr *frame, number int) {
 }
 
 // add adds to the share of a kind.
-func add(shares []share, kind, n int) []share {
-	for i := range shares {
+func add(shares []share, kind, n int) []share { return addFrom(shares, 0, kind, n) }
+
+// addFrom adds to the share of a kind among those from one on.
+func addFrom(shares []share, from, kind, n int) []share {
+	for i := from; i < len(shares); i++ {
 		if shares[i].kind == kind {
 			shares[i].n += n
 			return shares
@@ -146,20 +149,23 @@ func (s *searcher) holdsOf(f *family) []hold {
 		return f.held
 	}
 	fr, buffers := s.frame(f), s.flights(&f.plan)
+	held, all := s.held[:0], s.shares[:0]
 	for i := range fr.stages {
 		st := &fr.stages[i]
 		h := hold{stage: i, hands: st.hands}
+		from := len(all)
 		for _, c := range st.chunks {
-			h.buffers = add(h.buffers, fr.kindOf[c], buffers[c])
+			all = addFrom(all, from, fr.kindOf[c], buffers[c])
 		}
-		if !slices.ContainsFunc(f.held, func(o hold) bool { return o.covers(&h, fr) }) {
-			f.held = append(f.held, h)
+		if h.buffers = all[from:]; slices.ContainsFunc(held, func(o hold) bool { return o.covers(&h, fr) }) {
+			all = all[:from]
+		} else {
+			held = append(held, h)
 		}
 	}
-	var together []share // so that what prices go through lies in one place
-	for i := range f.held {
-		together = append(together, f.held[i].buffers...)
-	}
+	s.held, s.shares = held, all
+	f.held = slices.Clone(held)
+	together := slices.Clone(all) // so that what prices go through lies in one place
 	for i := range f.held {
 		n := len(f.held[i].buffers)
 		f.held[i].buffers, together = together[:n:n], together[n:]

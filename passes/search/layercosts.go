@@ -11,7 +11,7 @@ type floorTable struct {
 
 // costsOf are those of layers of each segment, in sums.
 func (s *searcher) costsOf(f *family, a *again, each bool, o *order) []costSums {
-	at := &f.cell.sums[a.variant(each)]
+	at := &f.cell.looked().sums[a.variant(each)]
 	for len(*at) <= o.place {
 		*at = append(*at, nil)
 	}

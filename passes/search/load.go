@@ -109,7 +109,10 @@ func (l load) tight(o costmodel.Op, places bool) costmodel.Op {
 
 // remadeBy are the ops of a function's rounds that make forward values again: those that no gradient leads to.
 func remadeBy(f *ir.Func) map[*ir.Node]bool {
-	out, of := map[*ir.Node]bool{}, map[*ir.Value]bool{}
+	if !slices.ContainsFunc(f.Nodes, func(n *ir.Node) bool { return n.Attr.Round }) {
+		return nil
+	}
+	out, of := make(map[*ir.Node]bool, len(f.Nodes)), make(map[*ir.Value]bool, len(f.Inputs)+len(f.Nodes))
 	for _, v := range f.Inputs {
 		of[v] = v.Place.Region == ir.PlaceDY
 	}

@@ -12,7 +12,7 @@ import (
 // sharding is a choice of zero and zero_group.
 type sharding struct {
 	zero, group int
-	index       int  // among those of a problem's plans with so many replicas
+	index, all  int  // its number among those of a problem's plans with so many replicas, and how many these are
 	still       bool // of bounds: as if nothing had to be moved
 }
 
@@ -38,6 +38,9 @@ func (p *Problem) shardings(plan *ir.Plan) []sharding {
 				out = append(out, sharding{zero: zero, group: groups[i], index: len(out)})
 			}
 		}
+	}
+	for i := range out {
+		out[i].all = len(out)
 	}
 	return out
 }

@@ -453,19 +453,21 @@ func (s *searcher) worksOf(p *profile, k int, l load) [][3]arithmetic {
 
 // arithmetic is a function's.
 func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
+	nothing := s.device.Within(&costmodel.Op{})
 	for i := range p.ops {
 		o := p.ops[i].at.Grown(&p.ops[i].slope, float64(k-1))
-		times, empty := 1.0, costmodel.Op{}
+		times, filled := 1.0, nothing
 		if p.ops[i].round {
-			times, empty = l.rounds, l.fill(&o, p.ops[i].places)
+			empty := l.fill(&o, p.ops[i].places)
+			times, filled = l.rounds, s.device.Within(&empty)
 		}
-		t := costmodel.Seconds(times) * (s.device.Time(&o) + s.device.Within(&empty))
+		t := costmodel.Seconds(times) * (s.device.Time(&o) + filled)
 		if own.time += t; o.Kind >= costmodel.Attention {
 			own.attention += t
 		}
 		if p.ops[i].round {
 			full := l.tight(o, p.ops[i].places)
-			idle := costmodel.Seconds(times) * (s.device.Within(&o) + s.device.Within(&empty) - s.device.Within(&full))
+			idle := costmodel.Seconds(times) * (s.device.Within(&o) + filled - s.device.Within(&full))
 			if own.empty += idle; p.ops[i].remade {
 				own.remade += t - idle
 			}

@@ -28,7 +28,7 @@ func (p *point) plan() ir.Plan {
 
 // member is a plan from outside as a point.
 func (s *searcher) member(plan ir.Plan) *point {
-	f := &family{plan: plan, counts: counts(&plan), splits: plan.Splits(), cell: &cell{}}
+	f := &family{listed: &listed{plan: plan, counts: counts(&plan), splits: plan.Splits()}, cell: &cell{}}
 	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.RecomputeSplit = 0, 1, "none", 0, 1, false
 	a := &again{kind: plan.Recompute, split: plan.RecomputeSplit, least: min(1, plan.RecomputeLayers), most: plan.LargestChunk()}
 	o := orderOf(plan, plan.AxisOrder)

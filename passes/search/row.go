@@ -21,13 +21,13 @@ type ending struct {
 
 // row finds a family's row of a sharding, or makes it.
 func (s *searcher) row(f *family, of sharding) *row {
-	for len(f.looked().rows) <= of.index {
-		f.rows = append(f.rows, row{})
+	if len(f.looked().rows) <= of.index {
+		f.rows = append(f.rows, make([]row, max(of.all, of.index+1)-len(f.rows))...)
 	}
 	r := &f.rows[of.index]
 	if r.state == nil {
 		r.state = s.stateOf(f, of)
-		r.needs = s.stateNeeds(nil, f, of)
+		r.needs = s.stateNeeds(make([]stateNeed, 0, len(s.holdsOf(f))), f, of)
 	}
 	return r
 }

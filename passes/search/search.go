@@ -1,8 +1,6 @@
 package search
 
 import (
-	"cmp"
-	"container/heap"
 	"maps"
 	"math"
 	"runtime"
@@ -54,17 +52,17 @@ type caches struct {
 
 	timetables map[flightKey]*ir.Timetable
 	works      map[costmodel.Device]map[worksKey][][3]arithmetic
-	fittings   map[fittingKey]fitting
+	fittings   map[fittingKey]*fitting
 }
 
 func newCaches() *caches {
-	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]fitting{}}
+	return &caches{profiles: map[profileKey]*profile{}, bases: map[profileKey]*base{}, inFlight: map[flightKey][]int{}, frames: map[frameKey]*frame{}, states: map[stateKey]*state{}, timetables: map[flightKey]*ir.Timetable{}, works: map[costmodel.Device]map[worksKey][][3]arithmetic{}, fittings: map[fittingKey]*fitting{}}
 }
 
 // copied are caches of their own that begin with what these hold, which nobody changes any more.
 func (c *caches) copied() *caches {
 	own := &caches{profiles: maps.Clone(c.profiles), bases: map[profileKey]*base{}, inFlight: maps.Clone(c.inFlight), frames: maps.Clone(c.frames),
-		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: maps.Clone(c.fittings), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
+		states: maps.Clone(c.states), timetables: maps.Clone(c.timetables), fittings: copied(c.fittings), works: map[costmodel.Device]map[worksKey][][3]arithmetic{}}
 	for d, w := range c.works {
 		own.works[d] = maps.Clone(w)
 	}
@@ -116,6 +114,8 @@ type searcher struct {
 	kept       kept // this and what follows: room for what is written anew for each plan
 	costing    []layerCost
 	needs      []stateNeed
+	held       []hold
+	shares     []share
 	tries      []tried
 	kindFloors []kindFloor
 	queue      queue
@@ -176,31 +176,6 @@ type keep struct {
 	member func(*member) bool
 }
 
-// entry is a family, a branch or a plan that waits for its turn: the first that is there.
-type entry struct {
-	floor  costmodel.Seconds
-	order  int
-	member *member
-	branch *branch
-	family *family
-}
-
-// queue is entries by their bounds.
-type queue []entry
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(q[i].floor, q[j].floor), cmp.Compare(q[i].order, q[j].order)) < 0
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(entry)) }
-func (q *queue) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return x
-}
-
 // hunt is one search for the best plan.
 type hunt struct {
 	s       *searcher
@@ -240,7 +215,7 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 	}
 	for h.next() {
 		h.watch()
-		switch e := heap.Pop(&h.queue).(entry); {
+		switch e := h.queue.pop(); {
 		case e.member != nil:
 			h.price(e.member)
 		case e.branch != nil:
@@ -302,7 +277,7 @@ func (h *hunt) refine(f *family, ranked costmodel.Seconds) {
 		}
 		if f.rough > ranked {
 			h.sp.raised++
-			heap.Push(&h.queue, entry{floor: f.rough, order: f.first, family: f})
+			h.queue.push(entry{floor: f.rough, order: f.first, family: f})
 			return
 		}
 		h.bound(f)
@@ -313,7 +288,7 @@ func (h *hunt) refine(f *family, ranked costmodel.Seconds) {
 // push queues a family by its own bound, if it has one.
 func (h *hunt) push(f *family) {
 	if f.floor > 0 {
-		heap.Push(&h.queue, entry{floor: f.floor, order: f.first, family: f})
+		h.queue.push(entry{floor: f.floor, order: f.first, family: f})
 	}
 }
 
@@ -338,7 +313,7 @@ func (h *hunt) branches(f *family) {
 		if h.s.weigh(h.sp.problem, b); b.over > 0 {
 			h.n.Infeasible += b.size
 		} else {
-			heap.Push(&h.queue, entry{floor: b.floor, order: b.first, branch: b})
+			h.queue.push(entry{floor: b.floor, order: b.first, branch: b})
 		}
 	}
 }
@@ -351,7 +326,7 @@ func (h *hunt) members(b *branch) {
 		case m.over > 0:
 			h.n.Infeasible++
 		default:
-			heap.Push(&h.queue, entry{floor: m.floor, order: m.place, member: m})
+			h.queue.push(entry{floor: m.floor, order: m.place, member: m})
 		}
 	}
 }

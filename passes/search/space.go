@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -22,16 +21,28 @@ type space struct {
 // what one then has of its own lies apart, so that the others take little room.
 type family struct {
 	*inside // nil until it was looked into; see looked
+	*listed
+	cell    *cell             // a plan from outside has its own
+	rough   costmodel.Seconds // no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
+	floor   costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
+	fitting *fitting          // that of its key, where it is known
+	sought  bool              // and whether there was one before the family was looked into
+}
 
+// listed is what a family is, as the enumeration found it: nobody changes it any more, and twins share it.
+type listed struct {
 	splits bool     // backward is two passes
-	cell   *cell    // a plan from outside has its own
 	plan   ir.Plan  // without those, the axes in their usual order
 	counts []int    // blocks of each chunk
 	names  []string // of the orders of its axes that pins allow
 	first  int      // where its plans begin in the space
 	size   int
-	rough  costmodel.Seconds // no plan of it takes less, so far as bounds say that are soon found; 0 where nobody asked
-	floor  costmodel.Seconds // likewise, with all that is known of it; it is the dearer bound
+}
+
+// listedFamily is a family that lies together with what it is.
+type listedFamily struct {
+	family
+	listed listed
 }
 
 // inside is what is found out about one family. What prices read comes first, so that it lies together.
@@ -107,7 +118,15 @@ func (sp *space) ranked(s *searcher) []rank {
 		sp.ranks[i].floor = max(f.rough, f.floor)
 	}
 	sp.raised = 0
-	slices.SortFunc(sp.ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.place, b.place)) })
+	slices.SortFunc(sp.ranks, func(a, b rank) int {
+		switch { // no bound is a NaN
+		case a.floor < b.floor:
+			return -1
+		case a.floor > b.floor:
+			return 1
+		}
+		return a.place - b.place
+	})
 	return sp.ranks
 }
 

@@ -63,7 +63,7 @@ type stateKey struct {
 
 // stateOf finds where the state of a family's plans lies. All of it but the padding is the same for any number of replicas.
 func (s *searcher) stateOf(f *family, of sharding) *state {
-	at := &f.cell.stateOf[bit(endsApart(&f.plan))][of.zero][groupsOf(&f.plan, of.zero, of.group)]
+	at := &f.cell.looked().stateOf[bit(endsApart(&f.plan))][of.zero][groupsOf(&f.plan, of.zero, of.group)]
 	if *at == nil {
 		*at = s.state(&f.plan, of.zero, of.group)
 	}

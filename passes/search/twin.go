@@ -77,6 +77,7 @@ func (s *searcher) twin() *searcher {
 	t.prices, t.plays = map[priceKey]*price{}, maps.Clone(s.plays)
 	t.free = map[string]*space{}
 	t.balancing, t.kept, t.costing, t.needs, t.tries, t.kindFloors, t.queue = balancing{}, kept{}, nil, nil, nil, nil, nil
+	t.held, t.shares = nil, nil
 	return &t
 }
 
@@ -86,7 +87,7 @@ func (sp *space) twin(t *searcher) *space {
 	all, cells := make([]family, len(sp.families)), map[*cell]*cell{}
 	for i, f := range sp.families {
 		all[i] = *f
-		all[i].inside, all[i].cell = nil, f.cell.twin(t, cells)
+		all[i].inside, all[i].fitting, all[i].sought, all[i].cell = nil, nil, false, f.cell.twin(t, cells)
 		out.families[i] = &all[i]
 	}
 	return out
@@ -97,15 +98,22 @@ func (c *cell) twin(t *searcher, all map[*cell]*cell) *cell {
 		return all[c]
 	}
 	own := *c
-	own.orders = nil // which remember messages
-	own.blocks = [variants]*blocks{}
+	if c.goings != nil && *c.goings == nil {
+		own.goings = nil
+	}
 	if c.base != nil {
 		own.base = t.bases[c.base.key]
 	}
-	for i := range own.sums {
-		own.sums[i] = slices.Clone(own.sums[i])
+	if c.opened != nil {
+		in := *c.opened
+		own.opened = &in
+		in.orders = nil // which remember messages
+		in.blocks = [variants]*blocks{}
+		for i := range in.sums {
+			in.sums[i] = slices.Clone(in.sums[i])
+		}
+		in.perhaps = slices.Clone(in.perhaps)
 	}
-	own.perhaps = slices.Clone(own.perhaps)
 	all[c] = &own
 	return &own
 }
