@@ -74,6 +74,7 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 // Zen 5 gains by.
 func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
+	t.AttentionBF16, t.AttentionGradBF16 = attentionTiles, attentionGradTiles
 	wide := *engine32
 	wide.crowds = true
 	engine32 = &wide
