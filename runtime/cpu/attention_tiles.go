@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/planc-dev/planc/runtime/num"
-	"github.com/planc-dev/planc/runtime/vec"
 )
 
 // Attention of bfloat16 where tiles multiply. Its operands are read as they are stored; scores, their exponentials and all sums
@@ -135,17 +134,11 @@ func (w *scratch[F]) narrowed(x mat[F], to *[]uint16, rows int, e *engine[F]) ma
 	if *to == nil {
 		*to = make([]uint16, qBlock*halfRow)
 	}
-	n, h := w.seen.n, *to
-	all := upToTile(n)
-	for i := range rows {
-		row := any(x.d[i*x.ld:][:n]).([]float32)
-		narrow := h[i*halfRow:][:all]
-		done := vec.NarrowBF16(narrow[:n], row)
-		num.StoreBits(narrow[done:n], row[done:], num.ElemBF16)
-		clear(narrow[n:])
-	}
+	n, h, from := w.seen.n, *to, any(x.d).([]float32)
+	_, _ = h[(rows-1)*halfRow:][:upToTile(n)], from[(rows-1)*x.ld:][:n]
+	e.narrowRows(&h[0], &from[0], 2*halfRow, uintptr(4*x.ld), uintptr(rows), uintptr(n))
 	if rows%2 == 1 {
-		clear(h[rows*halfRow:][:all])
+		clear(h[rows*halfRow:][:upToTile(n)])
 	}
 	return mat[F]{h: h, ld: halfRow}
 }

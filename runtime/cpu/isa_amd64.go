@@ -79,6 +79,6 @@ func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	wide.crowds = true
 	engine32 = &wide
 	e := *engine16
-	e.rows, e.multiply, e.together = 2*tileRows, gemmTiles, true
+	e.rows, e.multiply, e.together, e.narrowRows = 2*tileRows, gemmTiles, true, narrowRowsBF16
 	engine16 = &e
 }

@@ -27,6 +27,7 @@ type strip struct {
 	words   int            // of an element, as mask has it
 	keep    unsafe.Pointer // if not nil, m is one panel of rows, and b's rows are packed here as they are read
 	near    bool           // c is near: tiles do not ask for it
+	tiles   unsafe.Pointer // gemmTiles' own, which it keeps from call to call
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.
