@@ -12,7 +12,7 @@ type engine[F Float] struct {
 	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
 	packPairs, packFourPairs pairPacker
 	narrowRows               func(dst *uint16, src *float32, step, ld, rows, words uintptr) // rounds
-	together                 bool // op(a) is packed row by row: a row's pairs lie together
+	together                 bool                                                           // op(a) is packed row by row: a row's pairs lie together
 
 	crowds bool // rows of a that share few sets of the first cache are read where they lie all the same
 }
