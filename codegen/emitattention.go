@@ -2,13 +2,15 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
 func emitAttention(e *emitter, n *ir.Node) {
-	e.kernel("Attention", n.Outs[0], n.Outs[1], n.Args[0], n.Args[1], n.Args[2], e.attentionShape(n, n.Args[0].Type, n.Args[1].Type, n.Args[2].Type))
+	shape := e.attentionShape(n, n.Args[0].Type, n.Args[1].Type, n.Args[2].Type)
+	e.attention("Attention", n, n.Args[:3], n.Outs[0], n.Outs[1], n.Args[0], n.Args[1], n.Args[2], shape)
 }
 
 func emitAttentionGrad(e *emitter, n *ir.Node) {
@@ -16,7 +18,42 @@ func emitAttentionGrad(e *emitter, n *ir.Node) {
 	for _, a := range n.Args[:6] {
 		args = append(args, a)
 	}
-	e.kernel("AttentionGrad", append(args, e.attentionShape(n, n.Args[1].Type, n.Args[2].Type, n.Args[3].Type))...)
+	shape := e.attentionShape(n, n.Args[1].Type, n.Args[2].Type, n.Args[3].Type)
+	e.attention("AttentionGrad", n, n.Args[:5], append(args, shape)...)
+}
+
+// attention writes the call of a kernel whose last argument is the shape. A CPU's reads operands of bfloat16 as they are stored, or widens
+// them itself into room that it is given.
+func (e *emitter) attention(kernel string, n *ir.Node, operands []*ir.Value, args ...any) {
+	if e.gpu() || !storedBF16(operands) {
+		e.kernel(kernel, args...)
+		return
+	}
+	var results []*ir.Value
+	for _, v := range n.Widened() {
+		if v.Def == n {
+			results = append(results, v)
+		}
+	}
+	if len(results) == 0 {
+		defer func() { e.body.Add(rt("Done").Call(jen.Id("r"))) }()
+	}
+	room := jen.Len(jen.Id(e.name(operands[0])))
+	for _, v := range operands[1:] {
+		room = room.Op("+").Len(jen.Id(e.name(v)))
+	}
+	last := len(args) - 1
+	e.kernelWith(results, kernel+"BF16", append(args[:last:last], rt("Room").Call(jen.Id("r"), room), args[last])...)
+}
+
+// storedBF16 tells whether values are of bfloat16, and each another one: of such, scratch has room for each.
+func storedBF16(vs []*ir.Value) bool {
+	for i, v := range vs {
+		if v.Type.Elem != ir.BF16 || slices.Contains(vs[:i], v) {
+			return false
+		}
+	}
+	return true
 }
 
 // attentionShape is the kernel's description of q [batch, seq, head, group?, head_dim], k [batch, k_seq, head,

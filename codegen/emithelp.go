@@ -17,8 +17,13 @@ func (e *emitter) kernel(name string, args ...any) {
 		e.called(name, args...)
 		return
 	}
+	e.kernelWith(e.now.Widened(), name, args...)
+}
+
+// kernelWith is a CPU's kernel, for which these values are widened.
+func (e *emitter) kernelWith(widened []*ir.Value, name string, args ...any) {
 	wide := map[*ir.Value]string{}
-	for _, v := range e.now.Widened() {
+	for _, v := range widened {
 		if e.widen(v, wide); len(wide) == 1 {
 			defer func() { e.body.Add(rt("Done").Call(jen.Id("r"))) }()
 		}

@@ -2,7 +2,7 @@ package ir
 
 // Widened lists the values of a node that are in 16 bits and that a CPU's kernels, which compute in f32, need whole in
 // f32: operands widened before, results rounded after. Loops over elements, moves and accumulation convert as they go, as
-// does cross-entropy row by row.
+// does cross-entropy row by row. Attention widens operands of bf16 by itself, unless its CPU multiplies them.
 func (n *Node) Widened() []*Value {
 	row := n.Op.Info()
 	if row.element || row.view || row.copies || row.comm || row.gathers || row.effect || n.Op == OpCrossEntropy {

@@ -226,7 +226,7 @@ func flopsOf(kernel string, c *ast.CallExpr) float64 {
 		return true
 	})
 	products := fields["Batch"] * fields["Heads"] * fields["Group"] * fields["Seq"] * fields["KSeq"] * (fields["Dim"] + fields["VDim"])
-	switch {
+	switch kernel = strings.TrimSuffix(kernel, "BF16"); {
 	case strings.HasPrefix(kernel, "MatMul"):
 		return size
 	case kernel == "Attention":

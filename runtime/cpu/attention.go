@@ -73,8 +73,12 @@ type head[F Float] struct {
 }
 
 // at is the head's rows of x [batch, seq, n heads, dim], of which it is number h.
-func at[F Float](x []F, b, seq, n, h, dim int) mat[F] {
-	return mat[F]{d: x[min(len(x), (b*seq*n+h)*dim):], ld: n * dim}
+func at[F Float](x mat[F], b, seq, n, h, dim int) mat[F] {
+	first := (b*seq*n + h) * dim
+	if x.h != nil {
+		return mat[F]{h: x.h[min(len(x.h), first):], ld: n * dim}
+	}
+	return mat[F]{d: x.d[min(len(x.d), first):], ld: n * dim}
 }
 
 // rows are the rows of x from i on.
@@ -97,12 +101,14 @@ func (s *AttentionShape) span(i0, i1 int) (lo, hi int) {
 // attending is a call of Attention or AttentionGrad as a job. Its units are what can be done apart: a few blocks of a
 // head's queries; for the gradient a head of keys, whose dk and dv add up over its queries.
 type attending[F Float] struct {
-	s               AttentionShape
-	o, lse, q, k, v []F
-	dq, dk, dv, do  []F
-	grad            bool
-	rows            int // queries of a unit
-	units, per      int // per: units of a part
+	s          AttentionShape
+	lse        []F
+	o, q, k, v mat[F] // whole tensors, of which ld does not count
+	dq, dk, dv mat[F]
+	do         mat[F]
+	grad       bool
+	rows       int // queries of a unit
+	units, per int // per: units of a part
 }
 
 var attendings32, attendings64 = pool[attending[float32]]{}, pool[attending[float64]]{}
@@ -138,6 +144,11 @@ func (a *attending[F]) part(i int) {
 }
 
 func attention[F Float](o, lse, q, k, v []F, s AttentionShape) {
+	attendStored(mat[F]{d: o}, mat[F]{d: q}, mat[F]{d: k}, mat[F]{d: v}, lse, s)
+}
+
+// attendStored is Attention of operands however they are stored.
+func attendStored[F Float](o, q, k, v mat[F], lse []F, s AttentionShape) {
 	a := attendingsOf[F]().get()
 	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, false
 	heads := s.Batch * s.Heads * s.Group
@@ -159,17 +170,18 @@ func (w *scratch[F]) headBlock(a *attending[F], unit int) {
 func (a *attending[F]) block(unit int) (hd head[F], i0, i1 int) {
 	s, n, heads := &a.s, a.s.blocks(a.rows), a.s.Heads*a.s.Group
 	i0 = (n - 1 - unit%n) * a.rows
-	return place(s, unit/n/heads, unit/n%heads, a.o, a.lse, a.q, a.k, a.v), i0, min(i0+a.rows, s.Seq)
+	return a.place(unit/n/heads, unit/n%heads), i0, min(i0+a.rows, s.Seq)
 }
 
 // place finds query head hg = h*Group + g of sample b.
-func place[F Float](s *AttentionShape, b, hg int, o, lse, q, k, v []F) head[F] {
+func (a *attending[F]) place(b, hg int) head[F] {
+	s := &a.s
 	n, h := s.Heads*s.Group, hg/s.Group
 	return head[F]{
 		AttentionShape: s, b: b, h: h, g: hg % s.Group, slope: s.slope(h, hg%s.Group),
-		q: at(q, b, s.Seq, n, hg, s.Dim), o: at(o, b, s.Seq, n, hg, s.VDim),
-		k: at(k, b, s.KSeq, s.Heads, h, s.Dim), v: at(v, b, s.KSeq, s.Heads, h, s.VDim),
-		lse: lse[min(len(lse), b*s.Seq*n+hg):],
+		q: at(a.q, b, s.Seq, n, hg, s.Dim), o: at(a.o, b, s.Seq, n, hg, s.VDim),
+		k: at(a.k, b, s.KSeq, s.Heads, h, s.Dim), v: at(a.v, b, s.KSeq, s.Heads, h, s.VDim),
+		lse: a.lse[min(len(a.lse), b*s.Seq*n+hg):],
 	}
 }
 
@@ -227,7 +239,7 @@ func (w *scratch[F]) attendBlock(hd *head[F], i0, rows, at, j0, n int) {
 	if before {
 		scaleRows(o, w.factor[:rows], hd.VDim)
 	}
-	w.sumSeen(o, p, &w.v, rows, before)
+	w.sumSeen(o, w.narrowed(p, &w.halves.p, rows, w.v.e), &w.v, rows, before)
 }
 
 // finish divides o of queries i0 to i1-1 by the sums.

@@ -1,5 +1,7 @@
 package cpu
 
+import "unsafe"
+
 // A head's rows lie apart, mostly in the third cache or in memory, and the processor does not guess which ones come next. So
 // while a head is worked on, the rows that the next one needs are asked for, some before each product. No bit depends on it.
 //
@@ -23,6 +25,9 @@ func (w *scratch[F]) askFor(x mat[F], rows, cols int) {
 	a := &w.ahead
 	if cols == 0 { // values may be of no elements
 		return
+	}
+	if x.h != nil { // two numbers, of an even number of columns, as one
+		x, cols = mat[F]{d: unsafe.Slice((*F)(unsafe.Pointer(unsafe.SliceData(x.h))), len(x.h)/2), ld: x.ld / 2}, cols/2
 	}
 	if rows = min(rows, askMost/(cols*int(sizeOf[F]()))); rows > 0 && a.n < len(a.lists) {
 		l := &a.lists[a.n]

@@ -17,6 +17,11 @@ func BenchmarkAttentionOf(b *testing.B) {
 		for i := range sets {
 			sets[i] = drawTensors[float32](c.s)
 		}
+		var narrow [len(sets)]narrowTensors
+		for i := range narrow {
+			narrow[i] = drawNarrow(c.s)
+			narrow[i].forward(c.s)
+		}
 		k, i := Table[float32](), 0
 		b.Run(c.name+"/forward", func(b *testing.B) {
 			for b.Loop() {
@@ -34,6 +39,20 @@ func BenchmarkAttentionOf(b *testing.B) {
 				x := &sets[i%len(sets)]
 				i++
 				k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, c.s)
+			}
+		})
+		b.Run(c.name+"/forward, bf16", func(b *testing.B) {
+			for b.Loop() {
+				x := &narrow[i%len(narrow)]
+				i++
+				k.AttentionBF16(x.out, x.lse, x.q, x.k, x.v, x.wide, c.s)
+			}
+		})
+		b.Run(c.name+"/gradient, bf16", func(b *testing.B) {
+			for b.Loop() {
+				x := &narrow[i%len(narrow)]
+				i++
+				x.backward(c.s)
 			}
 		})
 	}

@@ -3,6 +3,11 @@ package cpu
 import "math"
 
 func attentionGrad[F Float](dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape) {
+	attendGradStored(mat[F]{d: dq}, mat[F]{d: dk}, mat[F]{d: dv}, mat[F]{d: do}, mat[F]{d: q}, mat[F]{d: k}, mat[F]{d: v}, mat[F]{d: o}, lse, s)
+}
+
+// attendGradStored is AttentionGrad of operands however they are stored.
+func attendGradStored[F Float](dq, dk, dv, do, q, k, v, o mat[F], lse []F, s AttentionShape) {
 	a := attendingsOf[F]().get()
 	a.s, a.o, a.lse, a.q, a.k, a.v, a.grad = s, o, lse, q, k, v, true
 	a.dq, a.dk, a.dv, a.do = dq, dk, dv, do
@@ -37,7 +42,7 @@ func (w *scratch[F]) headGrad(a *attending[F], unit int) {
 func (a *attending[F]) headOf(b, h, g int) head[F] {
 	s := &a.s
 	heads, hg := s.Heads*s.Group, h*s.Group+g
-	hd := place(s, b, hg, a.o, a.lse, a.q, a.k, a.v)
+	hd := a.place(b, hg)
 	hd.dq, hd.do = at(a.dq, b, s.Seq, heads, hg, s.Dim), at(a.do, b, s.Seq, heads, hg, s.VDim)
 	hd.dk, hd.dv = at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
 	return hd
@@ -85,18 +90,19 @@ func (w *scratch[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {
 	for i := range rows {
 		w.max[i] = hd.lse[(i0+i)*step]
 	}
-	w.innerRows(do, o, rows, hd.VDim)
+	w.innerRows(w.widened(do, &w.halves.do, rows, hd.VDim), w.widened(o, &w.halves.o, rows, hd.VDim), rows, hd.VDim)
 	if !w.gradRows(hd, rows) {
 		for i := range rows {
 			w.weighGrad(hd, i0, i, j0)
 		}
 	}
 	keys := w.seen.n
+	p, dp = w.narrowed(p, &w.halves.p, rows, w.k.e), w.narrowed(dp, &w.halves.dp, rows, w.k.e)
 	w.rows.pack(do, rows, hd.VDim)
-	w.sumSeeing(hd.dv.rows(j0), p, &w.rows, keys)
+	w.sumSeeing(hd.dv.rows(j0), w.turned(p, rows), &w.rows, keys)
 	w.sumSeen(dq, dp, &w.k, rows, hd.More || lo < j0)
 	w.rows.pack(q, rows, hd.Dim)
-	w.sumSeeing(hd.dk.rows(j0), dp, &w.rows, keys)
+	w.sumSeeing(hd.dk.rows(j0), w.turned(dp, rows), &w.rows, keys)
 	w.begun = max(w.begun, keys)
 }
 

@@ -3,27 +3,36 @@ package cpu
 import "unsafe"
 
 // packed is op(b) of attention's products: rows of a head or their transpose, which many rows of op(a) meet. With an engine
-// its panels are packed once; without, it is read where it lies.
+// its panels are packed once; without, it is read where it lies. Of 16 bits a term is a pair, the last one's second zero if
+// terms are odd.
 type packed[F Float] struct {
+	e           *engine[F]
 	at          mat[F]
+	rows        int // of at, or of its transpose
 	terms, cols int
 	d           []F // [panels][terms][columns of a panel]
 }
 
 // pack takes op(b), of so many terms and columns.
 func (p *packed[F]) pack(b mat[F], terms, cols int) {
-	p.at, p.terms, p.cols = b, terms, cols
-	e := engineOf[F]()
-	if e == nil {
+	p.e, p.at, p.rows, p.terms, p.cols = engineOf[F](), b, terms, terms, cols
+	if b.h != nil {
+		p.e, p.terms = tilesOf[F](), (terms+1)/2
+	}
+	if p.e == nil {
 		return
 	}
-	g := borrowGemm(e)
-	g.b, g.p0, g.kb, g.j0, g.nb, g.directB = b, 0, terms, 0, cols, false
-	p.d = room(p.d, g.bPanels()*e.cols*terms)
+	g := borrowGemm(p.e)
+	g.b, g.p0, g.kb, g.j0, g.nb, g.directB = b, 0, p.terms, 0, cols, false
+	p.d = room(p.d, g.bPanels()*p.e.cols*p.terms)
 	own := g.pb
 	g.pb = p.d
-	for i := range groups(g.bPanels()) {
-		g.packB(i)
+	if b.h != nil && terms%2 == 1 {
+		g.packOdd(terms)
+	} else {
+		for i := range groups(g.bPanels()) {
+			g.packB(i)
+		}
 	}
 	g.pb = own
 	g.giveBack()
@@ -74,21 +83,21 @@ const together = 2
 
 // scoresOf is c = a·b for the keys that queries see; elements of others are anything.
 func (w *scratch[F]) scoresOf(c, a mat[F], b *packed[F], rows int) {
-	e := engineOf[F]()
+	e := b.e
 	if e == nil {
 		w.gemm(c, a, b.at, rows, w.seen.n, b.terms, false)
 		return
 	}
 	for j := 0; j < b.cols; j += e.cols {
 		if first, end := w.seen.rows(rows, j, j+e.cols); first < end {
-			w.multiplyPacked(e, &c.d[first*c.ld+j], c.ld, &a.d[first*a.ld], a, b, j, end-first, 0, b.terms, false)
+			w.multiplyPacked(&c.d[first*c.ld+j], c.ld, a.address(first*a.ld), a, b, j, end-first, 0, b.terms, false)
 		}
 	}
 }
 
 // sumSeen is c = a·b (+ c if acc) for a row of a a query, 0 but for the keys that it sees.
 func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
-	e := engineOf[F]()
+	e := b.e
 	if e == nil {
 		w.gemm(c, a, b.at, rows, b.cols, w.seen.n, acc)
 		return
@@ -99,19 +108,24 @@ func (w *scratch[F]) sumSeen(c, a mat[F], b *packed[F], rows int, acc bool) {
 		if lo >= hi && !acc {
 			clearRows(c.rows(i), n, b.cols)
 		}
-		for j := 0; j < b.cols && lo < hi; j += e.cols {
-			w.multiplyPacked(e, &c.d[i*c.ld+j], c.ld, &a.d[i*a.ld+lo], a, b, j, n, lo, hi, acc)
+		if lo >= hi {
+			continue
+		}
+		lo, p0, p1 := b.termsOf(lo, hi)
+		for j := 0; j < b.cols; j += e.cols {
+			w.multiplyPacked(&c.d[i*c.ld+j], c.ld, a.address(i*a.ld+lo), a, b, j, n, p0, p1, acc)
 		}
 	}
 }
 
-// sumSeeing is c = a^T·b for n keys, + c for those begun: a has a row for each query, 0 but for the keys that it sees.
+// sumSeeing is c = a^T·b for n keys, + c for those begun: a has a row for each query, 0 but for the keys that it sees. Of 16
+// bits it is a^T that is given, since tiles read whole rows of that.
 func (w *scratch[F]) sumSeeing(c, a mat[F], b *packed[F], n int) {
-	a.t = true
+	a.t = a.h == nil
 	fresh := min(w.begun, n)
-	if e := engineOf[F](); e != nil {
-		w.sumRange(e, c, a, b, 0, fresh, true)
-		w.sumRange(e, c, a, b, fresh, n, false)
+	if b.e != nil {
+		w.sumRange(c, a, b, 0, fresh, true)
+		w.sumRange(c, a, b, fresh, n, false)
 		return
 	}
 	if fresh < n {
@@ -121,28 +135,37 @@ func (w *scratch[F]) sumSeeing(c, a mat[F], b *packed[F], n int) {
 }
 
 // sumRange is sumSeeing for keys lo to hi-1.
-func (w *scratch[F]) sumRange(e *engine[F], c, a mat[F], b *packed[F], lo, hi int, acc bool) {
+func (w *scratch[F]) sumRange(c, a mat[F], b *packed[F], lo, hi int, acc bool) {
+	e := b.e
 	for i := lo; i < hi; i += together * e.rows {
 		m := min(together*e.rows, hi-i)
-		first, end := w.seen.rows(b.terms, i, i+m)
+		first, end := w.seen.rows(b.rows, i, i+m)
 		if first >= end && !acc {
 			clearRows(c.rows(i), m, b.cols)
 		}
-		for j := 0; j < b.cols && first < end; j += e.cols {
-			w.multiplyPacked(e, &c.d[i*c.ld+j], c.ld, &a.d[first*a.ld+i], a, b, j, m, first, end, acc)
+		if first >= end {
+			continue
+		}
+		first, p0, p1 := b.termsOf(first, end)
+		at := first*a.ld + i
+		if !a.t {
+			at = i*a.ld + first
+		}
+		for j := 0; j < b.cols; j += e.cols {
+			w.multiplyPacked(&c.d[i*c.ld+j], c.ld, a.address(at), a, b, j, m, p0, p1, acc)
 		}
 	}
 }
 
 // multiplyPacked is c = a·b (+ c if acc) for m rows, the columns of b's panel that begins at j, and its terms p0 to p1-1, of
 // which the first is a's first.
-func (w *scratch[F]) multiplyPacked(e *engine[F], c *F, cld int, first *F, a mat[F], b *packed[F], j, m, p0, p1 int, acc bool) {
+func (w *scratch[F]) multiplyPacked(c *F, cld int, first unsafe.Pointer, a mat[F], b *packed[F], j, m, p0, p1 int, acc bool) {
 	w.ask()
-	s := &w.strip
-	size, rows, ld := sizeOf[F](), uintptr(e.rows), uintptr(a.ld)
-	s.a, s.ai, s.ap, s.panel = unsafe.Pointer(first), ld*size, size, rows*ld*size
+	s, e := &w.strip, b.e
+	size, rows, ld := sizeOf[F](), uintptr(e.rows), uintptr(a.ld)*a.size()
+	s.a, s.ai, s.ap, s.panel, s.near = first, ld, size, rows*ld, e.together
 	if a.t {
-		s.ai, s.ap, s.panel = size, ld*size, rows*size
+		s.ai, s.ap, s.panel = size, ld, rows*size
 	}
 	s.c, s.cs = unsafe.Pointer(c), uintptr(cld)*size
 	s.from, s.fs, s.acc = uintptr(s.c), s.cs, 0

@@ -11,7 +11,8 @@ type engine[F Float] struct {
 
 	pairs                    bool // elements are of 16 bits, and a term is two of them: then these pack
 	packPairs, packFourPairs pairPacker
-	together                 bool // op(a) is packed row by row: a row's pairs lie together
+	narrowRows               func(dst *uint16, src *float32, step, ld, rows, words uintptr) // rounds
+	together                 bool                                                           // op(a) is packed row by row: a row's pairs lie together
 
 	wide *engine[F] // the same with panels of fewer rows and more columns, nil if there is none or it does not pay
 

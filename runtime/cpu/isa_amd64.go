@@ -79,11 +79,12 @@ func useAVX512(t *Kernels[float32], _ *Kernels[float64]) {
 // Zen 5 gains by.
 func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	t.MatMulBF16, t.MatMulRoundBF16 = matMulPairs, matMulPairsRounded
+	t.AttentionBF16, t.AttentionGradBF16 = attentionTiles, attentionGradTiles
 	engine32.crowds = true
 	if engine32.wide != nil {
 		engine32.wide.crowds = true
 	}
 	e := *engine16
-	e.rows, e.multiply, e.together = 2*tileRows, gemmTiles, true
+	e.rows, e.multiply, e.together, e.narrowRows = 2*tileRows, gemmTiles, true, narrowRowsBF16
 	engine16 = &e
 }

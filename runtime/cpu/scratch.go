@@ -25,6 +25,7 @@ type scratch[F Float] struct {
 	rows     packed[F]   // of queries, or of their outputs' gradient
 	strip    strip       // of the product that is made
 	ahead    ahead[F]
+	halves   halved[F]
 }
 
 var pools [2]sync.Pool // of *scratch[float32] and *scratch[float64]

@@ -29,6 +29,7 @@ type strip struct {
 	ask     [2]uintptr     // the assembly's: what of c, and of from, is asked for next
 	second  int            // 1: c is asked for into the second cache; 0: into the first
 	near    bool           // c is near: tiles do not ask for it
+	tiles   unsafe.Pointer // gemmTiles' own, which it keeps from call to call
 }
 
 // setCols sets how many columns are there, of elements of so many words of 4 bytes.

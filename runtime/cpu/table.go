@@ -149,6 +149,18 @@ type Kernels[F Float] struct {
 	// from zero, with p and z computed anew. o and lse may be those of more keys than are here: then the
 	// result is these keys' part of dq, and these keys' dk and dv.
 	AttentionGrad func(dq, dk, dv, do, q, k, v, o, lse []F, s AttentionShape)
+	// AttentionBF16 is Attention of bfloat16,
+	//	for each query i of (batch, head, group) { o_i = sum_j bfloat16(p_j * z_ij) * v_j }
+	// on AMX where dim and vdim are even: p_j is then relative to the largest score so far until o is divided by the sum of what was
+	// not rounded, and numbers below 2^-126 count in products as zero. Elsewhere nothing is rounded, and the bits are those of Attention on
+	// operands that are widened into wide, which has room for q, k and v.
+	AttentionBF16 func(o, lse []F, q, k, v []num.BF16, wide []F, s AttentionShape)
+	// AttentionGradBF16 is AttentionGrad likewise,
+	//	for each query i of (batch, head, group), each visible key j {
+	//		dq_i += bfloat16(ds)*k_j; dk_j += bfloat16(ds)*q_i; dv_j += bfloat16(p_j*z_ij)*do_i
+	//	}
+	// with ds as AttentionGrad has it. wide has room for do, q, k, v and o.
+	AttentionGradBF16 func(dq, dk, dv []F, do, q, k, v, o []num.BF16, lse, wide []F, s AttentionShape)
 
 	// Route is
 	//	for i := range rows {
@@ -243,6 +255,7 @@ func portable[F Float]() Kernels[F] {
 		RoPE:         rope[F],
 		RoPEPart:     ropePart[F],
 		Attention:    attention[F], AttentionGrad: attentionGrad[F],
+		AttentionBF16: attentionWidened[F], AttentionGradBF16: attentionGradWidened[F],
 		Route: route[F], RouteGrad: routeGrad[F],
 		Tally: tally[F], Balance: balance[F], BalanceGrad: balanceGrad[F],
 		Dispatch: dispatch[F], Combine: combine[F], Deal: deal[F], Collect: collect[F],

@@ -72,13 +72,14 @@ func (t *tiles) configure(rows, cols, pairs int) {
 	}
 }
 
-// tilePool are tiles that no product uses now.
-var tilePool pool[tiles]
-
 // gemmTiles multiplies a strip of pairs whose rows of op(a) hold them together: whole panels of rows, then what is left. It changes the
 // strip's m and from as other engines do.
 func gemmTiles(p *byte) {
-	s, t := (*strip)(unsafe.Pointer(p)), tilePool.get()
+	s := (*strip)(unsafe.Pointer(p))
+	if s.tiles == nil {
+		s.tiles = unsafe.Pointer(new(tiles))
+	}
+	t := (*tiles)(s.tiles)
 	const panel = 2 * tileRows
 	if t.ask = panel; s.near {
 		t.ask = 0
@@ -87,7 +88,6 @@ func gemmTiles(p *byte) {
 	t.multiply(s, s.m/panel, 1, s.m%panel)
 	s.from += uintptr(s.m) * s.fs
 	s.m = 0
-	tilePool.put(t)
 }
 
 // multiply does n panels of so many rows each, from panel q on.

@@ -25,3 +25,12 @@ func packPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uint
 //
 //go:noescape
 func packFourPairsAVX512(dst *byte, src *uint16, step uintptr, ld uintptr, rows uintptr, words uintptr, room uintptr, panel uintptr)
+
+// narrowRowsBF16 is
+//
+//	for i, j := range [rows, words rounded up to a multiple of 32] { dst[i*step + j] = bfloat16(src[i*ld + j]) if j < words, else 0 }
+//
+// where numbers below 2^-126 become zero; step and ld are in bytes; rows > 0.
+//
+//go:noescape
+func narrowRowsBF16(dst *uint16, src *float32, step uintptr, ld uintptr, rows uintptr, words uintptr)

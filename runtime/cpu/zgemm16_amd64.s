@@ -2794,3 +2794,57 @@ pair1:
 	VZEROUPPER
 	RET
 	PCALIGN $64
+
+// func narrowRowsBF16(dst *uint16, src *float32, step uintptr, ld uintptr, rows uintptr, words uintptr)
+// Requires: AVX, AVX512BF16, AVX512F, BMI2
+TEXT ·narrowRowsBF16(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  step+16(FP), DX
+	MOVQ  ld+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  words+40(FP), DI
+	MOVQ  DI, R8
+	ANDQ  $0x1f, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K1
+	SHRQ  $0x10, R9
+	KMOVW R9, K2
+	SHRQ  $0x05, DI
+
+row:
+	MOVQ  CX, R9
+	MOVQ  AX, R10
+	MOVQ  DI, R11
+	TESTQ R11, R11
+	JZ    last
+
+next:
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	LONG    $0x4877f262
+	WORD    $0xd072
+	VMOVUPS Z2, (R10)
+	ADDQ    $0x00000080, R9
+	ADDQ    $0x40, R10
+	DECQ    R11
+	JNZ     next
+
+last:
+	TESTQ     R8, R8
+	JZ        done
+	VMOVUPS.Z (R9), K1, Z0
+	VMOVUPS.Z 64(R9), K2, Z1
+	LONG      $0x4877f262
+	WORD      $0xd072
+	VMOVUPS   Z2, (R10)
+
+done:
+	ADDQ BX, CX
+	ADDQ DX, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+	PCALIGN $64

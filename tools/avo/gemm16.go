@@ -22,6 +22,7 @@ func gemm16(c *build.Context) {
 	m.keeps = false
 	m.emit(c)
 	packPairs(c)
+	narrowRows(c)
 }
 
 // dotPairs writes VDPBF16PS x, y, sum, which neither avo nor Go's assembler knows: EVEX.512.F3.0F38.W0 52 /r, with sum in
