@@ -48,6 +48,7 @@ type run struct {
 	scaler  scaler
 	adapts  bool      // the last step's scale was above its least
 	faults  int       // steps in a row that were not finite, and for which no loss scale was to blame
+	applied int       // the last step that this run applied, 0 for none
 	saved   int       // step of the last checkpoint, -1 for none
 	checked int       // step of the last evaluation, -1 for none
 	times   []float64 // seconds of the steps after the first, the last of them kept

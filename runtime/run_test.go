@@ -277,7 +277,7 @@ func TestNonfinite(t *testing.T) {
 
 // Skipping ends: parameters that are lost stay lost. The checkpoint of before is kept, and is where a run goes on.
 func TestSkippingEnds(t *testing.T) {
-	poisoned := func(from, to int, more ...Option) (Result, string, error) {
+	poison := func(from, to int) *Program {
 		p := bigram[float32](2, 1)
 		step := p.Segments[0].Forward
 		p.Segments[0].Forward = func(r *Rank, b *Block) {
@@ -286,8 +286,11 @@ func TestSkippingEnds(t *testing.T) {
 			}
 			step(r, b)
 		}
+		return p
+	}
+	poisoned := func(from, to int, more ...Option) (Result, string, error) {
 		dir := t.TempDir()
-		res, err := train(t, p, dir, append(more, Set("train.steps", 30), Set("train.checkpoint.every", 2))...)
+		res, err := train(t, poison(from, to), dir, append(more, Set("train.steps", 30), Set("train.checkpoint.every", 2))...)
 		return res, dir, err
 	}
 	if res, _, err := poisoned(3, 11); err != nil || res.Skipped != 9 || res.Steps != 30 {
@@ -304,6 +307,10 @@ func TestSkippingEnds(t *testing.T) {
 	if _, others := lines(t, dir); others[len(others)-1].Event != "stop" || others[len(others)-1].Step != 12 {
 		t.Errorf("last line %+v", others[len(others)-1])
 	}
+	_, err = train(t, poison(3, 40), dir, Set("train.steps", 40)) // goes on from step 10, whose parameters are those of step 2
+	if err == nil || !strings.HasPrefix(err.Error(), "steps 11 to 20 are not finite") || !strings.Contains(err.Error(), "; go on from a checkpoint of step 1 or before (") {
+		t.Errorf("a run that goes on: %v", err)
+	}
 	if res, err := train(t, bigram[float32](2, 1), dir, Resume("2"), Set("train.steps", 4)); err != nil || res.FirstStep != 3 || res.Skipped != 0 {
 		t.Errorf("the checkpoint of step 2: %+v, %v", res, err)
 	}
@@ -314,7 +321,8 @@ func TestSkippingEnds(t *testing.T) {
 	if err != nil || res.Skipped != 16 {
 		t.Errorf("a scale that finds its place: %+v, %v", res, err)
 	}
-	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", "dynamic")); err == nil || !strings.HasPrefix(err.Error(), "steps 18 to 27 are not finite") {
+	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", "dynamic")); err == nil || !strings.HasPrefix(err.Error(), "steps 18 to 27 are not finite") ||
+		!strings.HasSuffix(err.Error(), "; start anew (--resume never)") {
 		t.Errorf("a scale at its least: %v", err)
 	}
 }

@@ -110,7 +110,7 @@ func (r *run) record(s *Step, tokens float64) error {
 		return err
 	}
 	if !s.Skipped {
-		r.faults = 0
+		r.faults, r.applied = 0, s.Step
 	} else {
 		r.res.Skipped++
 		if err := r.guard(s); err != nil {
@@ -171,18 +171,22 @@ func (r *run) guard(s *Step) error {
 	if stop {
 		return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 	}
-	first := s.Step - maxFaults + 1
 	return exitf(ExitNonfinite, "steps %d to %d are not finite (the last: %s): %d in a row, and a skipped step changes no parameter, so the next would be "+
-		"no better. %s; %s", first, s.Step, what, maxFaults, r.remedy(), wayOn(first))
+		"no better. %s; %s", s.Step-maxFaults+1, s.Step, what, maxFaults, r.remedy(), r.wayOn())
 }
 
-// wayOn is from where to train on if no step from first on is finite. The checkpoint right before has the parameters that it begins
-// with, which may be what is wrong; those of the one before that made a step that was finite.
-func wayOn(first int) string {
-	if first <= 2 {
+// wayOn is from where to train on if no step is finite any more. Checkpoints since the last step that was applied have the parameters
+// that may be what is wrong; those of the one before it made a step that was finite. Where this run applied none, that one was no
+// earlier than if all that were skipped had been the last.
+func (r *run) wayOn() string {
+	last := r.applied
+	if last == 0 {
+		last = r.done.updates
+	}
+	if last < 2 {
 		return "start anew (--resume never)"
 	}
-	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or anew (--resume never)", first-2)
+	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or anew (--resume never)", last-1)
 }
 
 // remedy is what to try where steps stay not finite.
