@@ -155,7 +155,7 @@ const maxFaults = 10
 
 // guard handles a step whose loss or gradient was not finite.
 func (r *run) guard(s *Step) error {
-	what := fmt.Sprintf("loss %g, gradient norm %g", s.Loss, s.GradNorm)
+	what := fmt.Sprintf("loss %.5g, gradient norm %.5g", s.Loss, s.GradNorm)
 	if r.adapts { // the scale was too large: no fault of the run
 		return r.metrics.event(s.Step, "skip", fmt.Sprintf("%s; loss scale %g", what, r.scaler.scale))
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -130,6 +132,9 @@ func (l *locked) Write(p []byte) (int, error) {
 // print writes a result to stdout. A failure to write is the world's: a full disk must not look like success.
 func (a *app) print(result string) error {
 	if _, err := io.Copy(a.stdout, bytes.NewBufferString(result)); err != nil {
+		if path := (*fs.PathError)(nil); errors.As(err, &path) {
+			err = path.Err // which says write, and a device's name for what the user calls no such
+		}
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil

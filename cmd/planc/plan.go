@@ -40,7 +40,7 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	flags.register(c)
 	c.Flags().IntVar(&top, "top", top, "`N` rows of alternatives, those there are")
-	c.Flags().StringVar(&swept, "sweep", "", "the best plan for each of `KEY=VALUES`: gpus=8..1024 doubles, gpus=8,16,24")
+	c.Flags().StringVar(&swept, "sweep", "", "the best plan for each of `KEY=VALUES`: gpus=8..1024 doubles up to the end, gpus=8,16,24")
 	flags.registerSave(c)
 	c.Flags().BoolVar(&locks.update, "update", false, "search again, write the lock beside the job, show what changed")
 	locks.register(c)

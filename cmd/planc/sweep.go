@@ -118,20 +118,31 @@ func count(word string) (int, bool) {
 	return n, err == nil && n > 0 && n <= largestSwept
 }
 
-// over are the sweep's values on the job: those of a range double from its beginning; devices beyond one node are
+// over are the sweep's values on the job: those of a range double from its beginning, and its end; devices beyond one node are
 // whole nodes.
 func (s sweep) over(j *loaded) []int {
 	if s.values != nil {
 		return s.values
 	}
+	per := 1
+	if s.key == "gpus" && !j.cluster.IsCPU() {
+		per = j.fullNode()
+	}
+	end := s.hi
+	if end > per {
+		end = end / per * per
+	}
 	var out []int
-	for n := s.lo; n <= s.hi; n *= 2 {
-		if per := j.fullNode(); s.key == "gpus" && n > per && !j.cluster.IsCPU() {
+	for n := s.lo; n < end; n *= 2 {
+		if n > per {
 			n = (n + per - 1) / per * per
 		}
-		if n <= s.hi {
+		if n < end {
 			out = append(out, n)
 		}
+	}
+	if end >= s.lo {
+		out = append(out, end)
 	}
 	return out
 }

@@ -165,7 +165,9 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 
 // nameIt takes the file's name where the job has none.
 func (j *Job) nameIt(path string) {
-	if path != "" && path != "-" {
+	if path == "-" { // a run's folder has a name of its own all the same
+		j.Name = "job"
+	} else if path != "" {
 		j.Name = folderName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	}
 }

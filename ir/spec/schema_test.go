@@ -125,8 +125,8 @@ func scalarSchema(k reflect.Kind, tag reflect.StructTag) schema {
 			s[word] = x
 		}
 	}
-	if k == reflect.Float64 {
-		return s
+	if k == reflect.Float64 { // readers of YAML 1.1 take 3e-4, which has no point, for a string
+		return schema{"anyOf": []schema{s, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$`}}}
 	}
 	s["type"] = "integer"
 	return schema{"anyOf": []schema{s, {"type": "string", "pattern": `^[0-9]+(\.[0-9]+)?[KMBT]$`}}}

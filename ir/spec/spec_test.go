@@ -165,6 +165,15 @@ func TestOverridesReachIntoShortForms(t *testing.T) {
 	}
 }
 
+// A job of standard input is called job, where it has no name: a run's folder is its own.
+func TestStandardInputHasAName(t *testing.T) {
+	for text, want := range map[string]string{small: "job", "name: mine\n" + small: "mine"} {
+		if j, err := Load("-", files{"-": text}.read); err != nil || j.Name != want {
+			t.Errorf("%v, the name is %+v, want %s", err, j, want)
+		}
+	}
+}
+
 func TestConfigSpellings(t *testing.T) {
 	const hub = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128, "hidden_size": 64, "intermediate_size": 96,
 	"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "rope_theta": 500000.0, "head_dim": null,
