@@ -74,7 +74,7 @@ func TestCollectiveLaws(t *testing.T) {
 				if p.Ranks() > 1 && now > (less+rest)*rounding {
 					t.Errorf("%s: %v %+v: %v take %v, in two parts of which one is %v, %v and %v", c.Name, op, p, b, now, part, less, rest)
 				}
-				far := Placement{p.Local, 2 * p.Nodes, 2 * p.Span, p.Mixed}
+				far := Placement{p.Local, 2 * p.Nodes, 2 * p.Span, p.Mixed, p.Crossing}
 				if c.Nodes > 1 && c.CollectiveTime(op, far, b)*rounding < now {
 					t.Errorf("%s: %v of %v: %+v takes %v, %+v %v", c.Name, op, b, p, now, far, c.CollectiveTime(op, far, b))
 				}
@@ -160,14 +160,14 @@ func TestCollectiveTime(t *testing.T) {
 		}
 	}
 	const link, nics = 450e9 * 0.81, 4 * 50e9
-	near("all_gather in a node", ir.OpAllGather, Placement{8, 1, 1, false}, 54e-6+7*2e-6, 7.0/8/link)
-	near("all_reduce over two nodes, a tree", ir.OpAllReduce, Placement{8, 2, 2, false}, 54e-6+2*(7*2e-6+5e-6), 2*max(7.0/8/link, 1.0/2/(nics*0.89)))
-	near("all_to_all over two nodes", ir.OpAllToAll, Placement{8, 2, 2, false}, 54e-6+7*2e-6+5e-6, 8.0/16/(nics/8))
-	near("reduce_scatter of one device a node, above the rail", ir.OpReduceScatter, Placement{1, 8, 8, false}, 54e-6+7*8e-6, 7.0/8/(nics/8))
-	near("reduce_scatter of every fourth node, over the spine", ir.OpReduceScatter, Placement{1, 8, 29, false}, 54e-6+7*8e-6, 7.0/8/(nics/8/2))
+	near("all_gather in a node", ir.OpAllGather, Placement{8, 1, 1, false, 0}, 54e-6+7*2e-6, 7.0/8/link)
+	near("all_reduce over two nodes, a tree", ir.OpAllReduce, Placement{8, 2, 2, false, 0}, 54e-6+2*(7*2e-6+5e-6), 2*max(7.0/8/link, 1.0/2/(nics*0.89)))
+	near("all_to_all over two nodes", ir.OpAllToAll, Placement{8, 2, 2, false, 0}, 54e-6+7*2e-6+5e-6, 8.0/16/(nics/8))
+	near("reduce_scatter of one device a node, above the rail", ir.OpReduceScatter, Placement{1, 8, 8, false, 0}, 54e-6+7*8e-6, 7.0/8/(nics/8))
+	near("reduce_scatter of every fourth node, over the spine", ir.OpReduceScatter, Placement{1, 8, 29, false, 0}, 54e-6+7*8e-6, 7.0/8/(nics/8/2))
 	c.Network[0].Rails = true
-	near("all_gather of mixed places, over the spine", ir.OpAllGather, Placement{1, 4, 4, true}, 54e-6+3*8e-6, 3.0/4/(nics/8/2))
-	near("all_to_all on rails: by the links first", ir.OpAllToAll, Placement{8, 2, 2, false}, 54e-6+7*2e-6+5e-6, 8.0/16/(nics/8))
+	near("all_gather of mixed places, over the spine", ir.OpAllGather, Placement{1, 4, 4, true, 0}, 54e-6+3*8e-6, 3.0/4/(nics/8/2))
+	near("all_to_all on rails: by the links first", ir.OpAllToAll, Placement{8, 2, 2, false, 0}, 54e-6+7*2e-6+5e-6, 8.0/16/(nics/8))
 }
 
 func TestPlace(t *testing.T) {
@@ -184,17 +184,58 @@ func TestPlace(t *testing.T) {
 		axes    []ir.Axis
 		want    Placement
 	}{
-		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"tp"}, Placement{4, 1, 1, false}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp"}, Placement{2, 4, 4, false}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp", "tp"}, Placement{8, 4, 4, false}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"tp"}, Placement{8, 2, 2, false}},
-		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"dp"}, Placement{1, 2, 3, false}},
-		{6, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 3}), []ir.Axis{"tp"}, Placement{2, 2, 2, true}},
-		{8, ir.Mesh{}, nil, Placement{1, 1, 1, false}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"tp"}, Placement{4, 1, 1, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp"}, Placement{2, 4, 4, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 8}), []ir.Axis{"dp", "tp"}, Placement{8, 4, 4, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"tp"}, Placement{8, 2, 2, false, 0}},
+		{8, mesh(ir.Atom{Name: "tp", Size: 16}, ir.Atom{Name: "dp", Size: 2}), []ir.Axis{"dp"}, Placement{1, 2, 3, false, 0}},
+		{6, mesh(ir.Atom{Name: "tp", Size: 4}, ir.Atom{Name: "dp", Size: 3}), []ir.Axis{"tp"}, Placement{2, 2, 2, true, 0}},
+		{8, ir.Mesh{}, nil, Placement{1, 1, 1, false, 0}},
 	} {
 		c := &Cluster{Nodes: 4, Node: Node{Devices: tt.devices}}
 		if got := c.Place(tt.mesh, tt.axes); got != tt.want {
 			t.Errorf("%v of %v on nodes of %d: %+v, want %+v", tt.axes, tt.mesh, tt.devices, got, tt.want)
+		}
+	}
+}
+
+// Of two ranks that lie apart on an axis, as many of a node's devices reach for other nodes as lie beside each other, whatever else
+// the node has: the time does not grow with its devices.
+func TestPairsShareTheirNICs(t *testing.T) {
+	pipeline := func(stride, pp int) ir.Mesh {
+		return ir.Mesh{Atoms: []ir.Atom{{Name: "tp", Size: stride}, {Name: "pp", Size: pp}}}
+	}
+	for _, tt := range []struct {
+		devices, stride, pp int
+		next, ends          int // crossing
+	}{
+		{1, 1, 3, 1, 1}, {7, 1, 21, 1, 1}, {7, 7, 3, 7, 7}, {8, 2, 8, 2, 2}, {8, 1, 12, 1, 2}, {8, 16, 2, 8, 8}, {6, 4, 3, 4, 4}, {8, 8, 2, 8, 8}, {8, 2, 6, 2, 4},
+		{8, 2, 4, 0, 0}, {8, 1, 2, 0, 0},
+	} {
+		c, m := &Cluster{Nodes: 4, Node: Node{Devices: tt.devices}}, pipeline(tt.stride, tt.pp)
+		if got := c.neighbours(m, "pp").Crossing; got != tt.next {
+			t.Errorf("%+v: %d devices send to another node, want %d", tt, got, tt.next)
+		}
+		if got := c.PlaceEnds(m, []ir.Axis{"pp"}).Crossing; got != tt.ends {
+			t.Errorf("%+v: %d devices join their ends, want %d", tt, got, tt.ends)
+		}
+	}
+	for _, nics := range []int{1, 2} {
+		var alone, beside Seconds
+		for _, devices := range []int{1, 2, 4, 8} {
+			c := &Cluster{Nodes: 3, Node: Node{Devices: devices, Link: Link{Kind: "pcie", Bandwidth: 6e9, LatencyUS: 5}},
+				Network: []Tier{{Name: "rail", NICs: nics, Bandwidth: 125e6, LatencyUS: 20}}}
+			at := c.SendTime(pipeline(1, 3*devices), "pp", 1e8)
+			if devices == 1 {
+				alone = at
+			} else if beside == 0 {
+				beside = at
+			} else if at != beside {
+				t.Errorf("%d NICs: with %d devices a message takes %v, with two %v", nics, devices, at, beside)
+			}
+		}
+		if nics == 1 && beside != alone {
+			t.Errorf("one NIC: a message takes %v beside another device, %v alone", beside, alone)
 		}
 	}
 }
@@ -215,7 +256,7 @@ func TestCollectivesTable(t *testing.T) {
 // The search asks this often.
 func TestCollectiveTimeAllocatesNothing(t *testing.T) {
 	c := twoTier(64)
-	if n := testing.AllocsPerRun(100, func() { c.CollectiveTime(ir.OpAllReduce, Placement{8, 8, 8, false}, 1e8) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { c.CollectiveTime(ir.OpAllReduce, Placement{8, 8, 8, false, 0}, 1e8) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -224,11 +265,11 @@ func BenchmarkCollectiveTime(b *testing.B) {
 	c := twoTier(64)
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
-			c.CollectiveTime(ir.OpAllReduce, Placement{8, 8, 8, false}, 1e8)
+			c.CollectiveTime(ir.OpAllReduce, Placement{8, 8, 8, false, 0}, 1e8)
 		}
 	})
 	b.Run("route known", func(b *testing.B) {
-		r := c.Route(ir.OpAllReduce, Placement{8, 8, 8, false})
+		r := c.Route(ir.OpAllReduce, Placement{8, 8, 8, false, 0})
 		for b.Loop() {
 			r.Time(1e8)
 		}

@@ -2,8 +2,8 @@ package costmodel
 
 import "math"
 
-// reach is what the network gives a device towards the other nodes of a group, one direction, of nominal bandwidth. All
-// devices of a node communicate at once, each in a group of the same kind, so they share its NICs.
+// reach is what the network gives a device towards the other nodes of a group, one direction, of nominal bandwidth. The
+// devices of a node that reach for other nodes at once, each in a group of the same kind, share its NICs.
 type reach struct {
 	latency Seconds        // from end to end of the highest tier on the way
 	ring    BytesPerSecond // where each node hands on to the next
@@ -21,7 +21,7 @@ func (c *Cluster) reach(p Placement) reach {
 		t := &c.Network[i]
 		nics, bandwidth = or(t.NICs, nics), or(t.Bandwidth, bandwidth)
 		over *= max(1, t.Oversubscription)
-		per := BytesPerSecond(float64(bandwidth) * float64(nics) / over / float64(max(1, c.Node.Devices)))
+		per := BytesPerSecond(float64(bandwidth) * c.nicsFor(nics, p.Crossing) / over)
 		together := 1.0 // of the group's nodes, those that one part of the tier below has
 		if i > 0 && !p.Mixed {
 			together = math.Floor(float64(below) * float64(p.Nodes) / float64(max(1, p.Span)))
@@ -45,6 +45,16 @@ func (c *Cluster) reach(p Placement) reach {
 	slower := BytesPerSecond(factor(c.Measured.Network))
 	r.ring, r.spread = r.ring*slower, r.spread*slower
 	return r
+}
+
+// nicsFor is how many of a node's NICs a device has, where so many cross; 0: all do. One that crosses alone has one NIC, or those that
+// are its own where there are more NICs than devices.
+func (c *Cluster) nicsFor(nics, crossing int) float64 {
+	own := float64(nics) / float64(max(1, c.Node.Devices))
+	if crossing == 0 {
+		return own
+	}
+	return min(float64(nics)/float64(crossing), max(1, own))
 }
 
 // link is what the links of a node give each of n of its devices among themselves, of nominal bandwidth: a switch all of
