@@ -192,7 +192,7 @@ func TestAttentionBF16OfParts(t *testing.T) {
 	})
 }
 
-// A NaN in a query is in that query's results, and in no other's; an infinite score takes all the weight's place, as NaN.
+// A NaN in a query is in that query's results, and in no other's; what an infinity makes stays in its query's.
 func TestAttentionBF16PassesNaN(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 32, VDim: 32, Scale: 0.2, Causal: true}
@@ -251,6 +251,33 @@ func TestAttentionBF16AllocatesNothing(t *testing.T) {
 		x.backward(s)
 		if n := testing.AllocsPerRun(20, func() { x.forward(s); x.backward(s) }); n != 0 {
 			t.Errorf("%v allocations", n)
+		}
+	})
+}
+
+// The bits do not depend on the number of threads, nor on what other samples are there.
+func TestAttentionBF16OnThreads(t *testing.T) {
+	each(t, func(t *testing.T) {
+		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 290, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2, Causal: true, Pos0: 140, Window: 190}
+		want := drawNarrow(s)
+		want.forward(s)
+		want.backward(s)
+		withThreads(t, 3, func(t *testing.T) {
+			for range 5 {
+				x := drawNarrow(s)
+				x.forward(s)
+				x.backward(s)
+				if !slices.Equal(x.out, want.out) || !slices.Equal(x.lse, want.lse) || !slices.Equal(x.dq, want.dq) || !slices.Equal(x.dk, want.dk) || !slices.Equal(x.dv, want.dv) {
+					t.Fatal("other bits on three threads than on one")
+				}
+			}
+		})
+		last := s
+		last.Batch = 1
+		y, half := drawNarrow(s), func(x []num.BF16) []num.BF16 { return x[len(x)/2:] }
+		Table[float32]().AttentionBF16(y.out[:len(y.out)/2], y.lse[:len(y.lse)/2], half(y.q), half(y.k), half(y.v), y.wide, last)
+		if !slices.Equal(y.out[:len(y.out)/2], want.out[len(want.out)/2:]) {
+			t.Error("other bits of a sample alone than beside another")
 		}
 	})
 }
