@@ -133,7 +133,7 @@ func (l *locked) Write(p []byte) (int, error) {
 func (a *app) print(result string) error {
 	if _, err := io.Copy(a.stdout, bytes.NewBufferString(result)); err != nil {
 		if path := (*fs.PathError)(nil); errors.As(err, &path) {
-			err = path.Err // which says write, and a device's name for what the user calls no such
+			err = path.Err // without "write /dev/stdout", a name that the user did not give
 		}
 		return fmt.Errorf("write the result: %w", err)
 	}

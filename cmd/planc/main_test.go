@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -16,6 +20,36 @@ func call(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+// full is standard output on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+// What cannot be written is said once, and is no success.
+func TestFullDisk(t *testing.T) {
+	var errs bytes.Buffer
+	code := run([]string{"models"}, strings.NewReader(""), full{}, &errs)
+	if want := "planc: write the result: no space left on device\n"; code != exitFailed || errs.String() != want {
+		t.Errorf("exit code %d, %q; want %d, %q", code, errs.String(), exitFailed, want)
+	}
+}
+
+// A cache that cannot be made names the way out.
+func TestNoCache(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", file)
+	code, _, errs := call("compile", "../../examples/opticks/planc.yaml", "-o", filepath.Join(t.TempDir(), "train"))
+	want := "planc: make the build cache: mkdir " + file + ": not a directory; XDG_CACHE_HOME names another folder for it\n"
+	if runtime.GOOS == "linux" && (code != exitFailed || !strings.HasSuffix(errs, want)) {
+		t.Errorf("exit code %d, %q; want %d, %q", code, errs, exitFailed, want)
+	}
 }
 
 // A panic ends at the boundary, in a file and a message.

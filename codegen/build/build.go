@@ -121,10 +121,7 @@ func (e entry) binary() string { return filepath.Join(e.dir(), e.mod.name+e.tool
 func (e entry) ensure(ctx context.Context) (cached bool, err error) {
 	unlock, err := lock(e.root, e.key)
 	if err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			return false, fmt.Errorf("lock the build cache: %w; XDG_CACHE_HOME names another folder for it", err)
-		}
-		return false, fmt.Errorf("lock the build cache: %w", err)
+		return false, fmt.Errorf("lock the build cache: %w%s", err, elsewhere)
 	}
 	defer unlock()
 	if _, err := os.Stat(e.binary()); err == nil {

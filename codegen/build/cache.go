@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -28,8 +29,14 @@ func cacheRoot(root, kind string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return root, os.MkdirAll(filepath.Join(root, "lock"), 0o777)
+	if err := os.MkdirAll(filepath.Join(root, "lock"), 0o777); err != nil {
+		return "", fmt.Errorf("make the build cache: %w%s", err, elsewhere)
+	}
+	return root, nil
 }
+
+// elsewhere is how a user gets another cache, where this one cannot be written ([os.UserCacheDir]).
+var elsewhere = map[string]string{"linux": "; XDG_CACHE_HOME names another folder for it"}[runtime.GOOS]
 
 // CacheFolder is the folder of builds in the user's cache folder; it exists afterwards.
 func CacheFolder() (string, error) { return cacheRoot("", "build") }

@@ -23,7 +23,7 @@ type micro struct {
 	multiplyAdd, add         func(c *build.Context, x, y, sum operand.Op)
 	zero                     func(c *build.Context, v operand.Op)
 	setup, masks             func(c *build.Context, t operand.Mem) // once; before masked loads or stores
-	maskedLoad, maskedStore  func(c *build.Context, half int, from, to operand.Op)
+	maskedLoad, maskedStore  func(c *build.Context, v int, from, to operand.Op)
 	first, factors, operands int  // numbers of vector registers: sums, a's elements, b's two vectors
 	keeps                    bool // b can be packed by the first panel that it is multiplied by
 }
@@ -109,8 +109,8 @@ type gemm struct {
 	keep       reg.GPVirtual // here
 }
 
-// sum is the register of a tile's row and half.
-func (g *gemm) sum(r, half int) reg.VecPhysical { return g.vec(g.first + g.vecs*r + half) }
+// sum is the register of vector v of a tile's row.
+func (g *gemm) sum(r, v int) reg.VecPhysical { return g.vec(g.first + g.vecs*r + v) }
 
 // cs is the bytes from a row of c to the next.
 func (g *gemm) cs() reg.GPVirtual {
@@ -119,9 +119,9 @@ func (g *gemm) cs() reg.GPVirtual {
 	return cs
 }
 
-// cell is c at the current row.
-func (g *gemm) cell(half int) operand.Mem {
-	return operand.Mem{Base: g.crow, Disp: half * g.lanes * g.bytes}
+// cell is c at vector v of the current row.
+func (g *gemm) cell(v int) operand.Mem {
+	return operand.Mem{Base: g.crow, Disp: v * g.lanes * g.bytes}
 }
 
 // panel multiplies so many rows and leaves crow behind them.
@@ -132,8 +132,8 @@ func (g *gemm) panel(rows int) {
 		label = func(name string) string { return name + "_keep" }
 	}
 	for r := range rows {
-		for half := range g.vecs {
-			g.zero(c, g.sum(r, half))
+		for v := range g.vecs {
+			g.zero(c, g.sum(r, v))
 		}
 	}
 	bases := make([]reg.GPVirtual, (rows+2)/3) // of rows 0, 3, ...
@@ -326,8 +326,8 @@ func (g *gemm) row(bases []reg.GPVirtual, r int) operand.Mem {
 
 // loadB loads a row of b, so far from where b points.
 func (g *gemm) loadB(from int) {
-	for half := range g.vecs {
-		g.load(g.c, operand.Mem{Base: g.b, Disp: from + half*g.lanes*g.bytes}, g.vec(g.operands+half))
+	for v := range g.vecs {
+		g.load(g.c, operand.Mem{Base: g.b, Disp: from + v*g.lanes*g.bytes}, g.vec(g.operands+v))
 	}
 }
 
@@ -336,8 +336,8 @@ func (g *gemm) multiply(rows int, at func(r int) operand.Mem) {
 	for r := range rows {
 		f := g.vec(g.factors + r%(g.first-g.factors))
 		g.broadcast(g.c, at(r), f)
-		for half := range g.vecs {
-			g.multiplyAdd(g.c, g.vec(g.operands+half), f, g.sum(r, half))
+		for v := range g.vecs {
+			g.multiplyAdd(g.c, g.vec(g.operands+v), f, g.sum(r, v))
 		}
 	}
 }
@@ -348,11 +348,11 @@ const keepAhead = 8
 // pack stores b's row.
 func (g *gemm) pack() {
 	width := g.lanes * g.bytes
-	for half := range g.vecs {
-		if half*width%64 == 0 {
-			g.c.PREFETCHT0(operand.Mem{Base: g.b, Index: g.bp, Scale: keepAhead, Disp: half * width})
+	for v := range g.vecs {
+		if v*width%64 == 0 {
+			g.c.PREFETCHT0(operand.Mem{Base: g.b, Index: g.bp, Scale: keepAhead, Disp: v * width})
 		}
-		g.store(g.c, g.vec(g.operands+half), operand.Mem{Base: g.keep, Disp: half * width})
+		g.store(g.c, g.vec(g.operands+v), operand.Mem{Base: g.keep, Disp: v * width})
 	}
 	g.c.ADDQ(operand.I32(g.vecs*width), g.keep)
 }
@@ -405,11 +405,11 @@ func (g *gemm) addC(rows int, label func(string) string) {
 	c.MOVQ(g.t.Offset(stripFS), step)
 	g.masks(c, g.t)
 	for r := range rows {
-		for half := range g.vecs {
-			at, x := g.cell(half), g.vec(g.factors+half)
+		for v := range g.vecs {
+			at, x := g.cell(v), g.vec(g.factors+v)
 			at.Base = row
-			g.maskedLoad(c, half, at, x)
-			g.add(c, x, g.sum(r, half), g.sum(r, half))
+			g.maskedLoad(c, v, at, x)
+			g.add(c, x, g.sum(r, v), g.sum(r, v))
 		}
 		c.ADDQ(step, row)
 	}
@@ -422,20 +422,20 @@ func (g *gemm) end(rows int, label func(string) string) {
 	c := g.c
 	c.CMPQ(g.t.Offset(stripNs), operand.U8(g.vecs*g.lanes))
 	c.JNE(operand.LabelRef(label("narrow")))
-	g.each(rows, func(r, half int) { g.store(c, g.sum(r, half), g.cell(half)) })
+	g.each(rows, func(r, v int) { g.store(c, g.sum(r, v), g.cell(v)) })
 	c.JMP(operand.LabelRef(label("stored")))
 	c.Label(label("narrow"))
 	g.masks(c, g.t)
-	g.each(rows, func(r, half int) { g.maskedStore(c, half, g.sum(r, half), g.cell(half)) })
+	g.each(rows, func(r, v int) { g.maskedStore(c, v, g.sum(r, v), g.cell(v)) })
 	c.Label(label("stored"))
 }
 
-// each does something with each half of each row of c.
-func (g *gemm) each(rows int, do func(r, half int)) {
+// each does something with each vector of each row of c.
+func (g *gemm) each(rows int, do func(r, v int)) {
 	cs := g.cs()
 	for r := range rows {
-		for half := range g.vecs {
-			do(r, half)
+		for v := range g.vecs {
+			do(r, v)
 		}
 		g.c.ADDQ(cs, g.crow)
 	}

@@ -17,8 +17,8 @@ func gemm16(c *build.Context) {
 	m.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSS(from, to) }
 	m.add = func(c *build.Context, x, y, sum operand.Op) { c.VADDPS(x, y, sum) }
 	m.multiplyAdd = dotPairs
-	m.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPS_Z(from, mask512[half], to) }
-	m.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPS(from, mask512[half], to) }
+	m.maskedLoad = func(c *build.Context, v int, from, to operand.Op) { c.VMOVUPS_Z(from, mask512[v], to) }
+	m.maskedStore = func(c *build.Context, v int, from, to operand.Op) { c.VMOVUPS(from, mask512[v], to) }
 	m.keeps = false
 	m.emit(c)
 	packPairs(c)

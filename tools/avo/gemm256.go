@@ -19,8 +19,8 @@ func gemm256(c *build.Context) {
 	f32.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSS(from, to) }
 	f32.add = func(c *build.Context, x, y, sum operand.Op) { c.VADDPS(x, y, sum) }
 	f32.multiplyAdd = func(c *build.Context, x, y, sum operand.Op) { c.VFMADD231PS(x, y, sum) }
-	f32.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPS(from, ymm[half], to) }
-	f32.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPS(from, ymm[half], to) }
+	f32.maskedLoad = func(c *build.Context, v int, from, to operand.Op) { c.VMASKMOVPS(from, ymm[v], to) }
+	f32.maskedStore = func(c *build.Context, v int, from, to operand.Op) { c.VMASKMOVPS(from, ymm[v], to) }
 	f32.emit(c)
 
 	f64 := micro256("gemmF64AVX2", 8, 4)
@@ -29,8 +29,8 @@ func gemm256(c *build.Context) {
 	f64.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSD(from, to) }
 	f64.add = func(c *build.Context, x, y, sum operand.Op) { c.VADDPD(x, y, sum) }
 	f64.multiplyAdd = func(c *build.Context, x, y, sum operand.Op) { c.VFMADD231PD(x, y, sum) }
-	f64.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPD(from, ymm[half], to) }
-	f64.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMASKMOVPD(from, ymm[half], to) }
+	f64.maskedLoad = func(c *build.Context, v int, from, to operand.Op) { c.VMASKMOVPD(from, ymm[v], to) }
+	f64.maskedStore = func(c *build.Context, v int, from, to operand.Op) { c.VMASKMOVPD(from, ymm[v], to) }
 	f64.emit(c)
 }
 
@@ -42,8 +42,8 @@ func micro256(name string, bytes, lanes int) *micro {
 		zero:  func(c *build.Context, v operand.Op) { c.VXORPS(v, v, v) },
 		setup: func(*build.Context, operand.Mem) {},
 		masks: func(c *build.Context, t operand.Mem) {
-			for half := range 2 {
-				c.VMOVUPS(t.Offset(stripMask+half*lanes*bytes), ymm[half])
+			for v := range 2 {
+				c.VMOVUPS(t.Offset(stripMask+v*lanes*bytes), ymm[v])
 			}
 		},
 	}

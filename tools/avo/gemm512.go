@@ -20,8 +20,8 @@ func gemm512(c *build.Context) {
 	f32.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSS(from, to) }
 	f32.add = func(c *build.Context, x, y, sum operand.Op) { c.VADDPS(x, y, sum) }
 	f32.multiplyAdd = func(c *build.Context, x, y, sum operand.Op) { c.VFMADD231PS(x, y, sum) }
-	f32.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPS_Z(from, mask512[half], to) }
-	f32.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPS(from, mask512[half], to) }
+	f32.maskedLoad = func(c *build.Context, v int, from, to operand.Op) { c.VMOVUPS_Z(from, mask512[v], to) }
+	f32.maskedStore = func(c *build.Context, v int, from, to operand.Op) { c.VMOVUPS(from, mask512[v], to) }
 	f32.emit(c)
 
 	wide := *f32 // 8 rows of three vectors: 11 loads for 24 multiply-adds
@@ -34,8 +34,8 @@ func gemm512(c *build.Context) {
 	f64.broadcast = func(c *build.Context, from, to operand.Op) { c.VBROADCASTSD(from, to) }
 	f64.add = func(c *build.Context, x, y, sum operand.Op) { c.VADDPD(x, y, sum) }
 	f64.multiplyAdd = func(c *build.Context, x, y, sum operand.Op) { c.VFMADD231PD(x, y, sum) }
-	f64.maskedLoad = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPD_Z(from, mask512[half], to) }
-	f64.maskedStore = func(c *build.Context, half int, from, to operand.Op) { c.VMOVUPD(from, mask512[half], to) }
+	f64.maskedLoad = func(c *build.Context, v int, from, to operand.Op) { c.VMOVUPD_Z(from, mask512[v], to) }
+	f64.maskedStore = func(c *build.Context, v int, from, to operand.Op) { c.VMOVUPD(from, mask512[v], to) }
 	f64.emit(c)
 }
 
