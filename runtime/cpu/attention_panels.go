@@ -15,7 +15,7 @@ type packed[F Float] struct {
 
 // pack takes op(b), of so many terms and columns.
 func (p *packed[F]) pack(b mat[F], terms, cols int) {
-	p.e, p.at, p.rows, p.terms, p.cols = engineOf[F](), b, terms, terms, cols
+	p.e, p.at, p.rows, p.terms, p.cols = engineOf[F]().whole(), b, terms, terms, cols
 	if b.h != nil {
 		p.e, p.terms = tilesOf[F](), (terms+1)/2
 	}

@@ -16,6 +16,9 @@ type engine[F Float] struct {
 
 	wide *engine[F] // the same with panels of fewer rows and more columns, nil if there is none or it does not pay
 
+	split rowSplitter // not nil: float32s are split for tiles (gemmsplit.go),
+	plain *engine[F]  // but for what this one multiplies
+
 	crowds bool // rows of a that share few sets of the first cache are read where they lie all the same
 }
 
@@ -37,6 +40,23 @@ func engineOf[F Float]() *engine[F] {
 		_ = e
 		return nil
 	}
+}
+
+// whole is the engine that multiplies numbers as they are, nil if there is none.
+func (e *engine[F]) whole() *engine[F] {
+	if e != nil && e.plain != nil {
+		return e.plain
+	}
+	return e
+}
+
+// forTerms is the engine for products of k terms. Whether numbers are split depends on the terms alone: engines that do not split make the same
+// bits as each other, which those that split do not.
+func (e *engine[F]) forTerms(k int) *engine[F] {
+	if k < leastTerms {
+		return e.whole()
+	}
+	return e
 }
 
 // forCols is the engine for products of n columns: the wide one, unless it computes more columns that are not there than mostPadded
@@ -80,8 +100,9 @@ type gemm[F Float] struct {
 	acc     bool // it is added to c
 	lone    bool // the product is of one term, of which the second number is not there
 
-	shares         int // the job: so many products of a share of the columns, or of the rows; 0: another job
-	byRows         bool
+	shares         int // the job: so many products of a share of the rows and of the columns; 0: another job
+	rowShares      int
+	colShares      int
 	packing        bool // the job: else it multiplies
 	i0, mb         int  // the block: rows i0 to i0+mb-1,
 	j0, nb         int  // columns,
@@ -94,6 +115,7 @@ type gemm[F Float] struct {
 	thin           bool     // op(a) is so small that panels of op(b) are used once: each is packed when it is wanted
 	after          foreseen // of op(a), what is packed after this block
 	pa, pb         []F
+	marked         marks // of what is split
 }
 
 // multiply is c = a·b (+ c if acc) on several threads.
@@ -102,6 +124,10 @@ func (g *gemm[F]) multiply(threads bool) {
 		if g.nothing(); g.then.c.d != nil {
 			g.endRows(0, g.m, g.n)
 		}
+		return
+	}
+	if g.e.split != nil {
+		g.multiplySplit(threads)
 		return
 	}
 	if threads = threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork; threads && g.share(int(teamSize.Load())) {

@@ -50,6 +50,7 @@ func borrowGemm[F Float](e *engine[F]) *gemm[F] {
 
 func (g *gemm[F]) giveBack() {
 	g.c, g.a, g.b, g.from, g.then = mat[F]{}, mat[F]{}, mat[F]{}, mat[F]{}, ending[F]{}
+	g.marked.any = false
 	gemmsOf[F]().put(g)
 }
 
@@ -90,7 +91,7 @@ func product[F Float](c, a, b []F, m, n, k int, ta, tb bool) *gemm[F] {
 	if tb {
 		ldb = k
 	}
-	g := borrowGemm(engineOf[F]().forCols(n))
+	g := borrowGemm(engineOf[F]().forTerms(k).forCols(n))
 	g.c, g.a, g.b = mat[F]{d: c[:m*n], ld: n}, mat[F]{d: a[:m*k], ld: lda, t: ta}, mat[F]{d: b[:n*k], ld: ldb, t: tb}
 	g.m, g.n, g.k, g.acc = m, n, k, false
 	return g

@@ -24,7 +24,10 @@ func (g *gemm[F]) share(n int) bool {
 	if min(rows, cols) > mostLost {
 		return false
 	}
-	g.shares, g.byRows = n, rows+mostLost/5 < cols || g.a.t && g.m > g.n && rows <= mostLost
+	g.shares, g.rowShares, g.colShares = n, 1, n
+	if rows+mostLost/5 < cols || g.a.t && g.m > g.n && rows <= mostLost {
+		g.rowShares, g.colShares = n, 1
+	}
 	return true
 }
 
@@ -33,15 +36,16 @@ func multiplyShare[F Float](g *gemm[F], i int) {
 	s := borrowGemm(g.e)
 	s.c, s.a, s.b, s.from, s.then = g.c, g.a, g.b, g.from, g.then
 	s.m, s.n, s.k, s.acc, s.lone = g.m, g.n, g.k, g.acc, g.lone
-	if g.byRows {
-		lo, hi := shareOf(g.m, g.e.rows, i, g.shares)
+	if g.rowShares > 1 {
+		lo, hi := shareOf(g.m, g.e.rows, i/g.colShares, g.rowShares)
 		s.m, s.c, s.a = hi-lo, s.c.rows(lo), s.a.from(lo)
 		s.then = s.then.on(func(x mat[F]) mat[F] { return x.rows(lo) })
 		if s.from.d != nil {
 			s.from = s.from.rows(lo)
 		}
-	} else {
-		lo, hi := shareOf(g.n, g.e.cols, i, g.shares)
+	}
+	if g.colShares > 1 {
+		lo, hi := shareOf(g.n, g.e.cols, i%g.colShares, g.colShares)
 		s.n, s.c, s.b = hi-lo, s.c.to(lo), s.b.to(lo)
 		s.then = s.then.on(func(x mat[F]) mat[F] { return x.to(lo) })
 		if s.from.d != nil {

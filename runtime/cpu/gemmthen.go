@@ -26,14 +26,14 @@ func (e ending[F]) on(cut func(mat[F]) mat[F]) ending[F] {
 // multiplyStrip is the engine's product, with what it ends in if these are the last terms.
 func (g *gemm[F]) multiplyStrip(s *strip) {
 	if g.then.c.d == nil || g.p0+g.kb < g.k {
-		g.e.multiply((*byte)(unsafe.Pointer(s)))
+		g.multiplyRows(s)
 		return
 	}
 	a, left := s.a, s.m
 	for {
 		rows := min(left, endPanels*g.e.rows)
 		s.m = rows
-		g.e.multiply((*byte)(unsafe.Pointer(s)))
+		g.multiplyRows(s)
 		at := int((uintptr(s.c) - uintptr(unsafe.Pointer(&g.c.d[0]))) / sizeOf[F]())
 		g.endRows(at, rows, s.cols)
 		if left -= rows; left == 0 {
@@ -42,6 +42,15 @@ func (g *gemm[F]) multiplyStrip(s *strip) {
 		s.a, s.c = unsafe.Add(s.a, endPanels*s.panel), unsafe.Add(s.c, uintptr(rows)*s.cs)
 	}
 	s.a = a
+}
+
+// multiplyRows is the engine's product.
+func (g *gemm[F]) multiplyRows(s *strip) {
+	if g.marked.any {
+		g.multiplyMarked(s)
+		return
+	}
+	g.e.multiply((*byte)(unsafe.Pointer(s)))
 }
 
 // endRows does the ending for cols elements of so many rows, from element at of the sums on.

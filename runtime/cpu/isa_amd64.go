@@ -87,4 +87,5 @@ func useAMX(t *Kernels[float32], _ *Kernels[float64]) {
 	e := *engine16
 	e.rows, e.multiply, e.together, e.narrowRows = 2*tileRows, gemmTiles, true, narrowRowsBF16
 	engine16 = &e
+	engine32 = &engine[float32]{rows: 2 * tileRows, cols: 2 * tileCols, multiply: gemmParts, packCols: packColumnsAVX512, split: splitRowsAVX512, plain: engine32}
 }

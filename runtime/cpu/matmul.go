@@ -47,7 +47,7 @@ func (w *scratch[F]) gemm(c, a, b mat[F], m, n, k int, acc bool) {
 // product is gemm on several threads, if there are some.
 func (w *scratch[F]) product(c, a, b mat[F], m, n, k int, acc, threads bool) {
 	if e := engineOf[F](); e != nil {
-		g := borrowGemm(e)
+		g := borrowGemm(e.forTerms(k))
 		g.c, g.a, g.b, g.m, g.n, g.k, g.acc = c, a, b, m, n, k, acc
 		g.multiply(threads)
 		g.giveBack()

@@ -38,6 +38,8 @@ type tiles struct {
 	panels int
 	acc    int
 	ask    int // how many rows of the next panel's sums to bring near: a multiple of 4
+	tall   int // how many tiles there are of rows, 1 or 2: of split numbers alone,
+	broad  int // and of columns
 	rows   int // for which the configuration is,
 	cols   int // and columns,
 	pairs  int // and pairs
@@ -112,4 +114,35 @@ func (t *tiles) multiply(s *strip, q, n, rows int) {
 		gemmBF16AMX((*byte)(unsafe.Pointer(t)))
 		from, fs, acc = c, s.cs, 1 // what is left of the terms goes on from these sums
 	}
+}
+
+// gemmParts multiplies a strip of split numbers: whole panels of rows, then what is left. Its k counts steps, bp lies from a tile of op(b) to the
+// next. It changes the strip's m and from as other engines do.
+func gemmParts(p *byte) {
+	s := (*strip)(unsafe.Pointer(p))
+	if s.tiles == nil {
+		s.tiles = unsafe.Pointer(new(tiles))
+	}
+	const panel = 2 * tileRows
+	t := (*tiles)(s.tiles)
+	t.multiplyParts(s, 0, s.m/panel, panel)
+	t.multiplyParts(s, s.m/panel, 1, s.m%panel)
+	s.from += uintptr(s.m) * s.fs
+	s.m = 0
+}
+
+// multiplyParts does n panels of so many rows each, from panel q on.
+func (t *tiles) multiplyParts(s *strip, q, n, rows int) {
+	if n == 0 || rows == 0 {
+		return
+	}
+	const panel = 2 * tileRows
+	above := uintptr(q * panel)
+	t.a, t.b, t.c, t.from = uintptr(s.a)+uintptr(q)*s.panel, uintptr(s.b), uintptr(s.c)+above*s.cs, s.from+above*s.fs
+	t.ai, t.aPanel, t.cs, t.cPanel, t.fs, t.fPanel = 0, s.panel, s.cs, panel*s.cs, s.fs, panel*s.fs
+	t.steps, t.panels, t.acc, t.ask = s.k, n, s.acc, panel
+	t.configure(rows, s.cols, tilePairs)
+	t.aLow, t.bRight = s.bp, s.bp
+	t.tall, t.broad = (rows+tileRows-1)/tileRows, (s.cols+tileCols-1)/tileCols
+	gemmF32AMX((*byte)(unsafe.Pointer(t)))
 }

@@ -7,3 +7,9 @@ package cpu
 //
 //go:noescape
 func gemmBF16AMX(t *byte)
+
+// gemmF32AMX multiplies split numbers as its tiles say (runtime/cpu/gemmsplit.go).
+// t is a *tiles.
+//
+//go:noescape
+func gemmF32AMX(t *byte)

@@ -89,8 +89,8 @@ step:
 asked:
 	LONG $0x5c42e2c4
 	BYTE $0xdd
-	ADDQ $0x40, SI
-	ADDQ $0x40, AX
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
 	ADDQ $0x00000800, CX
 	ADDQ $0x00000800, BX
 	DECQ R12
@@ -117,6 +117,727 @@ asked:
 	ADDQ R9, 152(DI)
 	DECQ 192(DI)
 	JNZ  panel
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+	PCALIGN $64
+
+// func gemmF32AMX(t *byte)
+// Requires: AMX_BF16, MMX+
+TEXT ·gemmF32AMX(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), DI
+	LONG $0x4978e2c4
+	BYTE $0x07
+	MOVQ $0x00000040, DX
+	MOVQ $0x00000040, R8
+	CMPQ 216(DI), $0x02
+	JNE  not21
+	CMPQ 224(DI), $0x01
+	JE   tiles21panel
+
+not21:
+	CMPQ 216(DI), $0x01
+	JNE  not12
+	CMPQ 224(DI), $0x02
+	JE   tiles12panel
+
+not12:
+	CMPQ 216(DI), $0x01
+	JNE  not11
+	CMPQ 224(DI), $0x01
+	JE   tiles11panel
+
+not11:
+tiles22panel:
+	CMPQ 200(DI), $0x00
+	JE   tiles22zero
+	MOVQ 152(DI), R9
+	MOVQ 160(DI), R10
+	MOVQ R9, R11
+	ADDQ 168(DI), R11
+	LONG $0x4b7b82c4
+	WORD $0x1104
+	ADDQ 136(DI), R9
+	LONG $0x4b7b82c4
+	WORD $0x110c
+	LONG $0x4b7b82c4
+	WORD $0x1314
+	ADDQ 136(DI), R11
+	LONG $0x4b7b82c4
+	WORD $0x131c
+	JMP  tiles22begin
+
+tiles22zero:
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
+
+tiles22begin:
+	MOVQ 64(DI), SI
+	MOVQ SI, AX
+	ADDQ 80(DI), AX
+	MOVQ 96(DI), CX
+	MOVQ CX, BX
+	ADDQ 104(DI), BX
+	MOVQ 184(DI), R12
+	XORQ R11, R11
+	CMPQ 192(DI), $0x01
+	JE   tiles22step
+	MOVQ 112(DI), R9
+	ADDQ 144(DI), R9
+	MOVQ 208(DI), R11
+
+tiles22step:
+	LONG       $0x4b7be2c4
+	WORD       $0x1624
+	LONG       $0x4b7ba2c4
+	LONG       $0x080001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	WORD       $0x102c
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7ba2c4
+	LONG       $0x080003bc
+	WORD       $0x00
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7ba2c4
+	LONG       $0x040003bc
+	WORD       $0x00
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	TESTQ      R11, R11
+	JZ         tiles22asked1
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles22asked1:
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7ba2c4
+	WORD       $0x033c
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	LONG       $0x4b7be2c4
+	LONG       $0x040016a4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x4b7be2c4
+	LONG       $0x040010ac
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	TESTQ      R11, R11
+	JZ         tiles22asked3
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles22asked3:
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7ba2c4
+	LONG       $0x040003bc
+	WORD       $0x00
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	LONG       $0x4b7be2c4
+	LONG       $0x080016a4
+	WORD       $0x00
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	LONG       $0x080010ac
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7ba2c4
+	WORD       $0x033c
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	TESTQ      R11, R11
+	JZ         tiles22asked5
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles22asked5:
+	ADDQ $0x00000c00, SI
+	ADDQ $0x00000c00, AX
+	ADDQ $0x00000c00, CX
+	ADDQ $0x00000c00, BX
+	DECQ R12
+	JNZ  tiles22step
+	MOVQ 112(DI), R9
+	MOVQ 120(DI), R10
+	MOVQ R9, R11
+	ADDQ 128(DI), R11
+	LONG $0x4b7a82c4
+	WORD $0x1104
+	ADDQ 136(DI), R9
+	LONG $0x4b7a82c4
+	WORD $0x110c
+	LONG $0x4b7a82c4
+	WORD $0x1314
+	ADDQ 136(DI), R11
+	LONG $0x4b7a82c4
+	WORD $0x131c
+	MOVQ 88(DI), R9
+	ADDQ R9, 64(DI)
+	MOVQ 144(DI), R9
+	ADDQ R9, 112(DI)
+	MOVQ 176(DI), R9
+	ADDQ R9, 152(DI)
+	DECQ 192(DI)
+	JNZ  tiles22panel
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+tiles21panel:
+	CMPQ 200(DI), $0x00
+	JE   tiles21zero
+	MOVQ 152(DI), R9
+	MOVQ 160(DI), R10
+	MOVQ R9, R11
+	ADDQ 168(DI), R11
+	LONG $0x4b7b82c4
+	WORD $0x1104
+	LONG $0x4b7b82c4
+	WORD $0x1314
+	JMP  tiles21begin
+
+tiles21zero:
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+tiles21begin:
+	MOVQ 64(DI), SI
+	MOVQ SI, AX
+	ADDQ 80(DI), AX
+	MOVQ 96(DI), CX
+	MOVQ CX, BX
+	ADDQ 104(DI), BX
+	MOVQ 184(DI), R12
+	XORQ R11, R11
+	CMPQ 192(DI), $0x01
+	JE   tiles21step
+	MOVQ 112(DI), R9
+	ADDQ 144(DI), R9
+	MOVQ 208(DI), R11
+
+tiles21step:
+	LONG       $0x4b7be2c4
+	WORD       $0x1624
+	LONG       $0x4b7ba2c4
+	LONG       $0x080001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	WORD       $0x102c
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	TESTQ      R11, R11
+	JZ         tiles21asked1
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles21asked1:
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7be2c4
+	LONG       $0x040016a4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	LONG       $0x040010ac
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	TESTQ      R11, R11
+	JZ         tiles21asked3
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles21asked3:
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x4b7be2c4
+	LONG       $0x080016a4
+	WORD       $0x00
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	LONG       $0x080010ac
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	TESTQ      R11, R11
+	JZ         tiles21asked5
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles21asked5:
+	ADDQ $0x00000c00, SI
+	ADDQ $0x00000c00, AX
+	ADDQ $0x00000c00, CX
+	ADDQ $0x00000c00, BX
+	DECQ R12
+	JNZ  tiles21step
+	MOVQ 112(DI), R9
+	MOVQ 120(DI), R10
+	MOVQ R9, R11
+	ADDQ 128(DI), R11
+	LONG $0x4b7a82c4
+	WORD $0x1104
+	LONG $0x4b7a82c4
+	WORD $0x1314
+	MOVQ 88(DI), R9
+	ADDQ R9, 64(DI)
+	MOVQ 144(DI), R9
+	ADDQ R9, 112(DI)
+	MOVQ 176(DI), R9
+	ADDQ R9, 152(DI)
+	DECQ 192(DI)
+	JNZ  tiles21panel
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+tiles12panel:
+	CMPQ 200(DI), $0x00
+	JE   tiles12zero
+	MOVQ 152(DI), R9
+	MOVQ 160(DI), R10
+	MOVQ R9, R11
+	ADDQ 168(DI), R11
+	LONG $0x4b7b82c4
+	WORD $0x1104
+	ADDQ 136(DI), R9
+	LONG $0x4b7b82c4
+	WORD $0x110c
+	JMP  tiles12begin
+
+tiles12zero:
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+tiles12begin:
+	MOVQ 64(DI), SI
+	MOVQ SI, AX
+	ADDQ 80(DI), AX
+	MOVQ 96(DI), CX
+	MOVQ CX, BX
+	ADDQ 104(DI), BX
+	MOVQ 184(DI), R12
+	XORQ R11, R11
+	CMPQ 192(DI), $0x01
+	JE   tiles12step
+	MOVQ 112(DI), R9
+	ADDQ 144(DI), R9
+	MOVQ 208(DI), R11
+
+tiles12step:
+	LONG       $0x4b7be2c4
+	WORD       $0x1624
+	LONG       $0x4b7ba2c4
+	LONG       $0x080001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7ba2c4
+	LONG       $0x080003bc
+	WORD       $0x00
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7ba2c4
+	LONG       $0x040003bc
+	WORD       $0x00
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	TESTQ      R11, R11
+	JZ         tiles12asked1
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles12asked1:
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7ba2c4
+	WORD       $0x033c
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x4b7be2c4
+	LONG       $0x040016a4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	TESTQ      R11, R11
+	JZ         tiles12asked3
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles12asked3:
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7ba2c4
+	LONG       $0x040003bc
+	WORD       $0x00
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x4b7be2c4
+	LONG       $0x080016a4
+	WORD       $0x00
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7ba2c4
+	WORD       $0x033c
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	TESTQ      R11, R11
+	JZ         tiles12asked5
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles12asked5:
+	ADDQ $0x00000c00, SI
+	ADDQ $0x00000c00, AX
+	ADDQ $0x00000c00, CX
+	ADDQ $0x00000c00, BX
+	DECQ R12
+	JNZ  tiles12step
+	MOVQ 112(DI), R9
+	MOVQ 120(DI), R10
+	MOVQ R9, R11
+	ADDQ 128(DI), R11
+	LONG $0x4b7a82c4
+	WORD $0x1104
+	ADDQ 136(DI), R9
+	LONG $0x4b7a82c4
+	WORD $0x110c
+	MOVQ 88(DI), R9
+	ADDQ R9, 64(DI)
+	MOVQ 144(DI), R9
+	ADDQ R9, 112(DI)
+	MOVQ 176(DI), R9
+	ADDQ R9, 152(DI)
+	DECQ 192(DI)
+	JNZ  tiles12panel
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+tiles11panel:
+	CMPQ 200(DI), $0x00
+	JE   tiles11zero
+	MOVQ 152(DI), R9
+	MOVQ 160(DI), R10
+	MOVQ R9, R11
+	ADDQ 168(DI), R11
+	LONG $0x4b7b82c4
+	WORD $0x1104
+	JMP  tiles11begin
+
+tiles11zero:
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+tiles11begin:
+	MOVQ 64(DI), SI
+	MOVQ SI, AX
+	ADDQ 80(DI), AX
+	MOVQ 96(DI), CX
+	MOVQ CX, BX
+	ADDQ 104(DI), BX
+	MOVQ 184(DI), R12
+	XORQ R11, R11
+	CMPQ 192(DI), $0x01
+	JE   tiles11step
+	MOVQ 112(DI), R9
+	ADDQ 144(DI), R9
+	MOVQ 208(DI), R11
+
+tiles11step:
+	LONG       $0x4b7be2c4
+	WORD       $0x1624
+	LONG       $0x4b7ba2c4
+	LONG       $0x080001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	TESTQ      R11, R11
+	JZ         tiles11asked1
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles11asked1:
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	LONG       $0x040016a4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	TESTQ      R11, R11
+	JZ         tiles11asked3
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles11asked3:
+	LONG       $0x4b7ba2c4
+	LONG       $0x040001b4
+	WORD       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x4b7be2c4
+	LONG       $0x080016a4
+	WORD       $0x00
+	LONG       $0x4b7ba2c4
+	WORD       $0x0134
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	TESTQ      R11, R11
+	JZ         tiles11asked5
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       120(DI), R9
+	SUBQ       $0x04, R11
+
+tiles11asked5:
+	ADDQ $0x00000c00, SI
+	ADDQ $0x00000c00, AX
+	ADDQ $0x00000c00, CX
+	ADDQ $0x00000c00, BX
+	DECQ R12
+	JNZ  tiles11step
+	MOVQ 112(DI), R9
+	MOVQ 120(DI), R10
+	MOVQ R9, R11
+	ADDQ 128(DI), R11
+	LONG $0x4b7a82c4
+	WORD $0x1104
+	MOVQ 88(DI), R9
+	ADDQ R9, 64(DI)
+	MOVQ 144(DI), R9
+	ADDQ R9, 112(DI)
+	MOVQ 176(DI), R9
+	ADDQ R9, 152(DI)
+	DECQ 192(DI)
+	JNZ  tiles11panel
 	LONG $0x4978e2c4
 	BYTE $0xc0
 	RET

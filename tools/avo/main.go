@@ -30,6 +30,7 @@ var files = []struct {
 	{"runtime/cpu/zgemm16", gemm16},
 	{"runtime/cpu/ztiles", tiles},
 	{"runtime/cpu/zpack512", pack512},
+	{"runtime/cpu/zsplit512", split512},
 	{"bench/gemm/zlimit", limit},
 }
 

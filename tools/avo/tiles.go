@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/mmcloughlin/avo/build"
@@ -31,6 +32,8 @@ const (
 	tilesPanels
 	tilesAcc
 	tilesAsk
+	tilesTall
+	tilesBroad
 )
 
 // amx is the ISA of tiles.
@@ -46,90 +49,202 @@ const (
 	pairRow   = 128
 )
 
-// tiles are the products of bfloat16 with AMX: four tiles of sums, 16 rows × 16 columns each, of two tiles of op(a), each 16 rows of
-// 16 pairs of terms, and two of op(b), each 16 pairs of terms × 16 columns. A step loads four tiles for four products of tiles, which
-// take 16 cycles each.
+// tiles are the products with AMX.
 func tiles(c *build.Context) {
-	function(c, "gemmBF16AMX", "func(t *byte)", "gemmBF16AMX multiplies as its tiles say (runtime/cpu/tiles_amd64.go).", "t is a *tiles.")
-	c.Pragma("noescape")
-	t := operand.Mem{Base: c.Load(c.Param("t"), reg.RDI)}
-	const sum, a, b = 0, 4, 6 // numbers of tiles
-	aAt, aLow, bAt, bRight := reg.RSI, reg.RAX, reg.RCX, reg.RBX
-	ai, bp, row, step := reg.RDX, reg.R8, reg.R9, reg.R10
-	low, count := reg.R11, reg.R12
-	sums, unasked := row, low              // in steps
-	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
-	c.MOVQ(t.Offset(tilesAI), ai)
-	c.MOVQ(operand.U32(pairRow), bp)
-	c.Label("panel")
-	corners := func(at, stride, lower int, prefix byte) {
-		c.MOVQ(t.Offset(at), row)
-		c.MOVQ(t.Offset(stride), step)
-		c.MOVQ(row, low)
-		c.ADDQ(t.Offset(lower), low)
-		for half, from := range []reg.GPPhysical{row, low} {
-			memory(c, sum+2*half, prefix, 0x4b, from, step)
-			c.ADDQ(t.Offset(tilesCRight), from)
-			memory(c, sum+2*half+1, prefix, 0x4b, from, step)
+	tilesOfPairs(c)
+	tilesOfParts(c)
+}
+
+// Numbers of tiles: four of sums, two of op(a) and two of op(b).
+const (
+	tileSum = 0
+	tileA   = 4
+	tileB   = 6
+)
+
+// A tiler writes a product of tiles: for each panel of rows, four tiles of sums, 16 rows × 16 columns each, of two tiles of op(a), each 16
+// rows of 16 pairs of terms, and two of op(b), each 16 pairs of terms × 16 columns.
+type tiler struct {
+	c              *build.Context
+	t              operand.Mem
+	at             [2][2]reg.GPPhysical // where a tile of op(a) lies, the upper and the lower, and of op(b), the left and the right
+	strides        [2]reg.GPPhysical    // of a tile's rows, of op(a) and op(b)
+	row, step, low reg.GPPhysical
+	count          reg.GPPhysical
+	sums, unasked  reg.GPPhysical // in steps
+	names          string         // of labels
+}
+
+func newTiler(c *build.Context) *tiler {
+	return &tiler{
+		c:       c,
+		t:       operand.Mem{Base: c.Load(c.Param("t"), reg.RDI)},
+		at:      [2][2]reg.GPPhysical{{reg.RSI, reg.RAX}, {reg.RCX, reg.RBX}},
+		strides: [2]reg.GPPhysical{reg.RDX, reg.R8},
+		row:     reg.R9, step: reg.R10, low: reg.R11, count: reg.R12,
+		sums: reg.R9, unasked: reg.R11,
+	}
+}
+
+// product writes it for so many tiles of rows and of columns, 1 or 2: one step's loads and products, and how far it goes on in op(a) and op(b).
+func (w *tiler) product(rows, cols int, step func(), further [2]int) {
+	c, label := w.c, func(name string) string { return w.names + name }
+	c.Label(label("panel"))
+	c.CMPQ(w.t.Offset(tilesAcc), operand.U8(0))
+	c.JE(operand.LabelRef(label("zero")))
+	w.corners(rows, cols, tilesFrom, tilesFS, tilesFLow, tileLoad)
+	c.JMP(operand.LabelRef(label("begin")))
+	c.Label(label("zero"))
+	for i := range rows {
+		for j := range cols {
+			raw(c, amx, 0xc4, 0xe2, 0x7b, 0x49, 0xc0|byte(tileSum+2*i+j)<<3) // TILEZERO
 		}
 	}
-	c.CMPQ(t.Offset(tilesAcc), operand.U8(0))
-	c.JE(operand.LabelRef("zero"))
-	corners(tilesFrom, tilesFS, tilesFLow, tileLoad)
-	c.JMP(operand.LabelRef("begin"))
-	c.Label("zero")
-	for i := range 4 {
-		raw(c, amx, 0xc4, 0xe2, 0x7b, 0x49, 0xc0|byte(sum+i)<<3) // TILEZERO
+	c.Label(label("begin"))
+	for i, first := range [2][2]int{{tilesA, tilesALow}, {tilesB, tilesBRight}} {
+		c.MOVQ(w.t.Offset(first[0]), w.at[i][0])
+		c.MOVQ(w.at[i][0], w.at[i][1])
+		c.ADDQ(w.t.Offset(first[1]), w.at[i][1])
 	}
-	c.Label("begin")
-	c.MOVQ(t.Offset(tilesA), aAt)
-	c.MOVQ(aAt, aLow)
-	c.ADDQ(t.Offset(tilesALow), aLow)
-	c.MOVQ(t.Offset(tilesB), bAt)
-	c.MOVQ(bAt, bRight)
-	c.ADDQ(t.Offset(tilesBRight), bRight)
-	c.MOVQ(t.Offset(tilesSteps), count)
-	c.XORQ(unasked, unasked)
-	c.CMPQ(t.Offset(tilesPanels), operand.U8(1))
-	c.JE(operand.LabelRef("step"))
-	c.MOVQ(t.Offset(tilesC), sums)
-	c.ADDQ(t.Offset(tilesCPanel), sums)
-	c.MOVQ(t.Offset(tilesAsk), unasked)
-	c.Label("step")
-	memory(c, b, tileLoad, 0x4b, bAt, bp)
-	memory(c, a, tileLoad, 0x4b, aAt, ai)
-	memory(c, b+1, tileLoad, 0x4b, bRight, bp)
-	dotTiles(c, sum, a, b)
-	memory(c, a+1, tileLoad, 0x4b, aLow, ai)
-	dotTiles(c, sum+1, a, b+1)
-	dotTiles(c, sum+2, a+1, b)
-	c.TESTQ(unasked, unasked)
-	c.JZ(operand.LabelRef("asked"))
-	for range tileAsks {
-		c.PREFETCHT0(operand.Mem{Base: sums})
-		c.PREFETCHT0(operand.Mem{Base: sums, Disp: tileBytes})
-		c.ADDQ(t.Offset(tilesCS), sums)
+	c.MOVQ(w.t.Offset(tilesSteps), w.count)
+	c.XORQ(w.unasked, w.unasked)
+	c.CMPQ(w.t.Offset(tilesPanels), operand.U8(1))
+	c.JE(operand.LabelRef(label("step")))
+	c.MOVQ(w.t.Offset(tilesC), w.sums)
+	c.ADDQ(w.t.Offset(tilesCPanel), w.sums)
+	c.MOVQ(w.t.Offset(tilesAsk), w.unasked)
+	c.Label(label("step"))
+	step()
+	for i, at := range w.at {
+		c.ADDQ(operand.U32(further[i]), at[0])
+		c.ADDQ(operand.U32(further[i]), at[1])
 	}
-	c.SUBQ(operand.U8(tileAsks), unasked)
-	c.Label("asked")
-	dotTiles(c, sum+3, a+1, b+1)
-	for _, at := range []reg.GPPhysical{aAt, aLow} {
-		c.ADDQ(operand.U8(tileBytes), at)
-	}
-	for _, at := range []reg.GPPhysical{bAt, bRight} {
-		c.ADDQ(operand.U32(tileBytes/4*pairRow), at)
-	}
-	c.DECQ(count)
-	c.JNZ(operand.LabelRef("step"))
-	corners(tilesC, tilesCS, tilesCLow, tileStore)
+	c.DECQ(w.count)
+	c.JNZ(operand.LabelRef(label("step")))
+	w.corners(rows, cols, tilesC, tilesCS, tilesCLow, tileStore)
 	for _, move := range [][2]int{{tilesAPanel, tilesA}, {tilesCPanel, tilesC}, {tilesFPanel, tilesFrom}} {
-		c.MOVQ(t.Offset(move[0]), row)
-		c.ADDQ(row, t.Offset(move[1]))
+		c.MOVQ(w.t.Offset(move[0]), w.row)
+		c.ADDQ(w.row, w.t.Offset(move[1]))
 	}
-	c.DECQ(t.Offset(tilesPanels))
-	c.JNZ(operand.LabelRef("panel"))
+	c.DECQ(w.t.Offset(tilesPanels))
+	c.JNZ(operand.LabelRef(label("panel")))
 	raw(c, amx, 0xc4, 0xe2, 0x78, 0x49, 0xc0) // TILERELEASE
 	c.RET()
+}
+
+// corners loads or stores the tiles of sums.
+func (w *tiler) corners(rows, cols, at, stride, lower int, prefix byte) {
+	c := w.c
+	c.MOVQ(w.t.Offset(at), w.row)
+	c.MOVQ(w.t.Offset(stride), w.step)
+	c.MOVQ(w.row, w.low)
+	c.ADDQ(w.t.Offset(lower), w.low)
+	for i, from := range []reg.GPPhysical{w.row, w.low}[:rows] {
+		memory(c, tileSum+2*i, prefix, 0x4b, from, w.step)
+		if cols == 2 {
+			c.ADDQ(w.t.Offset(tilesCRight), from)
+			memory(c, tileSum+2*i+1, prefix, 0x4b, from, w.step)
+		}
+	}
+}
+
+// load loads a tile of op(a), or of op(b), from a displacement.
+func (w *tiler) load(operand, which int, disp int32) {
+	memoryAt(w.c, [2]int{tileA, tileB}[operand]+which, tileLoad, 0x4b, w.at[operand][which], w.strides[operand], disp)
+}
+
+// dot multiplies the tile of op(a) by that of op(b).
+func (w *tiler) dot(i, j int) { dotTiles(w.c, tileSum+2*i+j, tileA+i, tileB+j) }
+
+// ask asks for tileAsks rows of the next panel's sums, if some are to be asked for; name is the label behind it.
+func (w *tiler) ask(name string) {
+	c, behind := w.c, w.names+name
+	c.TESTQ(w.unasked, w.unasked)
+	c.JZ(operand.LabelRef(behind))
+	for range tileAsks {
+		c.PREFETCHT0(operand.Mem{Base: w.sums})
+		c.PREFETCHT0(operand.Mem{Base: w.sums, Disp: tileBytes})
+		c.ADDQ(w.t.Offset(tilesCS), w.sums)
+	}
+	c.SUBQ(operand.U8(tileAsks), w.unasked)
+	c.Label(behind)
+}
+
+// tilesOfPairs are the products of bfloat16. A step loads four tiles for four products of tiles, which take 16 cycles each.
+func tilesOfPairs(c *build.Context) {
+	function(c, "gemmBF16AMX", "func(t *byte)", "gemmBF16AMX multiplies as its tiles say (runtime/cpu/tiles_amd64.go).", "t is a *tiles.")
+	c.Pragma("noescape")
+	w := newTiler(c)
+	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
+	c.MOVQ(w.t.Offset(tilesAI), w.strides[0])
+	c.MOVQ(operand.U32(pairRow), w.strides[1])
+	w.product(2, 2, func() {
+		w.load(1, 0, 0)
+		w.load(0, 0, 0)
+		w.load(1, 1, 0)
+		w.dot(0, 0)
+		w.load(0, 1, 0)
+		w.dot(0, 1)
+		w.dot(1, 0)
+		w.ask("asked")
+		w.dot(1, 1)
+	}, [2]int{tileBytes, tileBytes / 4 * pairRow})
+}
+
+// partsTimes are the products of two split numbers' parts that count, part of op(a) and of op(b), in an order in which most loads serve
+// two of them. What is left out, parts 1·2, 2·1 and 2·2, is less than 2^-24 of the product.
+var partsTimes = [][2]int{{0, 2}, {0, 1}, {0, 0}, {1, 0}, {1, 1}, {2, 0}}
+
+// tilesOfParts are the products of float32s that are split into three bfloat16s each: six products of tiles a step and tile of sums.
+func tilesOfParts(c *build.Context) {
+	function(c, "gemmF32AMX", "func(t *byte)", "gemmF32AMX multiplies split numbers as its tiles say (runtime/cpu/gemmsplit.go).", "t is a *tiles.")
+	c.Pragma("noescape")
+	w := newTiler(c)
+	memory(c, 0, 0b00, 0x49, reg.RDI, nil) // LDTILECFG (DI)
+	for i := range 2 {
+		c.MOVQ(operand.U32(tileBytes), w.strides[i])
+	}
+	sizes := [][2]int{{2, 2}, {2, 1}, {1, 2}, {1, 1}}
+	for _, z := range sizes[1:] {
+		c.CMPQ(w.t.Offset(tilesTall), operand.U8(z[0]))
+		c.JNE(operand.LabelRef(fmt.Sprintf("not%d%d", z[0], z[1])))
+		c.CMPQ(w.t.Offset(tilesBroad), operand.U8(z[1]))
+		c.JE(operand.LabelRef(fmt.Sprintf("tiles%d%dpanel", z[0], z[1])))
+		c.Label(fmt.Sprintf("not%d%d", z[0], z[1]))
+	}
+	for _, z := range sizes {
+		w.names = fmt.Sprintf("tiles%d%d", z[0], z[1])
+		w.product(z[0], z[1], func() { w.parts(z[0], z[1]) }, [2]int{3 * partBytes, 3 * partBytes})
+	}
+}
+
+// parts writes a step of tilesOfParts. A load comes right before what needs it, so that products of tiles go on meanwhile.
+func (w *tiler) parts(rows, cols int) {
+	had := [2]int{-1, -1}
+	for x, times := range partsTimes {
+		var loaded [2][2]bool
+		need := func(operand, which int) {
+			if times[operand] != had[operand] && !loaded[operand][which] {
+				w.load(operand, which, int32(times[operand]*partBytes))
+				loaded[operand][which] = true
+			}
+		}
+		order := [][2]int{{0, 0}, {1, 0}, {0, 1}, {1, 1}}
+		if had[1] == times[1] { // op(a)'s tiles are new
+			order[1], order[2] = order[2], order[1]
+		}
+		for _, at := range order {
+			if at[0] < rows && at[1] < cols {
+				need(0, at[0])
+				need(1, at[1])
+				w.dot(at[0], at[1])
+			}
+		}
+		if x%2 == 1 {
+			w.ask(fmt.Sprint("asked", x))
+		}
+		had = times
+	}
 }
 
 // The prefixes of a VEX instruction that loads a tile, and that stores one, as its bits pp have them.
@@ -138,9 +253,14 @@ const (
 	tileStore = 0b10 // F3
 )
 
-// memory writes an instruction of a tile and memory, which neither avo nor Go's assembler knows: VEX.128.pp.0F38.W0 opcode /r, with the
-// tile in ModRM.reg. Where there is an index, it is the bytes from row to row. A prefix's bits of registers are stored inverted.
+// memory is memoryAt without a displacement.
 func memory(c *build.Context, tile int, pp, opcode byte, base reg.GPPhysical, index reg.GPPhysical) {
+	memoryAt(c, tile, pp, opcode, base, index, 0)
+}
+
+// memoryAt writes an instruction of a tile and memory, which neither avo nor Go's assembler knows: VEX.128.pp.0F38.W0 opcode /r, with the
+// tile in ModRM.reg. Where there is an index, it is the bytes from row to row. A prefix's bits of registers are stored inverted.
+func memoryAt(c *build.Context, tile int, pp, opcode byte, base, index reg.GPPhysical, disp int32) {
 	number := func(r reg.GPPhysical) byte { return byte(r.PhysicalIndex()) }
 	x, sib := byte(0), []byte(nil)
 	rm := number(base) & 7
@@ -149,6 +269,10 @@ func memory(c *build.Context, tile int, pp, opcode byte, base reg.GPPhysical, in
 	}
 	if index != nil {
 		x, sib, rm = number(index)>>3, []byte{number(index)&7<<3 | rm}, 4
+	}
+	if disp != 0 {
+		rm |= 0b10 << 6
+		sib = binary.LittleEndian.AppendUint32(sib, uint32(disp))
 	}
 	raw(c, amx, append([]byte{0xc4, 1<<7 | (1-x)<<6 | (1-number(base)>>3)<<5 | 0b00010, 0b1111<<3 | pp, opcode, byte(tile)<<3 | rm}, sib...)...)
 }

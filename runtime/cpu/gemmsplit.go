@@ -1,0 +1,154 @@
+package cpu
+
+import "unsafe"
+
+// Products of float32 on tiles of bfloat16. A number is the sum of three bfloat16s, its parts: what it rounds to, what that leaves, and
+// what is left then (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations,
+// ARITH 2019). Of the nine products of two numbers' parts six are summed, in float32; the others are together less than 2^-24 of the
+// product, which is what rounding a product to float32 may cost. A tile sums 16 products before it rounds to the whole, so that the sums'
+// error is less than that of one multiply-add after another (TestSplitExact).
+//
+// Numbers below 2^-110 lose what their parts have below 2^-126, the least normal number, and so do sums: tiles take what is less for 0.
+// Panels of 32 rows or columns with numbers that are not finite, or round to infinities, are multiplied without tiles.
+
+const (
+	splitStep  = 32        // terms of a step: pairs of a term and the one 16 behind it
+	splitTile  = 16        // rows of op(a), or columns of op(b), of a tile
+	splitUnit  = 768       // float32s in whose place a tile's three parts of a step lie
+	splitSteps = 16        // of a chunk of terms, at most
+	splitBytes = 800 << 10 // of a block of op(a), at most, split
+	splitRows  = 4096      // of a block, at most
+	splitCols  = 1024      // of op(b) that are split together, where there are several blocks of rows
+	splitOnce  = 128       // and where there is one, so that each is used once: lines that lie together come together
+	splitTurn  = 64        // rows of op(a), or a quarter of the terms of op(b), that are turned together
+	leastTerms = 32        // fewer are multiplied without tiles
+)
+
+// rowSplitter splits rows of pairs (splitRowsAVX512).
+type rowSplitter = func(dst, src *byte, ld, far, next, to, rows, count uintptr, words uint32) uint32
+
+// marks tell which tiles of a block have numbers that tiles cannot multiply.
+type marks struct {
+	a   [splitRows / splitTile / 64]uint64
+	b   [splitCols / splitTile / 64]uint64
+	any bool
+}
+
+// multiplySplit is multiply by an engine that splits.
+func (g *gemm[F]) multiplySplit(threads bool) {
+	if threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork {
+		g.rowShares, g.colShares = g.grid(teamThreads())
+		g.shares = g.rowShares * g.colShares
+		run(g, g.shares)
+		g.shares = 0
+		return
+	}
+	steps := (g.k + splitStep - 1) / splitStep
+	chunks := (steps + splitSteps - 1) / splitSteps
+	for x := range chunks {
+		first, end := x*steps/chunks, (x+1)*steps/chunks
+		g.p0 = first * splitStep
+		g.kb = min(end*splitStep, g.k) - g.p0
+		g.multiplyTerms(end - first)
+	}
+}
+
+// grid is how threads share a product, by rows and by columns: what takes the largest share least time, where splitting a panel takes about
+// as long as multiplying it by another.
+func (g *gemm[F]) grid(threads int) (rows, cols int) {
+	aPanels, bPanels := g.aPanelsOf(g.m), (g.n+g.e.cols-1)/g.e.cols
+	least := 0
+	for r := 1; r <= min(threads, aPanels); r++ {
+		c := min(threads/r, bPanels)
+		a, b := (aPanels+r-1)/r, (bPanels+c-1)/c
+		if time := a*b + a + b; least == 0 || time < least {
+			least, rows, cols = time, r, c
+		}
+	}
+	return rows, cols
+}
+
+// multiplyTerms multiplies the chunk of terms: blocks of rows of op(a) that the second cache holds, each by all columns.
+func (g *gemm[F]) multiplyTerms(steps int) {
+	panels := g.aPanelsOf(g.m)
+	most := min(splitBytes/(steps*splitUnit*4)/2, splitRows/g.e.rows)
+	blocks, cols := (panels+most-1)/most, splitCols
+	if blocks == 1 {
+		cols = splitOnce
+	}
+	g.pa = room(g.pa, splitBytes/4)
+	g.pb = room(g.pb, splitCols/splitTile*splitSteps*splitUnit)
+	for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
+		g.nb = min(cols, g.n-g.j0)
+		for y := range blocks {
+			if g.i0, g.mb = g.rowsOfBlock(y, blocks); g.j0 == 0 || blocks > 1 {
+				g.splitA(steps)
+			}
+			if y == 0 {
+				g.splitB(steps)
+			}
+			g.multiplySplitBlock(steps)
+		}
+	}
+}
+
+// multiplySplitBlock multiplies the block, panel of columns by panel of columns.
+func (g *gemm[F]) multiplySplitBlock(steps int) {
+	s := strips.get()
+	s.k, s.acc, s.near = steps, 0, false
+	if g.acc || g.p0 > 0 || g.from.d != nil {
+		s.acc = 1
+	}
+	from := g.c
+	if g.p0 == 0 && g.from.d != nil {
+		from = g.from
+	}
+	s.a, s.panel, s.bp = unsafe.Pointer(&g.pa[0]), uintptr(2*4*splitUnit*steps), uintptr(4*splitUnit*steps)
+	s.cs, s.fs = uintptr(g.c.ld)*4, uintptr(from.ld)*4
+	for col := 0; col < g.nb; col += g.e.cols {
+		s.cols, s.words = min(g.e.cols, g.nb-col), 0
+		s.b, s.m = unsafe.Pointer(&g.pb[col/splitTile*splitUnit*steps]), g.mb
+		s.c = unsafe.Pointer(&g.c.d[g.i0*g.c.ld+g.j0+col])
+		s.from = uintptr(unsafe.Pointer(&from.d[g.i0*from.ld+g.j0+col]))
+		g.multiplyStrip(s)
+	}
+	s.c, s.a, s.b = nil, nil, nil
+	strips.put(s)
+}
+
+// multiplyMarked multiplies a strip of a block some of whose numbers tiles cannot multiply.
+func (g *gemm[F]) multiplyMarked(s *strip) {
+	first := int(uintptr(s.a)-uintptr(unsafe.Pointer(&g.pa[0]))) / int(s.panel) * g.e.rows
+	col := int(uintptr(s.b)-uintptr(unsafe.Pointer(&g.pb[0]))) / int(s.bp) * splitTile
+	a, c, rows := s.a, s.c, s.m
+	for r := 0; r < rows; r += g.e.rows {
+		s.m = min(g.e.rows, rows-r)
+		if marked(g.marked.a[:], first+r) || marked(g.marked.b[:], col) {
+			g.multiplyPlainly(s, first+r, col)
+			s.from += uintptr(s.m) * s.fs
+		} else {
+			g.e.multiply((*byte)(unsafe.Pointer(s)))
+		}
+		s.a, s.c = unsafe.Add(s.a, s.panel), unsafe.Add(s.c, uintptr(g.e.rows)*s.cs)
+	}
+	s.a, s.c, s.m = a, c, 0
+}
+
+// multiplyPlainly multiplies a panel of rows by one of columns without tiles.
+func (g *gemm[F]) multiplyPlainly(s *strip, row, col int) {
+	x := borrowGemm(g.e.plain)
+	i, j := g.i0+row, g.j0+col
+	x.m, x.n, x.k, x.acc = s.m, s.cols, g.kb, s.acc == 1
+	x.c, x.a, x.b = g.c.rows(i).to(j), g.a.from(i).to(g.p0), g.b.from(g.p0).to(j)
+	if g.p0 == 0 && g.from.d != nil {
+		x.acc, x.from = false, g.from.rows(i).to(j)
+	}
+	x.multiply(false)
+	x.giveBack()
+}
+
+// marked tells whether one of a panel's tiles is marked, from the row or column on.
+func marked(x []uint64, at int) bool {
+	tile := at / splitTile
+	return x[tile/64]>>(tile%64)&3 > 0
+}

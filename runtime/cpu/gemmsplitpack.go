@@ -1,0 +1,173 @@
+package cpu
+
+import "unsafe"
+
+// A tile of op(a), or op(b), split lies as [steps][parts][16][16] pairs, behind the one before it: of op(a) a row for each of 16 rows, of
+// op(b) a row for each of 16 pairs of terms.
+
+// splitting is room for what is turned, or has terms that are not there.
+type splitting struct {
+	d   [splitTurn * splitStep]float32
+	few [splitTile * splitTurn]float32
+}
+
+var splittings pool[splitting]
+
+// byteOf is where element i of float32s lies.
+func byteOf[F Float](x []F, i int) *byte { return (*byte)(unsafe.Pointer(&x[i])) }
+
+// splitA splits the block of op(a).
+func (g *gemm[F]) splitA(steps int) {
+	clear(g.marked.a[:])
+	g.marked.any = g.marked.b != [len(g.marked.b)]uint64{}
+	t := splittings.get()
+	for r := 0; r < g.mb; r += splitTurn {
+		if rows := min(splitTurn, g.mb-r); g.a.t {
+			g.turnA(t, r, rows, steps)
+		} else {
+			g.rowsA(t, r, rows, steps)
+		}
+	}
+	splittings.put(t)
+}
+
+// rowsA splits rows of op(a) that lie as rows.
+func (g *gemm[F]) rowsA(t *splitting, r, rows, steps int) {
+	whole, ld := g.kb/splitStep, g.a.ld
+	for end := r + rows; r < end; r += splitTile {
+		n := min(splitTile, end-r)
+		to, from := g.pa[r/splitTile*splitUnit*steps:], g.a.d[(g.i0+r)*ld+g.p0:]
+		if _ = from[(n-1)*ld+g.kb-1]; whole > 0 {
+			g.markA(r, g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), 64, 4*splitStep, 4*splitUnit, uintptr(n), uintptr(whole), 0xffff))
+		}
+		if whole == steps {
+			continue
+		}
+		clear(t.d[:n*splitStep])
+		for i := range n {
+			copyWords(t.d[i*splitStep:], from[i*ld+whole*splitStep:], g.kb-whole*splitStep)
+		}
+		g.markA(r, g.e.split(byteOf(to, whole*splitUnit), byteOf(t.d[:], 0), 4*splitStep, 64, 0, 0, uintptr(n), 1, 0xffff))
+	}
+}
+
+// turnA splits rows of op(a) of which a number each lies together.
+func (g *gemm[F]) turnA(t *splitting, r, rows, steps int) {
+	for x := range steps {
+		for half := range 2 {
+			p := x*splitStep + half*splitTile
+			ld, n := g.a.ld, min(splitTile, g.kb-p)
+			if n <= 0 {
+				for i := range rows {
+					clear(t.d[i*splitStep+half*splitTile:][:splitTile])
+				}
+				continue
+			}
+			src := g.a.d[(g.p0+p)*ld+g.i0+r:]
+			_ = src[(n-1)*ld+rows-1]
+			from := byteOf(src, 0)
+			if n < splitTile {
+				for i := range n {
+					copyWords(t.few[i*splitTurn:], src[i*ld:], rows)
+				}
+				from, ld = byteOf(t.few[:], 0), splitTurn
+			}
+			g.e.packCols(&t.d[half*splitTile], (*float32)(unsafe.Pointer(from)), 4*splitStep, uintptr(4*ld), uintptr(rows))
+		}
+		for i := 0; i < rows; i += splitTile {
+			to := g.pa[((r+i)/splitTile*steps+x)*splitUnit:]
+			g.markA(r+i, g.e.split(byteOf(to, 0), byteOf(t.d[:], i*splitStep), 4*splitStep, 64, 0, 0, uintptr(min(splitTile, rows-i)), 1, 0xffff))
+		}
+	}
+}
+
+// markA marks the tile of a row of the block, if its numbers are bad.
+func (g *gemm[F]) markA(row int, bad uint32) {
+	if tile := row / splitTile; bad != 0 {
+		g.marked.a[tile/64] |= 1 << (tile % 64)
+		g.marked.any = true
+	}
+}
+
+func (g *gemm[F]) markB(col int, bad uint32) {
+	if tile := col / splitTile; bad != 0 {
+		g.marked.b[tile/64] |= 1 << (tile % 64)
+		g.marked.any = true
+	}
+}
+
+// splitB splits the block of op(b).
+func (g *gemm[F]) splitB(steps int) {
+	clear(g.marked.b[:])
+	t := splittings.get()
+	switch {
+	case g.b.t:
+		for col := 0; col < g.nb; col += splitTile {
+			g.turnB(t, col, min(splitTile, g.nb-col), steps)
+		}
+	default:
+		for x := range steps {
+			g.rowsB(t, x, steps)
+		}
+	}
+	splittings.put(t)
+}
+
+// rowsB splits a step's rows of op(b): 16 columns of all, then of the next.
+func (g *gemm[F]) rowsB(t *splitting, x, steps int) {
+	ld, to := g.b.ld, g.pb[x*splitUnit:]
+	from := g.b.d[(g.p0+x*splitStep)*ld+g.j0:]
+	terms := min(splitStep, g.kb-x*splitStep)
+	_ = from[(terms-1)*ld+g.nb-1]
+	next := uintptr(4 * splitUnit * steps)
+	if terms == splitStep {
+		far, whole := uintptr(4*splitTile*ld), g.nb/splitTile
+		if whole > 0 && g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), far, 4*splitTile, next, splitTile, uintptr(whole), 0xffff) != 0 {
+			for col := range whole { // which tiles it is
+				g.markB(col*splitTile, g.e.split(byteOf(to, col*splitUnit*steps), byteOf(from, col*splitTile), uintptr(4*ld), far, 0, 0, splitTile, 1, 0xffff))
+			}
+		}
+		if rest := g.nb % splitTile; rest > 0 {
+			g.markB(g.nb, g.e.split(byteOf(to, whole*splitUnit*steps), byteOf(from, whole*splitTile), uintptr(4*ld), far, 0, 0, splitTile, 1, 1<<rest-1))
+		}
+		return
+	}
+	for col := 0; col < g.nb; col += splitTile {
+		clear(t.d[:splitStep*splitTile])
+		for p := range terms {
+			copyWords(t.d[p*splitTile:], from[p*ld+col:], min(splitTile, g.nb-col))
+		}
+		g.markB(col, g.e.split(byteOf(to, col/splitTile*splitUnit*steps), byteOf(t.d[:], 0), 4*splitTile, 4*splitTile*splitTile, 0, 0, splitTile, 1, 0xffff))
+	}
+}
+
+// turnB splits up to 16 columns of op(b) whose terms lie together.
+func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
+	const atOnce = splitTurn / splitTile * splitStep // terms
+	ld, to := g.b.ld, g.pb[col/splitTile*splitUnit*steps:]
+	src := g.b.d[(g.j0+col)*ld+g.p0:]
+	_ = src[(cols-1)*ld+g.kb-1]
+	for p := 0; p < g.kb; p += atOnce {
+		n := min(atOnce, g.kb-p)
+		whole := (n + splitStep - 1) / splitStep
+		if n < whole*splitStep || cols < splitTile {
+			clear(t.d[:])
+		}
+		if cols == splitTile {
+			g.e.packCols(&t.d[0], (*float32)(unsafe.Pointer(&src[p])), 4*splitTile, uintptr(4*ld), uintptr(n))
+		} else {
+			for j := range cols {
+				row := unsafe.Slice((*float32)(unsafe.Pointer(&src[j*ld+p])), n)
+				for i, v := range row {
+					t.d[i*splitTile+j] = v
+				}
+			}
+		}
+		g.markB(col, g.e.split(byteOf(to, p/splitStep*splitUnit), byteOf(t.d[:], 0), 4*splitTile, 4*splitTile*splitTile, 4*splitStep*splitTile, 4*splitUnit, splitTile, uintptr(whole), 0xffff))
+	}
+}
+
+// copyWords copies n float32s of a product's operand.
+func copyWords[F Float](to []float32, from []F, n int) {
+	copy(to[:n], unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), n))
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// partBytes is a tile of one of the three parts of split numbers: 16 rows of 16 pairs.
+const partBytes = 16 * tileBytes
+
+// unordered is VCMPPS's predicate of numbers of which one is not a number.
+const unordered = 3
+
+// split512 splits float32s into three bfloat16s each for tiles, with AVX-512.
+func split512(c *build.Context) {
+	function(c, "splitRowsAVX512", "func(dst, src *byte, ld, far, next, to, rows, count uintptr, words uint32) uint32", "splitRowsAVX512 is", "",
+		"\tfor i, x, q, j := range [rows, count, 3, 16] {",
+		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of what lies far behind that",
+		"\t}", "",
+		"with the former in the lower half; 0 for j that words, a mask, does not have. Distances are in bytes; rows, count > 0. Part 0 of a number",
+		"is the number rounded to bfloat16, halves away from 0; part 1 is what that leaves, rounded likewise; part 2 is what is left then, which",
+		"is a bfloat16. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.")
+	c.Pragma("noescape")
+	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
+	ld, far := c.Load(c.Param("ld"), c.GP64()), c.Load(c.Param("far"), c.GP64())
+	next, to := c.Load(c.Param("next"), c.GP64()), c.Load(c.Param("to"), c.GP64())
+	rows := c.Load(c.Param("rows"), c.GP64())
+	s := splitter{c: c, half: zmm[28], high: zmm[29], bad: zmm[30]}
+	word := c.GP32()
+	c.Load(c.Param("words"), word)
+	c.KMOVW(word, reg.K1)
+	c.MOVL(operand.U32(0x8000), word)
+	c.VPBROADCASTD(word, s.half)
+	c.MOVL(operand.U32(0xffff0000), word)
+	c.VPBROADCASTD(word, s.high)
+	c.VPXORQ(s.bad, s.bad, s.bad)
+	from, at, left := c.GP64(), c.GP64(), c.GP64()
+	c.Label("row")
+	c.MOVQ(src, from)
+	c.MOVQ(dst, at)
+	c.Load(c.Param("count"), left)
+	c.Label("pair")
+	c.VMOVUPS_Z(operand.Mem{Base: from}, reg.K1, zmm[0])
+	c.VMOVUPS_Z(operand.Mem{Base: from, Index: far, Scale: 1}, reg.K1, zmm[1])
+	s.pairs([2]reg.VecPhysical{zmm[0], zmm[1]}, operand.Mem{Base: at})
+	c.ADDQ(next, from)
+	c.ADDQ(to, at)
+	c.DECQ(left)
+	c.JNZ(operand.LabelRef("pair"))
+	c.ADDQ(ld, src)
+	c.ADDQ(operand.U8(tileBytes), dst)
+	c.DECQ(rows)
+	c.JNZ(operand.LabelRef("row"))
+	c.VCMPPS(operand.U8(unordered), s.bad, s.bad, reg.K2)
+	c.KMOVW(reg.K2, word)
+	c.Store(word, c.ReturnIndex(0))
+	c.VZEROUPPER()
+	c.RET()
+}
+
+// A splitter writes the instructions that split vectors of numbers.
+type splitter struct {
+	c          *build.Context
+	half, high reg.VecPhysical // of every word: what rounds its upper half, and that half's bits
+	bad        reg.VecPhysical // a sum that is no number as soon as a part is none
+}
+
+// pairs stores the pairs of both vectors' three parts, a tile's size apart.
+func (s *splitter) pairs(v [2]reg.VecPhysical, to operand.Mem) {
+	c := s.c
+	for q := range 3 {
+		part := [2]reg.VecPhysical{zmm[2+2*q], zmm[3+2*q]}
+		for i := range 2 {
+			if q == 2 {
+				c.VADDPS(v[i], s.bad, s.bad)
+				part[i] = v[i]
+				continue
+			}
+			c.VPADDD(s.half, v[i], part[i])
+			c.VPANDD(s.high, part[i], part[i])
+			c.VSUBPS(part[i], v[i], v[i])
+		}
+		c.VPSRLD(operand.U8(16), part[0], part[0])
+		c.VPORD(part[1], part[0], part[0])
+		c.VMOVUPS(part[0], to.Offset(q*partBytes))
+	}
+}
