@@ -16,21 +16,22 @@ const (
 	splitTile  = 16        // rows of op(a), or columns of op(b), of a tile
 	splitUnit  = 768       // float32s in whose place a tile's three parts of a step lie
 	splitSteps = 16        // of a chunk of terms, at most
-	splitBytes = 800 << 10 // of a block of op(a), at most, split
-	splitRows  = 4096      // of a block, at most
-	splitCols  = 1024      // of op(b) that are split together, where there are several blocks of rows
+	splitBytes = 600 << 10 // of a block of op(a), at most, split
+	splitRows  = 4096      // of it, at most
+	splitCols  = 512       // of op(b) that are split together, where there are several blocks of rows; what is split stays in the second cache
 	splitOnce  = 128       // and where there is one, so that each is used once: lines that lie together come together
+	splitAhead = 4         // rows of op(a) ahead that are asked for; of op(b) twice as many, of which fewer numbers are split at a time
 	splitTurn  = 64        // rows of op(a), or a quarter of the terms of op(b), that are turned together
 	leastTerms = 32        // fewer are multiplied without tiles
 )
 
 // rowSplitter splits rows of pairs (splitRowsAVX512).
-type rowSplitter = func(dst, src *byte, ld, far, next, to, rows, count uintptr, words uint32) uint32
+type rowSplitter = func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words uint32) uint32
 
 // marks tell which tiles of a block have numbers that tiles cannot multiply.
 type marks struct {
 	a   [splitRows / splitTile / 64]uint64
-	b   [splitCols / splitTile / 64]uint64
+	b   [(splitCols + 64*splitTile - 1) / (64 * splitTile)]uint64
 	any bool
 }
 
@@ -71,13 +72,13 @@ func (g *gemm[F]) grid(threads int) (rows, cols int) {
 // multiplyTerms multiplies the chunk of terms: blocks of rows of op(a) that the second cache holds, each by all columns.
 func (g *gemm[F]) multiplyTerms(steps int) {
 	panels := g.aPanelsOf(g.m)
-	most := min(splitBytes/(steps*splitUnit*4)/2, splitRows/g.e.rows)
+	most := min(splitBytes/(2*4*tileApart(steps)), splitRows/g.e.rows)
 	blocks, cols := (panels+most-1)/most, splitCols
 	if blocks == 1 {
 		cols = splitOnce
 	}
 	g.pa = room(g.pa, splitBytes/4)
-	g.pb = room(g.pb, splitCols/splitTile*splitSteps*splitUnit)
+	g.pb = room(g.pb, splitCols/splitTile*tileApart(splitSteps))
 	for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
 		g.nb = min(cols, g.n-g.j0)
 		for y := range blocks {
@@ -103,11 +104,11 @@ func (g *gemm[F]) multiplySplitBlock(steps int) {
 	if g.p0 == 0 && g.from.d != nil {
 		from = g.from
 	}
-	s.a, s.panel, s.bp = unsafe.Pointer(&g.pa[0]), uintptr(2*4*splitUnit*steps), uintptr(4*splitUnit*steps)
+	s.a, s.panel, s.bp = unsafe.Pointer(&g.pa[0]), uintptr(2*4*tileApart(steps)), uintptr(4*tileApart(steps))
 	s.cs, s.fs = uintptr(g.c.ld)*4, uintptr(from.ld)*4
 	for col := 0; col < g.nb; col += g.e.cols {
 		s.cols, s.words = min(g.e.cols, g.nb-col), 0
-		s.b, s.m = unsafe.Pointer(&g.pb[col/splitTile*splitUnit*steps]), g.mb
+		s.b, s.m = unsafe.Pointer(&g.pb[col/splitTile*tileApart(steps)]), g.mb
 		s.c = unsafe.Pointer(&g.c.d[g.i0*g.c.ld+g.j0+col])
 		s.from = uintptr(unsafe.Pointer(&from.d[g.i0*from.ld+g.j0+col]))
 		g.multiplyStrip(s)

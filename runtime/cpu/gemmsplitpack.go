@@ -13,6 +13,10 @@ type splitting struct {
 
 var splittings pool[splitting]
 
+// tileApart is how many float32s lie from a tile to the next, of so many steps: an odd number of KB, so that they begin in different sets of the
+// caches.
+func tileApart(steps int) int { return (3*steps | 1) * splitUnit / 3 }
+
 // byteOf is where element i of float32s lies.
 func byteOf[F Float](x []F, i int) *byte { return (*byte)(unsafe.Pointer(&x[i])) }
 
@@ -21,24 +25,26 @@ func (g *gemm[F]) splitA(steps int) {
 	clear(g.marked.a[:])
 	g.marked.any = g.marked.b != [len(g.marked.b)]uint64{}
 	t := splittings.get()
-	for r := 0; r < g.mb; r += splitTurn {
-		if rows := min(splitTurn, g.mb-r); g.a.t {
-			g.turnA(t, r, rows, steps)
-		} else {
-			g.rowsA(t, r, rows, steps)
+	if g.a.t {
+		for x := range steps {
+			for r := 0; r < g.mb; r += splitTurn {
+				g.turnA(t, x, r, min(splitTurn, g.mb-r), steps)
+			}
 		}
+	} else {
+		g.rowsA(t, steps)
 	}
 	splittings.put(t)
 }
 
 // rowsA splits rows of op(a) that lie as rows.
-func (g *gemm[F]) rowsA(t *splitting, r, rows, steps int) {
+func (g *gemm[F]) rowsA(t *splitting, steps int) {
 	whole, ld := g.kb/splitStep, g.a.ld
-	for end := r + rows; r < end; r += splitTile {
-		n := min(splitTile, end-r)
-		to, from := g.pa[r/splitTile*splitUnit*steps:], g.a.d[(g.i0+r)*ld+g.p0:]
+	for r := 0; r < g.mb; r += splitTile {
+		n := min(splitTile, g.mb-r)
+		to, from := g.pa[r/splitTile*tileApart(steps):], g.a.d[(g.i0+r)*ld+g.p0:]
 		if _ = from[(n-1)*ld+g.kb-1]; whole > 0 {
-			g.markA(r, g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), 64, 4*splitStep, 4*splitUnit, uintptr(n), uintptr(whole), 0xffff))
+			g.markA(r, g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), 64, 4*splitStep, 4*splitUnit, uintptr(4*splitAhead*ld), uintptr(n), uintptr(whole), 0xffff))
 		}
 		if whole == steps {
 			continue
@@ -47,37 +53,35 @@ func (g *gemm[F]) rowsA(t *splitting, r, rows, steps int) {
 		for i := range n {
 			copyWords(t.d[i*splitStep:], from[i*ld+whole*splitStep:], g.kb-whole*splitStep)
 		}
-		g.markA(r, g.e.split(byteOf(to, whole*splitUnit), byteOf(t.d[:], 0), 4*splitStep, 64, 0, 0, uintptr(n), 1, 0xffff))
+		g.markA(r, g.e.split(byteOf(to, whole*splitUnit), byteOf(t.d[:], 0), 4*splitStep, 64, 0, 0, 0, uintptr(n), 1, 0xffff))
 	}
 }
 
-// turnA splits rows of op(a) of which a number each lies together.
-func (g *gemm[F]) turnA(t *splitting, r, rows, steps int) {
-	for x := range steps {
-		for half := range 2 {
-			p := x*splitStep + half*splitTile
-			ld, n := g.a.ld, min(splitTile, g.kb-p)
-			if n <= 0 {
-				for i := range rows {
-					clear(t.d[i*splitStep+half*splitTile:][:splitTile])
-				}
-				continue
+// turnA splits a step of rows of op(a) of which a number each lies together.
+func (g *gemm[F]) turnA(t *splitting, x, r, rows, steps int) {
+	for half := range 2 {
+		p := x*splitStep + half*splitTile
+		ld, n := g.a.ld, min(splitTile, g.kb-p)
+		if n <= 0 {
+			for i := range rows {
+				clear(t.d[i*splitStep+half*splitTile:][:splitTile])
 			}
-			src := g.a.d[(g.p0+p)*ld+g.i0+r:]
-			_ = src[(n-1)*ld+rows-1]
-			from := byteOf(src, 0)
-			if n < splitTile {
-				for i := range n {
-					copyWords(t.few[i*splitTurn:], src[i*ld:], rows)
-				}
-				from, ld = byteOf(t.few[:], 0), splitTurn
+			continue
+		}
+		src := g.a.d[(g.p0+p)*ld+g.i0+r:]
+		_ = src[(n-1)*ld+rows-1]
+		from := byteOf(src, 0)
+		if n < splitTile {
+			for i := range n {
+				copyWords(t.few[i*splitTurn:], src[i*ld:], rows)
 			}
-			g.e.packCols(&t.d[half*splitTile], (*float32)(unsafe.Pointer(from)), 4*splitStep, uintptr(4*ld), uintptr(rows))
+			from, ld = byteOf(t.few[:], 0), splitTurn
 		}
-		for i := 0; i < rows; i += splitTile {
-			to := g.pa[((r+i)/splitTile*steps+x)*splitUnit:]
-			g.markA(r+i, g.e.split(byteOf(to, 0), byteOf(t.d[:], i*splitStep), 4*splitStep, 64, 0, 0, uintptr(min(splitTile, rows-i)), 1, 0xffff))
-		}
+		g.e.packCols(&t.d[half*splitTile], (*float32)(unsafe.Pointer(from)), 4*splitStep, uintptr(4*ld), uintptr(rows))
+	}
+	for i := 0; i < rows; i += splitTile {
+		to := g.pa[(r+i)/splitTile*tileApart(steps)+x*splitUnit:]
+		g.markA(r+i, g.e.split(byteOf(to, 0), byteOf(t.d[:], i*splitStep), 4*splitStep, 64, 0, 0, 0, uintptr(min(splitTile, rows-i)), 1, 0xffff))
 	}
 }
 
@@ -106,45 +110,47 @@ func (g *gemm[F]) splitB(steps int) {
 			g.turnB(t, col, min(splitTile, g.nb-col), steps)
 		}
 	default:
-		for x := range steps {
-			g.rowsB(t, x, steps)
+		for col := 0; col < g.nb; col += splitOnce {
+			for x := range steps {
+				g.rowsB(t, x, steps, col, min(splitOnce, g.nb-col))
+			}
 		}
 	}
 	splittings.put(t)
 }
 
-// rowsB splits a step's rows of op(b): 16 columns of all, then of the next.
-func (g *gemm[F]) rowsB(t *splitting, x, steps int) {
-	ld, to := g.b.ld, g.pb[x*splitUnit:]
-	from := g.b.d[(g.p0+x*splitStep)*ld+g.j0:]
+// rowsB splits a step's rows of op(b), from a column of the block on: 16 columns of all, then of the next.
+func (g *gemm[F]) rowsB(t *splitting, x, steps, col, cols int) {
+	ld, apart := g.b.ld, tileApart(steps)
+	to, from := g.pb[col/splitTile*apart+x*splitUnit:], g.b.d[(g.p0+x*splitStep)*ld+g.j0+col:]
 	terms := min(splitStep, g.kb-x*splitStep)
-	_ = from[(terms-1)*ld+g.nb-1]
-	next := uintptr(4 * splitUnit * steps)
-	if terms == splitStep {
-		far, whole := uintptr(4*splitTile*ld), g.nb/splitTile
-		if whole > 0 && g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), far, 4*splitTile, next, splitTile, uintptr(whole), 0xffff) != 0 {
-			for col := range whole { // which tiles it is
-				g.markB(col*splitTile, g.e.split(byteOf(to, col*splitUnit*steps), byteOf(from, col*splitTile), uintptr(4*ld), far, 0, 0, splitTile, 1, 0xffff))
-			}
-		}
-		if rest := g.nb % splitTile; rest > 0 {
-			g.markB(g.nb, g.e.split(byteOf(to, whole*splitUnit*steps), byteOf(from, whole*splitTile), uintptr(4*ld), far, 0, 0, splitTile, 1, 1<<rest-1))
-		}
-		return
+	_ = from[(terms-1)*ld+cols-1]
+	far, whole := splitTile*ld, cols/splitTile
+	if terms < splitStep {
+		ld, far, whole = splitTile, splitTile*splitTile, 0
 	}
-	for col := 0; col < g.nb; col += splitTile {
-		clear(t.d[:splitStep*splitTile])
-		for p := range terms {
-			copyWords(t.d[p*splitTile:], from[p*ld+col:], min(splitTile, g.nb-col))
+	if whole > 0 && g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), uintptr(4*far), 4*splitTile, uintptr(4*apart), uintptr(4*2*splitAhead*ld), splitTile, uintptr(whole), 0xffff) != 0 {
+		for i := range whole { // which tiles it is
+			g.markB(col+i*splitTile, g.e.split(byteOf(to, i*apart), byteOf(from, i*splitTile), uintptr(4*ld), uintptr(4*far), 0, 0, 0, splitTile, 1, 0xffff))
 		}
-		g.markB(col, g.e.split(byteOf(to, col/splitTile*splitUnit*steps), byteOf(t.d[:], 0), 4*splitTile, 4*splitTile*splitTile, 0, 0, splitTile, 1, 0xffff))
+	}
+	for i := whole * splitTile; i < cols; i += splitTile {
+		n, src := min(splitTile, cols-i), byteOf(from, i)
+		if terms < splitStep {
+			clear(t.d[:splitStep*splitTile])
+			for p := range terms {
+				copyWords(t.d[p*splitTile:], from[p*g.b.ld+i:], n)
+			}
+			src = byteOf(t.d[:], 0)
+		}
+		g.markB(col+i, g.e.split(byteOf(to, i/splitTile*apart), src, uintptr(4*ld), uintptr(4*far), 0, 0, 0, splitTile, 1, 1<<n-1))
 	}
 }
 
 // turnB splits up to 16 columns of op(b) whose terms lie together.
 func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
 	const atOnce = splitTurn / splitTile * splitStep // terms
-	ld, to := g.b.ld, g.pb[col/splitTile*splitUnit*steps:]
+	ld, to := g.b.ld, g.pb[col/splitTile*tileApart(steps):]
 	src := g.b.d[(g.j0+col)*ld+g.p0:]
 	_ = src[(cols-1)*ld+g.kb-1]
 	for p := 0; p < g.kb; p += atOnce {
@@ -163,7 +169,7 @@ func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
 				}
 			}
 		}
-		g.markB(col, g.e.split(byteOf(to, p/splitStep*splitUnit), byteOf(t.d[:], 0), 4*splitTile, 4*splitTile*splitTile, 4*splitStep*splitTile, 4*splitUnit, splitTile, uintptr(whole), 0xffff))
+		g.markB(col, g.e.split(byteOf(to, p/splitStep*splitUnit), byteOf(t.d[:], 0), 4*splitTile, 4*splitTile*splitTile, 4*splitStep*splitTile, 4*splitUnit, 0, splitTile, uintptr(whole), 0xffff))
 	}
 }
 
@@ -171,3 +177,4 @@ func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
 func copyWords[F Float](to []float32, from []F, n int) {
 	copy(to[:n], unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), n))
 }
+

@@ -13,4 +13,4 @@ package cpu
 // is a bfloat16. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.
 //
 //go:noescape
-func splitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, rows uintptr, count uintptr, words uint32) uint32
+func splitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, ahead uintptr, rows uintptr, count uintptr, words uint32) uint32

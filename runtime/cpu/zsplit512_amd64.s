@@ -2,66 +2,69 @@
 
 #include "textflag.h"
 
-// func splitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, rows uintptr, count uintptr, words uint32) uint32
-// Requires: AVX, AVX512F
-TEXT ·splitRowsAVX512(SB), NOSPLIT, $0-76
+// func splitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, ahead uintptr, rows uintptr, count uintptr, words uint32) uint32
+// Requires: AVX, AVX512F, MMX+
+TEXT ·splitRowsAVX512(SB), NOSPLIT, $0-84
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         ld+16(FP), DX
 	MOVQ         far+24(FP), BX
 	MOVQ         next+32(FP), SI
 	MOVQ         to+40(FP), DI
-	MOVQ         rows+48(FP), R8
-	MOVL         words+64(FP), R9
-	KMOVW        R9, K1
-	MOVL         $0x00008000, R9
-	VPBROADCASTD R9, Z28
-	MOVL         $0xffff0000, R9
-	VPBROADCASTD R9, Z29
+	MOVQ         rows+56(FP), R8
+	MOVQ         ahead+48(FP), R9
+	LEAQ         (R9)(BX*1), R10
+	MOVL         words+72(FP), R11
+	KMOVW        R11, K1
+	MOVL         $0x00008000, R11
+	VPBROADCASTD R11, Z28
+	MOVL         $0xffff0000, R11
+	VPBROADCASTD R11, Z29
 	VPXORQ       Z30, Z30, Z30
 
 row:
-	MOVQ CX, R9
-	MOVQ AX, R10
-	MOVQ count+56(FP), R11
+	MOVQ CX, R11
+	MOVQ AX, R12
+	MOVQ count+64(FP), R13
 
 pair:
-	VMOVUPS.Z (R9), K1, Z0
-	VMOVUPS.Z (R9)(BX*1), K1, Z1
-	VPADDD    Z28, Z0, Z2
-	VPANDD    Z29, Z2, Z2
-	VSUBPS    Z2, Z0, Z0
-	VPADDD    Z28, Z1, Z3
-	VPANDD    Z29, Z3, Z3
-	VSUBPS    Z3, Z1, Z1
-	VPSRLD    $0x10, Z2, Z2
-	VPORD     Z3, Z2, Z2
-	VMOVUPS   Z2, (R10)
-	VPADDD    Z28, Z0, Z4
-	VPANDD    Z29, Z4, Z4
-	VSUBPS    Z4, Z0, Z0
-	VPADDD    Z28, Z1, Z5
-	VPANDD    Z29, Z5, Z5
-	VSUBPS    Z5, Z1, Z1
-	VPSRLD    $0x10, Z4, Z4
-	VPORD     Z5, Z4, Z4
-	VMOVUPS   Z4, 1024(R10)
-	VADDPS    Z0, Z30, Z30
-	VADDPS    Z1, Z30, Z30
-	VPSRLD    $0x10, Z0, Z0
-	VPORD     Z1, Z0, Z0
-	VMOVUPS   Z0, 2048(R10)
-	ADDQ      SI, R9
-	ADDQ      DI, R10
-	DECQ      R11
-	JNZ       pair
-	ADDQ      DX, CX
-	ADDQ      $0x40, AX
-	DECQ      R8
-	JNZ       row
-	VCMPPS    $0x03, Z30, Z30, K2
-	KMOVW     K2, R9
-	MOVL      R9, ret+72(FP)
+	PREFETCHT0  (R11)(R9*1)
+	PREFETCHT0  (R11)(R10*1)
+	VMOVUPS.Z   (R11), K1, Z0
+	VMOVUPS.Z   (R11)(BX*1), K1, Z1
+	VPADDD      Z28, Z0, Z2
+	VPANDD      Z29, Z2, Z2
+	VSUBPS      Z2, Z0, Z0
+	VPADDD      Z28, Z1, Z3
+	VPANDD      Z29, Z3, Z3
+	VSUBPS      Z3, Z1, Z1
+	VPSRLD      $0x10, Z2, Z2
+	VPORD       Z3, Z2, Z2
+	VMOVUPS     Z2, (R12)
+	VPADDD      Z28, Z0, Z4
+	VPANDD      Z29, Z4, Z4
+	VSUBPS      Z4, Z0, Z0
+	VPADDD      Z28, Z1, Z5
+	VPANDD      Z29, Z5, Z5
+	VSUBPS      Z5, Z1, Z1
+	VPSRLD      $0x10, Z4, Z4
+	VPORD       Z5, Z4, Z4
+	VMOVUPS     Z4, 1024(R12)
+	VFMADD231PS Z0, Z1, Z30
+	VPSRLD      $0x10, Z0, Z0
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, 2048(R12)
+	ADDQ        SI, R11
+	ADDQ        DI, R12
+	DECQ        R13
+	JNZ         pair
+	ADDQ        DX, CX
+	ADDQ        $0x40, AX
+	DECQ        R8
+	JNZ         row
+	VCMPPS      $0x03, Z30, Z30, K2
+	KMOVW       K2, R11
+	MOVL        R11, ret+80(FP)
 	VZEROUPPER
 	RET
 	PCALIGN $64

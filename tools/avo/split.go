@@ -14,7 +14,7 @@ const unordered = 3
 
 // split512 splits float32s into three bfloat16s each for tiles, with AVX-512.
 func split512(c *build.Context) {
-	function(c, "splitRowsAVX512", "func(dst, src *byte, ld, far, next, to, rows, count uintptr, words uint32) uint32", "splitRowsAVX512 is", "",
+	function(c, "splitRowsAVX512", "func(dst, src *byte, ld, far, next, to, ahead, rows, count uintptr, words uint32) uint32", "splitRowsAVX512 is", "",
 		"\tfor i, x, q, j := range [rows, count, 3, 16] {",
 		"\t\tdst[i*64 + x*to + q*1024 + 4*j] = the pair of part q of src[i*ld + x*next + 4*j] and of what lies far behind that",
 		"\t}", "",
@@ -25,7 +25,9 @@ func split512(c *build.Context) {
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	ld, far := c.Load(c.Param("ld"), c.GP64()), c.Load(c.Param("far"), c.GP64())
 	next, to := c.Load(c.Param("next"), c.GP64()), c.Load(c.Param("to"), c.GP64())
-	rows := c.Load(c.Param("rows"), c.GP64())
+	rows, ahead := c.Load(c.Param("rows"), c.GP64()), c.Load(c.Param("ahead"), c.GP64())
+	farAhead := c.GP64()
+	c.LEAQ(operand.Mem{Base: ahead, Index: far, Scale: 1}, farAhead)
 	s := splitter{c: c, half: zmm[28], high: zmm[29], bad: zmm[30]}
 	word := c.GP32()
 	c.Load(c.Param("words"), word)
@@ -41,6 +43,8 @@ func split512(c *build.Context) {
 	c.MOVQ(dst, at)
 	c.Load(c.Param("count"), left)
 	c.Label("pair")
+	c.PREFETCHT0(operand.Mem{Base: from, Index: ahead, Scale: 1})
+	c.PREFETCHT0(operand.Mem{Base: from, Index: farAhead, Scale: 1})
 	c.VMOVUPS_Z(operand.Mem{Base: from}, reg.K1, zmm[0])
 	c.VMOVUPS_Z(operand.Mem{Base: from, Index: far, Scale: 1}, reg.K1, zmm[1])
 	s.pairs([2]reg.VecPhysical{zmm[0], zmm[1]}, operand.Mem{Base: at})
@@ -73,13 +77,15 @@ func (s *splitter) pairs(v [2]reg.VecPhysical, to operand.Mem) {
 		part := [2]reg.VecPhysical{zmm[2+2*q], zmm[3+2*q]}
 		for i := range 2 {
 			if q == 2 {
-				c.VADDPS(v[i], s.bad, s.bad)
 				part[i] = v[i]
 				continue
 			}
 			c.VPADDD(s.half, v[i], part[i])
 			c.VPANDD(s.high, part[i], part[i])
 			c.VSUBPS(part[i], v[i], v[i])
+		}
+		if q == 2 {
+			c.VFMADD231PS(part[0], part[1], s.bad)
 		}
 		c.VPSRLD(operand.U8(16), part[0], part[0])
 		c.VPORD(part[1], part[0], part[0])
