@@ -8,8 +8,8 @@ import "unsafe"
 // product, which is what rounding a product to float32 may cost. A tile sums 16 products before it rounds to the whole, so that the sums'
 // error is less than that of one multiply-add after another (TestSplitExact).
 //
-// Numbers below 2^-110 lose what their parts have below 2^-126, the least normal number, and so do sums: tiles take what is less for 0.
-// Panels of 32 rows or columns with numbers that are not finite, or round to infinities, are multiplied without tiles.
+// Numbers below 2^-102 lose what their parts have below 2^-126, the least normal number, and so do sums: tiles take what is less for 0.
+// Rows of op(a) and columns of op(b) with numbers that are not finite, or round to infinities, are multiplied without tiles.
 
 const (
 	splitStep  = 32        // terms of a step: pairs of a term and the one 16 behind it
@@ -123,33 +123,68 @@ func (g *gemm[F]) multiplyMarked(s *strip) {
 	col := int(uintptr(s.b)-uintptr(unsafe.Pointer(&g.pb[0]))) / int(s.bp) * splitTile
 	a, c, rows := s.a, s.c, s.m
 	for r := 0; r < rows; r += g.e.rows {
+		s.a, s.c = unsafe.Add(a, uintptr(r/g.e.rows)*s.panel), unsafe.Add(c, uintptr(r)*s.cs)
 		s.m = min(g.e.rows, rows-r)
 		if marked(g.marked.a[:], first+r) || marked(g.marked.b[:], col) {
-			g.multiplyPlainly(s, first+r, col)
-			s.from += uintptr(s.m) * s.fs
+			g.multiplyBoth(s, first+r, col)
 		} else {
 			g.e.multiply((*byte)(unsafe.Pointer(s)))
 		}
-		s.a, s.c = unsafe.Add(s.a, s.panel), unsafe.Add(s.c, uintptr(g.e.rows)*s.cs)
 	}
 	s.a, s.c, s.m = a, c, 0
-}
-
-// multiplyPlainly multiplies a panel of rows by one of columns without tiles.
-func (g *gemm[F]) multiplyPlainly(s *strip, row, col int) {
-	x := borrowGemm(g.e.plain)
-	i, j := g.i0+row, g.j0+col
-	x.m, x.n, x.k, x.acc = s.m, s.cols, g.kb, s.acc == 1
-	x.c, x.a, x.b = g.c.rows(i).to(j), g.a.from(i).to(g.p0), g.b.from(g.p0).to(j)
-	if g.p0 == 0 && g.from.d != nil {
-		x.acc, x.from = false, g.from.rows(i).to(j)
-	}
-	x.multiply(false)
-	x.giveBack()
 }
 
 // marked tells whether one of a panel's tiles is marked, from the row or column on.
 func marked(x []uint64, at int) bool {
 	tile := at / splitTile
 	return x[tile/64]>>(tile%64)&3 > 0
+}
+
+// multiplyBoth multiplies a panel of rows by one of columns with tiles and without, and takes without only what has a number that tiles
+// cannot multiply: the bits of the others do not depend on it.
+func (g *gemm[F]) multiplyBoth(s *strip, row, col int) {
+	const ld = 2 * splitTile
+	i, j, m := g.i0+row, g.j0+col, s.m
+	t := sumsPool.get()
+	t.d = room(t.d, ld*ld)
+	x := borrowGemm(g.e.plain)
+	x.m, x.n, x.k, x.acc = m, s.cols, g.kb, false
+	x.c = mat[F]{d: unsafe.Slice((*F)(unsafe.Pointer(&t.d[0])), ld*ld), ld: ld}
+	x.a, x.b = g.a.from(i).to(g.p0), g.b.from(g.p0).to(j)
+	if s.acc == 1 && g.p0 == 0 && g.from.d != nil {
+		x.from = g.from.rows(i).to(j)
+	} else if s.acc == 1 {
+		x.from = g.c.rows(i).to(j)
+	}
+	x.multiply(false)
+	g.e.multiply((*byte)(unsafe.Pointer(s)))
+	var cols [ld]bool
+	for q := range s.cols {
+		cols[q] = !g.splits(x.b, q, true)
+	}
+	for r := range m {
+		whole := !g.splits(x.a, r, false)
+		for q := range s.cols {
+			if whole || cols[q] {
+				g.c.d[(i+r)*g.c.ld+j+q] = x.c.d[r*ld+q]
+			}
+		}
+	}
+	x.giveBack()
+	sumsPool.put(t)
+}
+
+// splits tells whether tiles can multiply the block's terms of a row of x, or of a column.
+func (g *gemm[F]) splits(x mat[F], line int, column bool) bool {
+	const most = 0x1.ff00p127 // rounds to an infinity
+	for p := range g.kb {
+		i, j := line, p
+		if column {
+			i, j = p, line
+		}
+		if v := float64(x.at(i, j)); !(v < most && v > -most) {
+			return false
+		}
+	}
+	return true
 }

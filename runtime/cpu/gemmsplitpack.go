@@ -75,6 +75,7 @@ func (g *gemm[F]) turnA(t *splitting, x, r, rows, steps int) {
 			for i := range n {
 				copyWords(t.few[i*splitTurn:], src[i*ld:], rows)
 			}
+			clear(t.few[n*splitTurn:])
 			from, ld = byteOf(t.few[:], 0), splitTurn
 		}
 		g.e.packCols(&t.d[half*splitTile], (*float32)(unsafe.Pointer(from)), 4*splitStep, uintptr(4*ld), uintptr(rows))
@@ -177,4 +178,3 @@ func (g *gemm[F]) turnB(t *splitting, col, cols, steps int) {
 func copyWords[F Float](to []float32, from []F, n int) {
 	copy(to[:n], unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), n))
 }
-

@@ -10,7 +10,7 @@ package cpu
 //
 // with the former in the lower half; 0 for j that words, a mask, does not have. Distances are in bytes; rows, count > 0. Part 0 of a number
 // is the number rounded to bfloat16, halves away from 0; part 1 is what that leaves, rounded likewise; part 2 is what is left then, which
-// is a bfloat16. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.
+// is a bfloat16 but for bits below 2^-133, which are cut off. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.
 //
 //go:noescape
 func splitRowsAVX512(dst *byte, src *byte, ld uintptr, far uintptr, next uintptr, to uintptr, ahead uintptr, rows uintptr, count uintptr, words uint32) uint32

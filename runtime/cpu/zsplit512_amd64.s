@@ -39,7 +39,7 @@ pair:
 	VPANDD      Z29, Z3, Z3
 	VSUBPS      Z3, Z1, Z1
 	VPSRLD      $0x10, Z2, Z2
-	VPORD       Z3, Z2, Z2
+	VPTERNLOGD  $0xf8, Z29, Z3, Z2
 	VMOVUPS     Z2, (R12)
 	VPADDD      Z28, Z0, Z4
 	VPANDD      Z29, Z4, Z4
@@ -48,11 +48,11 @@ pair:
 	VPANDD      Z29, Z5, Z5
 	VSUBPS      Z5, Z1, Z1
 	VPSRLD      $0x10, Z4, Z4
-	VPORD       Z5, Z4, Z4
+	VPTERNLOGD  $0xf8, Z29, Z5, Z4
 	VMOVUPS     Z4, 1024(R12)
 	VFMADD231PS Z0, Z1, Z30
 	VPSRLD      $0x10, Z0, Z0
-	VPORD       Z1, Z0, Z0
+	VPTERNLOGD  $0xf8, Z29, Z1, Z0
 	VMOVUPS     Z0, 2048(R12)
 	ADDQ        SI, R11
 	ADDQ        DI, R12

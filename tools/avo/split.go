@@ -9,6 +9,9 @@ import (
 // partBytes is a tile of one of the three parts of split numbers: 16 rows of 16 pairs.
 const partBytes = 16 * tileBytes
 
+// orAnd is VPTERNLOGD's function x|y&z.
+const orAnd = 0xf8
+
 // unordered is VCMPPS's predicate of numbers of which one is not a number.
 const unordered = 3
 
@@ -20,7 +23,7 @@ func split512(c *build.Context) {
 		"\t}", "",
 		"with the former in the lower half; 0 for j that words, a mask, does not have. Distances are in bytes; rows, count > 0. Part 0 of a number",
 		"is the number rounded to bfloat16, halves away from 0; part 1 is what that leaves, rounded likewise; part 2 is what is left then, which",
-		"is a bfloat16. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.")
+		"is a bfloat16 but for bits below 2^-133, which are cut off. It returns whether a number is not finite or rounds to an infinity: its parts are no numbers then.")
 	c.Pragma("noescape")
 	dst, src := c.Load(c.Param("dst"), c.GP64()), c.Load(c.Param("src"), c.GP64())
 	ld, far := c.Load(c.Param("ld"), c.GP64()), c.Load(c.Param("far"), c.GP64())
@@ -88,7 +91,7 @@ func (s *splitter) pairs(v [2]reg.VecPhysical, to operand.Mem) {
 			c.VFMADD231PS(part[0], part[1], s.bad)
 		}
 		c.VPSRLD(operand.U8(16), part[0], part[0])
-		c.VPORD(part[1], part[0], part[0])
+		c.VPTERNLOGD(operand.U8(orAnd), s.high, part[1], part[0])
 		c.VMOVUPS(part[0], to.Offset(q*partBytes))
 	}
 }
