@@ -128,8 +128,9 @@ type ruleDoc struct {
 }
 
 type errorBarDoc struct {
-	Rows int    `json:"rows"`
-	Like string `json:"like"`
+	Rows   int    `json:"rows"`
+	Like   string `json:"like"`
+	Beyond string `json:"beyond,omitempty"` // of [costmodel.TraitNames]: what no measured run has the like of
 }
 
 // A share is a named part of the step's time.
