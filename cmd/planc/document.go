@@ -130,7 +130,7 @@ type ruleDoc struct {
 type errorBarDoc struct {
 	Rows   int    `json:"rows"`
 	Like   string `json:"like"`
-	Beyond string `json:"beyond,omitempty"` // of [costmodel.TraitNames]: what no measured run has the like of
+	Beyond string `json:"beyond"` // of [costmodel.TraitNames]: what no measured run has the like of; else ""
 }
 
 // A share is a named part of the step's time.
