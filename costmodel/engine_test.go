@@ -238,7 +238,7 @@ func TestErrorBarsOfHardware(t *testing.T) {
 		{"dgx-h100", "megatron", 8, nil, Like{"megatron", "sm_90", "yes", "several"}, ""},
 		{"gb300-nvl72", "megatron", 2, nil, Like{"megatron", "sm_103", "yes", "several"}, ""}, // its rows state 12 % more
 		{"dgx-h200", "megatron", 8, nil, Like{Engine: "megatron"}, ""},                        // no row of that generation has such memory
-		{"p4d", "megatron", 8, nil, Like{}, "a device's share of the NICs has 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
+		{"p4d", "megatron", 8, nil, Like{}, "a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
 		{"p4d", "megatron", 1, nil, Like{Engine: "megatron", Generation: "sm_80"}, ""}, // one node needs no NIC
 		{"p4d", "deepspeed", 8, nil, Like{"deepspeed", "sm_80", "yes", "several"}, ""},
 		{"rtx-4090", "megatron", 1, nil, Like{}, "a link inside a node has 10 GB/s; measured runs of megatron have 150 to 900"},
@@ -248,10 +248,10 @@ func TestErrorBarsOfHardware(t *testing.T) {
 			"a device's peak in 16 bits is 9000 TFLOP/s; measured runs of megatron have 125 to 2500"},
 		{"dgx-h100", "megatron", 8, func(c *Cluster) { // the furthest is named
 			c.Network, c.Node.Link.Bandwidth = []Tier{{NICs: 1, Bandwidth: GBs / 8}}, 100*GBs
-		}, Like{}, "a device's share of the NICs has 0.01562 GB/s; measured runs of megatron have 25 to 112.5"},
+		}, Like{}, "a device's share of the NICs is 0.01562 GB/s; measured runs of megatron have 25 to 112.5"},
 		{"dgx-h100", "megatron", 64, func(c *Cluster) { // of the second tier
 			c.Network = []Tier{{Nodes: 8, NICs: 8, Bandwidth: 50 * GBs}, {NICs: 1}}
-		}, Like{}, "a device's share of the NICs has 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
+		}, Like{}, "a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
 	} {
 		c, err := Resolve(Ref{Node: x.node, Nodes: x.nodes}, nil, nil)
 		if err != nil {

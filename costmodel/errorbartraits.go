@@ -91,7 +91,7 @@ func (r *Ranges) beyond(t Traits) (out Beyond) {
 // traitWords are a trait as sentences say it, with its unit.
 var traitWords = [4]struct{ of, unit string }{
 	{"a device's peak in 16 bits is", "TFLOP/s"}, {"a device's memory has", "GB/s"}, {"a link inside a node has", "GB/s"},
-	{"a device's share of the NICs has", "GB/s"},
+	{"a device's share of the NICs is", "GB/s"},
 }
 
 // String says what no row has the like of: "a link inside a node has 6 GB/s, in measured runs of megatron 150 to 900".

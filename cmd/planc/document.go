@@ -27,6 +27,7 @@ type document struct {
 	Search       searchDoc         `json:"search"`
 	Alternatives []alternativeDoc  `json:"alternatives"`
 	Simpler      *simplerDoc       `json:"simpler,omitempty"`  // where a simpler plan is about as fast
+	Faster       *fasterDoc        `json:"faster,omitempty"`   // of plan, where fewer nodes or a near batch are notably faster
 	Training     *trainingDoc      `json:"training,omitempty"` // where the job says how long it is
 	Goal         *goalDoc          `json:"goal,omitempty"`     // where the objective is not throughput
 	Room         *roomDoc          `json:"room,omitempty"`     // where the plan may not fit after all
