@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -237,7 +238,9 @@ func TestErrorBarsOfHardware(t *testing.T) {
 	}{
 		{"dgx-h100", "megatron", 8, nil, Like{"megatron", "sm_90", "yes", "several"}, ""},
 		{"gb300-nvl72", "megatron", 2, nil, Like{"megatron", "sm_103", "yes", "several"}, ""}, // its rows state 12 % more
-		{"dgx-h200", "megatron", 8, nil, Like{Engine: "megatron"}, ""},                        // no row of that generation has such memory
+		{"dgx-h200", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""},   // such memory only others have, whose bar is narrower
+		{"a3-mega", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""},    // and such NICs
+		{"dgx-a800", "megatron", 8, nil, Like{Engine: "megatron"}, ""},                        // and such links, whose bar is wider
 		{"p4d", "megatron", 8, nil, Like{}, "a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
 		{"p4d", "megatron", 1, nil, Like{Engine: "megatron", Generation: "sm_80"}, ""}, // one node needs no NIC
 		{"p4d", "deepspeed", 8, nil, Like{"deepspeed", "sm_80", "yes", "several"}, ""},
@@ -264,5 +267,35 @@ func TestErrorBarsOfHardware(t *testing.T) {
 		if b.Like != x.like || (b.Rows > 0) != (x.beyond == "") || b.Rows == 0 && (b.Error != gpuError || b.String() != "assumed; "+x.beyond) {
 			t.Errorf("%d × %s, %s: %+v, %s; want %v, %s", x.nodes, x.node, x.engine, b, b, x.like, x.beyond)
 		}
+	}
+}
+
+// No hardware has a narrower bar than the most alike rows have.
+func TestErrorBarsWiden(t *testing.T) {
+	wider := 0
+	for _, name := range ClusterNames() {
+		for _, e := range Engines {
+			for i := range 8 {
+				c, err := Resolve(Ref{Node: name, Nodes: 1 + 3*(i&1)}, nil, nil)
+				if err != nil || c.IsCPU() || e.Own {
+					continue
+				}
+				pp, experts := 1+(i&2), i&4 > 0
+				got := BarOf(e, c, "bf16", pp, experts, 10).Error
+				for _, like := range LikeOf(e.Name, c, pp, experts) {
+					if j := slices.IndexFunc(errorBars, func(b ErrorBar) bool { return b.Like == like }); j >= 0 {
+						if want := errorBars[j].Error; got < want {
+							t.Errorf("%d × %s, %s: ± %v, its most alike rows %v have %v", c.Nodes, name, e.Name, got, like, want)
+						} else if got > want {
+							wider++
+						}
+						break
+					}
+				}
+			}
+		}
+	}
+	if wider < 50 {
+		t.Errorf("%d bars are wider", wider)
 	}
 }

@@ -71,19 +71,24 @@ func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Second
 	return barOf(LikeOf(name, c, pp, experts), TraitsOf(c))
 }
 
-// barOf is the first bar of these likes whose rows' hardware is like this. Rows of any engine stand for one that has none, and for
-// no other: that some of theirs are on such hardware says little of the engine.
+// barOf is the first bar of these likes whose rows' hardware is like this, or one passed over before that is wider: hardware
+// that is less alike has no narrower bar for it. Rows of any engine stand for one that has none, and for no other: that some of
+// theirs are on such hardware says little of the engine.
 func barOf(likes []Like, traits Traits) ErrorBar {
-	out := ErrorBar{Error: gpuError}
+	out, passed := ErrorBar{Error: gpuError}, ErrorBar{}
 	for _, like := range likes {
 		i := slices.IndexFunc(errorBars, func(b ErrorBar) bool { return b.Like == like })
 		if i < 0 || like.Engine == "" && out.Beyond.Trait != "" {
 			continue
 		}
-		if out.Beyond = errorBars[i].Traits.beyond(traits); out.Beyond.Trait == "" {
-			return errorBars[i]
+		b := errorBars[i]
+		if b.Error < passed.Error {
+			b = passed
 		}
-		out.Beyond.Engine = like.Engine
+		if out.Beyond = errorBars[i].Traits.beyond(traits); out.Beyond.Trait == "" {
+			return b
+		}
+		out.Beyond.Engine, out.Error, passed = like.Engine, max(gpuError, b.Error), b
 	}
 	return out
 }
