@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -200,8 +201,15 @@ func TestErrorBars(t *testing.T) {
 	if b.Rows < 5 || b.Like != (Like{"megatron", "sm_80", "yes", "several"}) || b.Error <= 0 || b.Error >= 0.5 {
 		t.Errorf("bar %+v", b)
 	}
-	if with := BarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
+	h, err := Resolve(Ref{Node: "dgx-h100", Nodes: 8}, nil, nil) // whose rows with experts there are; none is on an A100
+	if err != nil {
+		t.Fatal(err)
+	}
+	if with := BarOf(EngineOf("megatron"), h, "bf16", 8, true, 10); with.Engine == b.Engine || with.Rows == 0 {
 		t.Errorf("with experts the bar is %+v", with)
+	}
+	if with := BarOf(EngineOf("megatron"), c, "bf16", 8, true, 10); with.Rows != 0 || with.Beyond.Trait != "flops" {
+		t.Errorf("with experts on A100 the bar is %+v", with)
 	}
 	if own := BarOf(PlancEngine, c, "bf16", 8, false, 10); own != b {
 		t.Errorf("planc's own bar %+v is not Megatron's", own)
@@ -216,5 +224,78 @@ func TestErrorBars(t *testing.T) {
 	strange.GPU.Arch = "sm_999"
 	if b := BarOf(EngineOf("deepspeed"), &strange, "bf16", 1, false, 10); b.Engine != "deepspeed" || b.Generation != "" {
 		t.Errorf("bar of an unknown GPU %+v", b)
+	}
+}
+
+// Hardware unlike that of any row has no rows' bar, and it is said which part of it; where less alike rows have its like, theirs.
+func TestErrorBarsOfHardware(t *testing.T) {
+	for _, x := range []struct {
+		node, engine string
+		nodes        int
+		change       func(*Cluster)
+		like         Like
+		beyond       string
+	}{
+		{"dgx-h100", "megatron", 8, nil, Like{"megatron", "sm_90", "yes", "several"}, ""},
+		{"gb300-nvl72", "megatron", 2, nil, Like{"megatron", "sm_103", "yes", "several"}, ""}, // its rows state 12 % more
+		{"dgx-h200", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""},   // such memory only others have, whose bar is narrower
+		{"a3-mega", "megatron", 8, nil, Like{Engine: "megatron", Generation: "sm_90"}, ""},    // and such NICs
+		{"dgx-a800", "megatron", 8, nil, Like{Engine: "megatron"}, ""},                        // and such links, whose bar is wider
+		{"p4d", "megatron", 8, nil, Like{}, "a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
+		{"p4d", "megatron", 1, nil, Like{Engine: "megatron", Generation: "sm_80"}, ""}, // one node needs no NIC
+		{"p4d", "deepspeed", 8, nil, Like{"deepspeed", "sm_80", "yes", "several"}, ""},
+		{"rtx-4090", "megatron", 1, nil, Like{}, "a link inside a node has 10 GB/s; measured runs of megatron have 150 to 900"},
+		{"rtx-4090", "megatron", 1, func(c *Cluster) { c.Node.Devices = 1 }, Like{Engine: "megatron"}, ""}, // one device needs no link
+		{"l4", "megatron", 1, func(c *Cluster) { c.Node.Devices = 1 }, Like{}, "a device's memory has 300 GB/s; measured runs of megatron have 900 to 8000"},
+		{"dgx-h100", "megatron", 8, func(c *Cluster) { c.GPU.PeakTFLOPS = map[string]float64{"bf16": 9000} }, Like{},
+			"a device's peak in 16 bits is 9000 TFLOP/s; measured runs of megatron have 125 to 2500"},
+		{"dgx-h100", "megatron", 8, func(c *Cluster) { // the furthest is named
+			c.Network, c.Node.Link.Bandwidth = []Tier{{NICs: 1, Bandwidth: GBs / 8}}, 100*GBs
+		}, Like{}, "a device's share of the NICs is 0.01562 GB/s; measured runs of megatron have 25 to 112.5"},
+		{"dgx-h100", "megatron", 64, func(c *Cluster) { // of the second tier
+			c.Network = []Tier{{Nodes: 8, NICs: 8, Bandwidth: 50 * GBs}, {NICs: 1}}
+		}, Like{}, "a device's share of the NICs is 6.25 GB/s; measured runs of megatron have 25 to 112.5"},
+	} {
+		c, err := Resolve(Ref{Node: x.node, Nodes: x.nodes}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.change != nil {
+			x.change(c)
+		}
+		b := BarOf(EngineOf(x.engine), c, "bf16", 8, false, 10)
+		if b.Like != x.like || (b.Rows > 0) != (x.beyond == "") || b.Rows == 0 && (b.Error != gpuError || b.String() != "assumed; "+x.beyond) {
+			t.Errorf("%d × %s, %s: %+v, %s; want %v, %s", x.nodes, x.node, x.engine, b, b, x.like, x.beyond)
+		}
+	}
+}
+
+// No hardware has a narrower bar than the most alike rows have.
+func TestErrorBarsWiden(t *testing.T) {
+	wider := 0
+	for _, name := range ClusterNames() {
+		for _, e := range Engines {
+			for i := range 8 {
+				c, err := Resolve(Ref{Node: name, Nodes: 1 + 3*(i&1)}, nil, nil)
+				if err != nil || c.IsCPU() || e.Own {
+					continue
+				}
+				pp, experts := 1+(i&2), i&4 > 0
+				got := BarOf(e, c, "bf16", pp, experts, 10).Error
+				for _, like := range LikeOf(e.Name, c, pp, experts) {
+					if j := slices.IndexFunc(errorBars, func(b ErrorBar) bool { return b.Like == like }); j >= 0 {
+						if want := errorBars[j].Error; got < want {
+							t.Errorf("%d × %s, %s: ± %v, its most alike rows %v have %v", c.Nodes, name, e.Name, got, like, want)
+						} else if got > want {
+							wider++
+						}
+						break
+					}
+				}
+			}
+		}
+	}
+	if wider < 50 {
+		t.Errorf("%d bars are wider", wider)
 	}
 }

@@ -15,10 +15,12 @@ type Like struct {
 // ErrorBar is what predictions of like runs were off by: nine in ten by no more than Error, a fraction.
 type ErrorBar struct {
 	Like
-	Rows  int
-	Error float64
-	Short bool   // the step is shorter than that of any row, which so say nothing of it
-	Type  string // what matmuls compute in, if too few rows do; else ""
+	Rows   int
+	Error  float64
+	Short  bool   // the step is shorter than that of any row, which so say nothing of it
+	Type   string // what matmuls compute in, if too few rows do; else ""
+	Traits Ranges // of the rows' hardware
+	Beyond Beyond // where the hardware is unlike that of any row; else its Trait is ""
 }
 
 // Errors where no like run was measured, assumed.
@@ -50,8 +52,9 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 }
 
 // BarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the most alike
-// rows. Rows of 0 is an assumption, as it is of a step that is shorter than that of any row, or computes in what too few did. Of
-// planc's own engine on GPUs no run was measured: it has the bar of Megatron's, whose constants it has.
+// rows whose hardware is like the cluster's. Rows of 0 is an assumption, as it is of a step that is shorter than that of any row,
+// computes in what too few did, or runs on hardware unlike that of any like row. Of planc's own engine on GPUs no run was
+// measured: it has the bar of Megatron's, whose constants it has.
 func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
 	switch {
 	case c.IsCPU():
@@ -65,14 +68,29 @@ func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Second
 	if e.Own {
 		name = ownLike
 	}
-	for _, like := range LikeOf(name, c, pp, experts) {
-		for _, b := range errorBars {
-			if b.Like == like {
-				return b
-			}
+	return barOf(LikeOf(name, c, pp, experts), TraitsOf(c))
+}
+
+// barOf is the first bar of these likes whose rows' hardware is like this, or one passed over before that is wider: hardware
+// that is less alike has no narrower bar for it. Rows of any engine stand for one that has none, and for no other: that some of
+// theirs are on such hardware says little of the engine.
+func barOf(likes []Like, traits Traits) ErrorBar {
+	out, passed := ErrorBar{Error: gpuError}, ErrorBar{}
+	for _, like := range likes {
+		i := slices.IndexFunc(errorBars, func(b ErrorBar) bool { return b.Like == like })
+		if i < 0 || like.Engine == "" && out.Beyond.Trait != "" {
+			continue
 		}
+		b := errorBars[i]
+		if b.Error < passed.Error {
+			b = passed
+		}
+		if out.Beyond = errorBars[i].Traits.beyond(traits); out.Beyond.Trait == "" {
+			return b
+		}
+		out.Beyond.Engine, out.Error, passed = like.Engine, max(gpuError, b.Error), b
 	}
-	return ErrorBar{Error: gpuError}
+	return out
 }
 
 // ownLike is the engine whose runs stand for planc's own on GPUs.
@@ -85,6 +103,9 @@ func (b ErrorBar) String() string {
 	}
 	if b.Short {
 		return fmt.Sprintf("assumed; the shortest step of a measured run is %.0f ms", 1e3*shortestStep)
+	}
+	if b.Beyond.Trait != "" {
+		return "assumed; " + b.Beyond.String()
 	}
 	if b.Rows == 0 {
 		return "assumed; no measured run is like this one yet"

@@ -27,6 +27,7 @@ type document struct {
 	Search       searchDoc         `json:"search"`
 	Alternatives []alternativeDoc  `json:"alternatives"`
 	Simpler      *simplerDoc       `json:"simpler,omitempty"`  // where a simpler plan is about as fast
+	Faster       *fasterDoc        `json:"faster,omitempty"`   // of plan, where fewer nodes or a near batch are notably faster
 	Training     *trainingDoc      `json:"training,omitempty"` // where the job says how long it is
 	Goal         *goalDoc          `json:"goal,omitempty"`     // where the objective is not throughput
 	Room         *roomDoc          `json:"room,omitempty"`     // where the plan may not fit after all
@@ -128,8 +129,9 @@ type ruleDoc struct {
 }
 
 type errorBarDoc struct {
-	Rows int    `json:"rows"`
-	Like string `json:"like"`
+	Rows   int    `json:"rows"`
+	Like   string `json:"like"`
+	Beyond string `json:"beyond"` // of [costmodel.TraitNames]: what no measured run has the like of; else ""
 }
 
 // A share is a named part of the step's time.

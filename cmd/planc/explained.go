@@ -36,7 +36,7 @@ func errorBar(j *loaded, best search.Priced) errorBarDoc {
 	if e.Own && bar.Rows > 0 {
 		like += "; planc's own kernels were not measured there"
 	}
-	return errorBarDoc{Rows: bar.Rows, Like: like}
+	return errorBarDoc{Rows: bar.Rows, Like: like, Beyond: bar.Beyond.Trait}
 }
 
 func barOf(j *loaded, best search.Priced) (*costmodel.Engine, costmodel.ErrorBar) {
@@ -45,13 +45,15 @@ func barOf(j *loaded, best search.Priced) (*costmodel.Engine, costmodel.ErrorBar
 }
 
 // borrowedBar says what the step's error bar is of, where that is not runs of the engine: "± 11 % (runs of megatron, none of
-// planc's)", "± 30 % (not measured at this size)", "± 50 % (assumed)".
+// planc's)", "± 30 % (not measured at this size)", "± 30 % (not measured on such a network)", "± 50 % (assumed)".
 func borrowedBar(j *loaded, best search.Priced) string {
 	e, bar := barOf(j, best)
 	why := ""
 	switch {
 	case bar.Short:
 		why = "not measured at this size"
+	case bar.Beyond.Trait != "":
+		why = "not measured on such " + beyondWords[bar.Beyond.Trait]
 	case bar.Rows == 0:
 		why = "assumed"
 	case e.Own && bar.Engine != "":
@@ -61,6 +63,9 @@ func borrowedBar(j *loaded, best search.Priced) string {
 	}
 	return fmt.Sprintf("%s (%s)", strings.TrimSpace(spread(best.Predict)), why)
 }
+
+// beyondWords are the hardware that no measured run was on, by [costmodel.TraitNames].
+var beyondWords = map[string]string{"flops": "devices", "memory_bandwidth": "devices", "link": "links", "network": "a network"}
 
 // beyond asks what would change the plan, and what rules of thumb would have said.
 func (a *app) beyond(j *loaded, d *document, found *decision) error {

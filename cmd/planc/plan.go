@@ -30,7 +30,8 @@ func (a *app) planCommand() *cobra.Command {
 				return a.sweep(args, flags, swept)
 			}
 			limited := c.Flags().Changed("top")
-			return a.answer(args, flags, answer{lock: locks, screen: planScreen, brief: true, complete: func(_ *loaded, d *document, _ *decision) error {
+			return a.answer(args, flags, answer{lock: locks, screen: planScreen, brief: true, complete: func(_ *loaded, d *document, found *decision) error {
+				d.Faster = d.faster(found)
 				if d.head.rows = top; limited {
 					d.Alternatives = d.shown()
 				}

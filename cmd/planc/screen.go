@@ -59,6 +59,9 @@ func planScreen(d *document) string {
 	if d.Simpler != nil {
 		b.WriteString(prose("simpler", 9, d.Simpler.text))
 	}
+	if d.Faster != nil {
+		b.WriteString(prose("faster", 9, d.Faster.text))
+	}
 	if len(d.guesses()) > 0 {
 		b.WriteString(flow("guessed", 9, " · ", d.guesses()))
 	}

@@ -47,7 +47,7 @@ func example() *document {
 			Binding: bindingDoc{"memory", 37 * g / 10},
 			Choices: []choiceDoc{{Name: "tp", Taken: 1, RunnerUp: 2, Verdict: "slower", SlowerBy: slower(0.041), Message: "tp_comm +0.52 s"},
 				{Name: "recompute", Taken: "selective", RunnerUp: "none", Verdict: "no_fit", OverBytes: &over, Message: "14.0 GiB over: activations"}},
-			ErrorBar: errorBarDoc{61, "H100, dense, one node"},
+			ErrorBar: errorBarDoc{Rows: 61, Like: "H100, dense, one node"},
 		},
 		head: header{probable: true, chosen: chosen, seqLen: 8192, globalBatch: 128, precision: "bf16", peak: "989.5 TFLOP/s",
 			links: []string{"NVSwitch 450 GB/s"}, memory: 791 * g / 10, device: "GPU", rows: screenRows, command: "planc explain · planc compile -o train"},

@@ -118,8 +118,11 @@ func leverName(d *document, l leverDoc) string {
 		return "2 × " + cmp.Or(d.head.link, "link")
 	case "network":
 		return "2 × NIC"
-	case "batch":
+	case "batch", "near_batch":
 		return fmt.Sprintf("batch %v", l.Set["train.global_batch"])
+	case "nodes":
+		n, _ := l.Set["cluster.nodes"].(int)
+		return fmt.Sprintf("%d %s", n, plural(n, "node"))
 	case "moe_slack":
 		if v, one := l.Set["plan.moe_slack"].(float64); one {
 			return fmt.Sprintf("moe_slack %v", v)

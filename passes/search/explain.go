@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -116,7 +117,8 @@ func (s answerer) compare(c *choice, a *answer, best Priced) {
 	s.runnerUp(a.choice, c, a.values, a.others, best)
 }
 
-// freed is the space with a key free.
+// freed is the space with a key free; itself where then no plan is legal, as a key that is split on request only has few values
+// where it is free.
 func (s *searcher) freed(sp *space, name string) *space {
 	if s.problem.Pins[name] == nil {
 		return sp
@@ -127,7 +129,11 @@ func (s *searcher) freed(sp *space, name string) *space {
 	q := *s.problem
 	q.Pins = s.problem.Pins.Without(name)
 	free, err := s.space(&q)
-	if err != nil {
+	var illegal *IllegalError
+	switch {
+	case errors.As(err, &illegal):
+		free = sp
+	case err != nil:
 		panic("search: a space with a plan has none with fewer pins: " + err.Error())
 	}
 	s.free[name] = free

@@ -4,7 +4,7 @@ import "runtime"
 
 // Further is what can be asked once a plan is chosen: what would change it, and what rules of thumb would have said.
 type Further struct {
-	Levers []Lever // in the order of their table, then those of more
+	Levers []Lever // in the order of their table, then those of more, then those of near questions that are notably faster
 	Thumbs []Thumb // in the order of theirs, those that apply
 }
 
@@ -21,14 +21,20 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 		}
 	}
 	f := Further{Levers: make([]Lever, len(trials)), Thumbs: make([]Thumb, len(rules))}
+	near := nearTrials(p)
+	found, faster := make([]Lever, len(near)), make([]bool, len(near))
 	q.found = r
 	defer r.searcher.alone()()
-	each := make([]*Series, min(len(trials)+1, runtime.GOMAXPROCS(0)))
+	each := make([]*Series, min(1+len(trials)+len(near), runtime.GOMAXPROCS(0)))
 	for i := range each {
 		each[i] = &Series{p.Model, r.searcher.caches.copied(), r.searcher.speeds.copied()}
 	}
-	inParallel(len(trials)+1, each, func(i int, s *Series) {
-		if i > 0 {
+	inParallel(1+len(trials)+len(near), each, func(i int, s *Series) {
+		switch n := i - 1 - len(trials); {
+		case n >= 0:
+			found[n], faster[n] = near[n].near(s, own, p.GlobalBatch, 0)
+			return
+		case i > 0:
 			f.Levers[i-1] = trials[i-1].lever(s, own)
 			return
 		}
@@ -36,6 +42,11 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 			f.Thumbs[j] = rule.answer(q, s)
 		}
 	})
+	for i := range near {
+		if faster[i] {
+			f.Levers = append(f.Levers, found[i])
+		}
+	}
 	return f
 }
 

@@ -16,7 +16,7 @@ import (
 // Lever is a change of the hardware or the job, and what it would gain: the best plan under it was searched for; of moe_slack the
 // best that differs in nothing else but what is solved.
 type Lever struct {
-	Name    string         // what is changed: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision
+	Name    string         // what is changed: memory, flops, memory_bandwidth, link, network, batch, moe_slack, precision, nodes, near_batch
 	Set     map[string]any // fields of the cluster file (gpu.memory_gib) or of the job (train.global_batch) and their values
 	Speedup float64        // by which more tokens a second are trained on; 0 where no plan fits under the change
 	Best    *Priced        // nil where none fits

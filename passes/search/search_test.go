@@ -215,3 +215,14 @@ func TestFormula(t *testing.T) {
 		t.Errorf("a window saves %v pairs, want %v", got, want)
 	}
 }
+
+// Where a pin of what is tried on request alone leaves the only legal plans, they are the answer, and there is nothing beside it.
+func TestPinsThatAloneAreLegal(t *testing.T) {
+	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(12, 768, 12, 50257, 1024), 1024, 1, mixed)
+	p.Pins = Pins{"tp": {"1"}, "pp": {"1"}, "cp": {"8"}}
+	r := must(t, p)
+	i := slices.IndexFunc(r.Choices, func(c Choice) bool { return c.Name == "cp" })
+	if r.Best.Plan.CP != 8 || i >= 0 && r.Choices[i].RunnerUp != "" {
+		t.Errorf("%v, choices %+v", r.Best.Plan.Text(), r.Choices)
+	}
+}

@@ -34,6 +34,11 @@ func (r *Series) Best(p *Problem) (Priced, Counts, error) {
 
 // Within is the fastest plan that fits and takes no longer than a limit; there may be none.
 func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, error) {
+	return r.within(p, limit, 0)
+}
+
+// within is [Series.Within], where most is above 0 without a look at spaces with more families, of which it finds nothing.
+func (r *Series) within(p *Problem, limit costmodel.Seconds, most int) (Priced, bool, error) {
 	s, err := r.searcher(p)
 	if err != nil {
 		return Priced{}, false, err
@@ -42,7 +47,7 @@ func (r *Series) Within(p *Problem, limit costmodel.Seconds) (Priced, bool, erro
 		return Priced{}, false, nil
 	}
 	sp, err := s.spaceWithin(p, limit)
-	if err != nil {
+	if err != nil || most > 0 && len(sp.families) > most {
 		return Priced{}, false, err
 	}
 	best, _, found := s.best(sp, &keep{limit: limit})

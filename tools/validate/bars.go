@@ -7,6 +7,7 @@ import (
 	"go/format"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/validate"
@@ -22,7 +23,7 @@ const (
 // barsOf are the bars of rows that no fit held out, by how alike they are: all of an engine and GPU generation with or
 // without a pipeline on one node or several; of an engine and generation; of an engine; all.
 func (s *study) barsOf() []costmodel.ErrorBar {
-	byLike := map[costmodel.Like][]float64{}
+	byLike, traits := map[costmodel.Like][]float64{}, map[costmodel.Like]*costmodel.Ranges{}
 	type rows struct {
 		source  string
 		experts bool
@@ -40,12 +41,17 @@ func (s *study) barsOf() []costmodel.ErrorBar {
 		}
 		for _, like := range costmodel.LikeOf(p.Engine, p.Cluster, p.Asked.Plan.PP, p.Asked.Plan.MoESlack > 0) {
 			byLike[like] = append(byLike[like], math.Abs(*p.Error))
+			if traits[like] == nil {
+				traits[like] = &costmodel.Ranges{}
+			}
+			traits[like].Add(costmodel.TraitsOf(p.Cluster))
 		}
 	}
 	var out []costmodel.ErrorBar
 	for like, errs := range byLike {
 		if len(errs) >= fewest {
-			out = append(out, costmodel.ErrorBar{Like: like, Rows: len(errs), Error: math.Round(1000*validate.Quantile(errs, quantile)) / 1000})
+			out = append(out, costmodel.ErrorBar{Like: like, Rows: len(errs), Error: math.Round(1000*validate.Quantile(errs, quantile)) / 1000,
+				Traits: *traits[like]})
 		}
 	}
 	slices.SortFunc(out, func(a, b costmodel.ErrorBar) int {
@@ -94,7 +100,8 @@ func (s *study) errorBars() []byte {
 	b.WriteString("// errorBars are those of the rows in tools/validate/rows, without the tables that are held out of every fit.\n")
 	b.WriteString("var errorBars = []ErrorBar{\n")
 	for _, e := range s.barsOf() {
-		fmt.Fprintf(&b, "{Like: Like{%q, %q, %q, %q}, Rows: %d, Error: %v},\n", e.Engine, e.Generation, e.Pipelined, e.Nodes, e.Rows, e.Error)
+		fmt.Fprintf(&b, "{Like: Like{%q, %q, %q, %q}, Rows: %d, Error: %v,\nTraits: Ranges{%s}},\n", e.Engine, e.Generation, e.Pipelined, e.Nodes,
+			e.Rows, e.Error, rangesText(e.Traits))
 	}
 	fmt.Fprintf(&b, "}\n\n// shortestStep is the shortest measured one of these rows, in seconds.\nconst shortestStep = %v\n", s.shortestStep())
 	fmt.Fprintf(&b, "\n// measuredTypes are what their matmuls compute in, %d rows or more each.\nvar measuredTypes = %#v\n", fewest, s.types())
@@ -104,6 +111,15 @@ func (s *study) errorBars() []byte {
 		panic(err)
 	}
 	return out
+}
+
+// rangesText is ranges as Go writes them.
+func rangesText(r costmodel.Ranges) string {
+	var words []string
+	for _, own := range r {
+		words = append(words, fmt.Sprintf("{%.6g, %.6g}", own[0], own[1]))
+	}
+	return strings.Join(words, ", ")
 }
 
 func (s *study) barTable() string {

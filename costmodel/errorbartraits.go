@@ -1,0 +1,128 @@
+package costmodel
+
+import "fmt"
+
+// Traits are what hardware is told apart by beside its generation, in the order of [TraitNames]: bytes a second, of the device's
+// peak FLOP/s. 0: there is no such thing.
+type Traits [4]float64
+
+// Ranges are the least and the greatest of each of some rows' traits; 0 and 0: no row has it.
+type Ranges [4][2]float64
+
+// TraitNames are what traits are called where documents name them.
+var TraitNames = [4]string{"flops", "memory_bandwidth", "link", "network"}
+
+// Beyond is a trait that no row has the like of.
+type Beyond struct {
+	Trait  string     // of [TraitNames]; "": there is none
+	Engine string     // of the rows; "": any
+	Value  float64    // the cluster's
+	Rows   [2]float64 // the rows'
+}
+
+// TraitsOf are a cluster's: its devices' dense peak in 16 bits and their memory's bandwidth; the bandwidth of its links, where a
+// node has several devices; and that of a node's NICs for each device, where there are several nodes. Oversubscription is not in
+// it: of the rows' networks it is not known.
+func TraitsOf(c *Cluster) (t Traits) {
+	for _, compute := range []string{"bf16", "fp16"} {
+		if peak, ok := c.GPU.Peak(compute); ok {
+			t[0] = max(t[0], float64(peak))
+		}
+	}
+	t[1] = float64(c.GPU.MemoryBandwidth)
+	if c.Node.Devices > 1 {
+		t[2] = float64(c.Node.Link.Bandwidth)
+	}
+	if c.Nodes > 1 {
+		t[3] = c.perDevice()
+	}
+	return t
+}
+
+// perDevice is what the NICs of a node give each of its devices, in bytes a second: of the tiers up to the one that joins all
+// nodes the least.
+func (c *Cluster) perDevice() (least float64) {
+	nics, bandwidth := 1, BytesPerSecond(0)
+	for i := range c.Network {
+		t := &c.Network[i]
+		nics, bandwidth = or(t.NICs, nics), or(t.Bandwidth, bandwidth)
+		if own := float64(bandwidth) * float64(nics) / float64(max(1, c.Node.Devices)); i == 0 || own < least {
+			least = own
+		}
+		if t.Nodes == 0 || t.Nodes >= c.Nodes {
+			break
+		}
+	}
+	return least
+}
+
+// Add makes the ranges cover hardware.
+func (r *Ranges) Add(t Traits) {
+	for i, v := range t {
+		if v == 0 {
+			continue
+		}
+		if own := &r[i]; own[1] == 0 {
+			*own = [2]float64{v, v}
+		} else {
+			*own = [2]float64{min(own[0], v), max(own[1], v)}
+		}
+	}
+}
+
+// alike is the factor by which a trait may lie outside of the rows' range: makers and readers of one piece of hardware state its
+// figures so differently.
+const alike = 1.25
+
+// beyond is the trait of hardware that is furthest from what any row has, where one is.
+func (r *Ranges) beyond(t Traits) (out Beyond) {
+	furthest := alike
+	for i, v := range t {
+		if v == 0 {
+			continue
+		}
+		if off := max(r[i][0]/v, v/r[i][1]); off > furthest {
+			furthest, out = off, Beyond{Trait: TraitNames[i], Value: v, Rows: r[i]}
+		}
+	}
+	return out
+}
+
+// traitWords are a trait as sentences say it, with its unit.
+var traitWords = [4]struct{ of, unit string }{
+	{"a device's peak in 16 bits is", "TFLOP/s"}, {"a device's memory has", "GB/s"}, {"a link inside a node has", "GB/s"},
+	{"a device's share of the NICs is", "GB/s"},
+}
+
+// String says what no row has the like of: "a link inside a node has 6 GB/s, in measured runs of megatron 150 to 900".
+func (b Beyond) String() string {
+	i := 0
+	for TraitNames[i] != b.Trait {
+		i++
+	}
+	w, unit := traitWords[i], float64(GBs)
+	if i == 0 {
+		unit = float64(TFLOPs)
+	}
+	text := fmt.Sprintf("%s %s %s; ", w.of, traitFigure(b.Value/unit), w.unit)
+	of := ""
+	if b.Engine != "" {
+		of = " of " + b.Engine
+	}
+	switch least, most := traitFigure(b.Rows[0]/unit), traitFigure(b.Rows[1]/unit); {
+	case b.Rows[1] == 0:
+		return text + "no measured run" + of + " has one"
+	case least == most:
+		return text + "measured runs" + of + " have " + least
+	default:
+		return text + "measured runs" + of + " have " + least + " to " + most
+	}
+}
+
+// traitFigure is a figure with as many digits as tell it from others.
+func traitFigure(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}
