@@ -193,7 +193,7 @@ func tilesOfPairs(c *build.Context) {
 
 // partsTimes are the products of two split numbers' parts that count, part of op(a) and of op(b), in an order in which most loads serve
 // two of them. What is left out, parts 1·2, 2·1 and 2·2, is less than 2^-24 of the product.
-var partsTimes = [][2]int{{0, 2}, {0, 1}, {0, 0}, {1, 0}, {1, 1}, {2, 0}}
+var partsTimes = [][2]int{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}, {0, 2}}
 
 // tilesOfParts are the products of float32s that are split into three bfloat16s each: six products of tiles a step and tile of sums.
 func tilesOfParts(c *build.Context) {
