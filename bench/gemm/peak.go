@@ -46,7 +46,7 @@ func kept(threads int) float64 {
 // fma is the loop of the ISA in use, and a step's flops.
 func fma() (loop func(steps uint64), flops float64) {
 	switch cpu.InUse() {
-	case cpu.AVX512, cpu.AMX: // AMX multiplies no float32
+	case cpu.AVX512, cpu.AMX: // AMX has no multiply-adds of float32: what is split for it can exceed the limit
 		return fma512, 24 * 16 * 2
 	case cpu.AVX2:
 		return fma256, 12 * 8 * 2

@@ -95,6 +95,8 @@ func (g *gemm[F]) multiplyTerms(steps int) {
 
 // multiplySplitBlock multiplies the block, panel of columns by panel of columns.
 func (g *gemm[F]) multiplySplitBlock(steps int) {
+	x := &g.marked
+	x.any = x.a != [len(x.a)]uint64{} || x.b != [len(x.b)]uint64{}
 	s := strips.get()
 	s.k, s.acc, s.near = steps, 0, false
 	if g.acc || g.p0 > 0 || g.from.d != nil {

@@ -23,7 +23,6 @@ func byteOf[F Float](x []F, i int) *byte { return (*byte)(unsafe.Pointer(&x[i]))
 // splitA splits the block of op(a).
 func (g *gemm[F]) splitA(steps int) {
 	clear(g.marked.a[:])
-	g.marked.any = g.marked.b != [len(g.marked.b)]uint64{}
 	t := splittings.get()
 	if g.a.t {
 		for x := range steps {
@@ -90,14 +89,13 @@ func (g *gemm[F]) turnA(t *splitting, x, r, rows, steps int) {
 func (g *gemm[F]) markA(row int, bad uint32) {
 	if tile := row / splitTile; bad != 0 {
 		g.marked.a[tile/64] |= 1 << (tile % 64)
-		g.marked.any = true
 	}
 }
 
+// markB is markA for a column.
 func (g *gemm[F]) markB(col int, bad uint32) {
 	if tile := col / splitTile; bad != 0 {
 		g.marked.b[tile/64] |= 1 << (tile % 64)
-		g.marked.any = true
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	Portable ISA = iota // plain Go
 	AVX2                // and FMA, F16C, BMI2
 	AVX512              // F, BW, DQ and VL
-	AMX                 // and AVX512-BF16: tiles of bfloat16
+	AMX                 // and AVX512-BF16: tiles of bfloat16, and of float32s that are split into three of them
 	numISAs
 )
 

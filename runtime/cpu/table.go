@@ -11,7 +11,9 @@ type Kernels[F Float] struct {
 	// MatMul is
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }
 	// where op(a) is a [m,k], or the transpose of a [k,m] if ta; op(b) is b [k,n], or the transpose of
-	// b [n,k] if tb. The bits of an element depend on its row of op(a) and its column of op(b) alone.
+	// b [n,k] if tb. The bits of an element depend on its row of op(a) and its column of op(b) alone. On AMX, float32s of 32 terms
+	// and more are split into three bfloat16s each (gemmsplit.go): sums are as exact as those of multiply-adds, but what lies below
+	// 2^-126 in a part or a sum counts as zero.
 	MatMul func(c, a, b []F, m, n, k int, ta, tb, acc bool)
 	// MatMulBF16 is
 	//	for i, j := range [m, n] { c[i,j] = sum_k op(a)[i,k] * op(b)[k,j] (+ c[i,j] if acc) }

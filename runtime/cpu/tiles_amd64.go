@@ -9,7 +9,7 @@ const (
 	tilePairs = 16
 )
 
-// tiles are what gemmBF16AMX works on: panels of up to 32 rows, of op(a)'s rows of pairs, by up to 32 columns of a packed panel of op(b),
+// tiles are what gemmBF16AMX works on, and gemmF32AMX (gemmsplitpack.go has how its operands lie): panels of up to 32 rows, of op(a)'s rows of pairs, by up to 32 columns of a packed panel of op(b),
 //
 //	for r, j := range [rows, cols] { c[r,j] = (from[r,j] if acc) + sum_p a[r,p]·b[p,j] }
 //
