@@ -162,7 +162,7 @@ func (s *AttentionShape) blocks(rows int) int { return (s.Seq + rows - 1) / rows
 // headBlock is Attention for a few blocks of a head's queries. Later ones, which may see more keys, come first.
 func (w *scratch[F]) headBlock(a *attending[F], unit int) {
 	hd, i0, i1 := a.block(unit)
-	w.askUnit(a, unit+teamThreads())
+	w.askUnit(a, unit+1)
 	w.attend(&hd, i0, i1)
 }
 

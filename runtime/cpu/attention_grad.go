@@ -16,7 +16,7 @@ func attendGradStored[F Float](dq, dk, dv, do, q, k, v, o mat[F], lse []F, s Att
 
 // headGrad is AttentionGrad for one head of keys and the group of query heads that read it.
 func (w *scratch[F]) headGrad(a *attending[F], unit int) {
-	w.askGrad(a, unit+teamThreads())
+	w.askGrad(a, unit+1)
 	s := &a.s
 	b, h := unit/s.Heads, unit%s.Heads
 	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)

@@ -1,37 +1,11 @@
 package cpu
 
-import "sync"
-
 // Pools of what products need: for each part, for each product of float32 and of float64.
 var (
 	strips  pool[strip]
 	gemms32 pool[gemm[float32]]
 	gemms64 pool[gemm[float64]]
 )
-
-// A pool keeps what it once lent: as many as were lent at a time.
-type pool[T any] struct {
-	mu   sync.Mutex
-	free []*T
-}
-
-func (p *pool[T]) get() (x *T) {
-	p.mu.Lock()
-	if n := len(p.free); n > 0 {
-		x, p.free = p.free[n-1], p.free[:n-1]
-	}
-	p.mu.Unlock()
-	if x == nil {
-		x = new(T)
-	}
-	return x
-}
-
-func (p *pool[T]) put(x *T) {
-	p.mu.Lock()
-	p.free = append(p.free, x)
-	p.mu.Unlock()
-}
 
 // gemmsOf is the pool of F's products.
 func gemmsOf[F Float]() *pool[gemm[F]] {

@@ -41,6 +41,23 @@ func isIntel() bool {
 	return b == 0x756e6547 && d == 0x49656e69 && c == 0x6c65746e // "Genu", "ineI", "ntel"
 }
 
+// numbersCores tells whether there is RDTSCP (leaf 0x80000001, edx).
+var numbersCores = func() bool {
+	if most, _, _, _ := cpuid(0x80000000, 0); most < 0x80000001 {
+		return false
+	}
+	_, _, _, d := cpuid(0x80000001, 0)
+	return d&(1<<27) != 0
+}()
+
+// core is a number of the core that the caller runs on, for now: 0 where the processor does not tell.
+func core() uint32 {
+	if !numbersCores {
+		return 0
+	}
+	return rdtscp() & 0xfff
+}
+
 // faster has, for each ISA, what puts its kernels into tables that hold those of the ISA before.
 var faster = [numISAs]func(*Kernels[float32], *Kernels[float64]){
 	AVX2:   useAVX2,

@@ -14,3 +14,6 @@ func pause(n uint32) {
 }
 
 func isIntel() bool { return false }
+
+// core is a number of the core that the caller runs on: not known.
+func core() uint32 { return 0 }

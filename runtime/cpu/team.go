@@ -85,10 +85,13 @@ func (ts *teamList) put(t *team) {
 	ts.mu.Unlock()
 }
 
-// A team is helpers that do parts of one job at a time with the thread that brings it. Whoever is free takes the next
-// part: a thread that the system holds up delays one part, not all.
+// A team is helpers that do parts of one job at a time with the thread that brings it. Of the parts, which lie one behind
+// another, each thread has a range of its own, and most often the same rows as in the job before, which its core's caches
+// still have. Who is done takes from the ends of the others' ranges: a thread that the system holds up delays one part, not all.
 type team struct {
-	state   atomic.Uint64 // of the job: its number (32 bits), its parts (16), the next part (16)
+	reaches []reach       // of each thread, the caller's first
+	number  uint32        // of the job
+	parts   atomic.Uint32 // of the job
 	done    atomic.Uint32 // parts
 	waiting atomic.Bool   // the caller sleeps until all parts are done
 	closed  atomic.Bool
@@ -104,6 +107,7 @@ type team struct {
 type fault struct{ text string }
 
 type helper struct {
+	thread int // its number: the caller is 0
 	asleep atomic.Bool
 	wake   chan struct{}
 }
@@ -116,9 +120,9 @@ const (
 )
 
 func newTeam(helpers int) *team {
-	t := &team{wake: make(chan struct{}, 1)}
-	for range helpers {
-		h := &helper{wake: make(chan struct{}, 1)}
+	t := &team{reaches: make([]reach, helpers+1), wake: make(chan struct{}, 1)}
+	for i := range helpers {
+		h := &helper{thread: i + 1, wake: make(chan struct{}, 1)}
 		t.helpers = append(t.helpers, h)
 		go h.serve(t)
 	}
@@ -144,14 +148,23 @@ func Beside(n int, f *func()) {
 	t.rouse()
 }
 
+// turnOf are the parts of one of so many threads: first to end-1.
+func turnOf(i, threads, parts int) (first, end int) {
+	return i * parts / threads, (i + 1) * parts / threads
+}
+
 // run does a job's parts with the helpers.
 func (t *team) run(j job, parts int) {
 	t.job = j
 	t.done.Store(0)
-	number := uint32(t.state.Load()>>32) + 1
-	t.state.Store(uint64(number)<<32 | uint64(parts)<<16)
+	t.parts.Store(uint32(parts))
+	t.number++
+	for i := range t.reaches {
+		first, end := turnOf(i, len(t.reaches), parts)
+		t.reaches[i].set(t.number, first, end)
+	}
 	t.rouse()
-	t.work()
+	t.work(0)
 	for i := 0; t.done.Load() != uint32(parts); i++ {
 		if i < spins {
 			pause(pauses)
@@ -182,21 +195,21 @@ func signal(c chan struct{}) {
 	}
 }
 
-// work does parts of the team's job until none is left to take.
-func (t *team) work() {
-	for {
-		s := t.state.Load()
-		next, parts := s&0xffff, s>>16&0xffff
-		if next >= parts {
-			return
-		}
-		if !t.state.CompareAndSwap(s, s+1) {
-			continue
-		}
-		// The caller waits for this part, so the job stays what it is.
-		t.part(int(next))
-		if uint64(t.done.Add(1)) == parts && t.waiting.Swap(false) {
-			signal(t.wake)
+// work does parts of the team's job until none is left to take: those of the thread, then others'.
+func (t *team) work(thread int) {
+	for i := range t.reaches {
+		own := &t.reaches[(thread+i)%len(t.reaches)]
+		for {
+			part, ok := own.take(i == 0)
+			if !ok {
+				break
+			}
+			// The caller waits for this part, so the job stays what it is.
+			parts := t.parts.Load()
+			t.part(part)
+			if t.done.Add(1) == parts && t.waiting.Swap(false) {
+				signal(t.wake)
+			}
 		}
 	}
 }
@@ -216,8 +229,12 @@ func (t *team) left() bool {
 	if t.beside.Load() != nil {
 		return true
 	}
-	s := t.state.Load()
-	return s&0xffff < s>>16&0xffff || t.closed.Load()
+	for i := range t.reaches {
+		if t.reaches[i].left() {
+			return true
+		}
+	}
+	return t.closed.Load()
 }
 
 // serve is a helper's life.
@@ -228,7 +245,7 @@ func (h *helper) serve(t *team) {
 				(*f)()
 			}
 		}
-		t.work()
+		t.work(h.thread)
 		for i := 0; i < spins && !t.left(); i++ {
 			pause(pauses)
 			if i%16 == 15 {

@@ -24,6 +24,14 @@ TEXT ·xgetbv(SB), NOSPLIT, $0-8
 	RET
 	PCALIGN $64
 
+// func rdtscp() (aux uint32)
+// Requires: RDTSCP
+TEXT ·rdtscp(SB), NOSPLIT, $0-4
+	RDTSCP
+	MOVL CX, aux+0(FP)
+	RET
+	PCALIGN $64
+
 // func pause(n uint32)
 TEXT ·pause(SB), NOSPLIT, $0-4
 	MOVL n+0(FP), AX
