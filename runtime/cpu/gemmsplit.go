@@ -17,6 +17,7 @@ const (
 	splitUnit  = 768       // float32s in whose place a tile's three parts of a step lie
 	splitSteps = 16        // of a chunk of terms, at most
 	splitBytes = 600 << 10 // of a block of op(a), at most, split
+	splitWhole = 840 << 10 // of the only one, where this and splitCols of op(b) are more than the second cache holds
 	splitRows  = 4096      // of it, at most
 	splitCols  = 512       // of op(b) that are split together, where there are several blocks of rows; what is split stays in the second cache
 	splitOnce  = 128       // and where there is one, so that each is used once: lines that lie together come together
@@ -71,13 +72,12 @@ func (g *gemm[F]) grid(threads int) (rows, cols int) {
 
 // multiplyTerms multiplies the chunk of terms: blocks of rows of op(a) that the second cache holds, each by all columns.
 func (g *gemm[F]) multiplyTerms(steps int) {
-	panels := g.aPanelsOf(g.m)
-	most := min(splitBytes/(2*4*tileApart(steps)), splitRows/g.e.rows)
-	blocks, cols := (panels+most-1)/most, splitCols
+	blocks := splitBlocks(g.aPanelsOf(g.m), g.e.rows, 4*tileApart(steps))
+	cols := splitCols
 	if blocks == 1 {
 		cols = splitOnce
 	}
-	g.pa = room(g.pa, splitBytes/4)
+	g.pa = room(g.pa, splitWhole/4)
 	g.pb = room(g.pb, splitCols/splitTile*tileApart(splitSteps))
 	for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
 		g.nb = min(cols, g.n-g.j0)
@@ -91,6 +91,16 @@ func (g *gemm[F]) multiplyTerms(steps int) {
 			g.multiplySplitBlock(steps)
 		}
 	}
+}
+
+// splitBlocks is in how many blocks so many panels of op(a) are split, of rows each, if a tile takes so many bytes.
+func splitBlocks(panels, rows, tile int) int {
+	of := rows / splitTile * tile
+	most := min(splitBytes/of, splitRows/rows)
+	if panels*of <= splitWhole && splitCols/splitTile*tile > splitWhole {
+		most = panels
+	}
+	return (panels + most - 1) / most
 }
 
 // multiplySplitBlock multiplies the block, panel of columns by panel of columns.

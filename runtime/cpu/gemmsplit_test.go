@@ -209,3 +209,25 @@ func TestSplitGrid(t *testing.T) {
 		}
 	}
 }
+
+// A block of op(a) and what it meets of op(b) take about what a second cache of 2 MB holds, and marks have places for all rows.
+func TestSplitBlocks(t *testing.T) {
+	const rows = 2 * tileRows
+	for steps := 1; steps <= splitSteps; steps++ {
+		tile := 4 * tileApart(steps)
+		for panels := 1; panels < 300; panels++ {
+			blocks := splitBlocks(panels, rows, tile)
+			each := (panels + blocks - 1) / blocks
+			cols := splitCols
+			if blocks == 1 {
+				cols = splitOnce
+			}
+			if a, b := each*rows/splitTile*tile, cols/splitTile*tile; a > splitWhole || blocks > 1 && a > splitBytes || each*rows > splitRows || a+b > 2250<<10 {
+				t.Fatalf("%d panels of %d steps are %d blocks: %d KB beside %d KB, %d rows", panels, steps, blocks, a>>10, b>>10, each*rows)
+			}
+		}
+	}
+	if blocks := splitBlocks(8, rows, 4*tileApart(16)); blocks != 1 {
+		t.Errorf("256 rows of 512 terms are %d blocks", blocks)
+	}
+}
