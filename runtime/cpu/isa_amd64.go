@@ -41,13 +41,13 @@ func isIntel() bool {
 	return b == 0x756e6547 && d == 0x49656e69 && c == 0x6c65746e // "Genu", "ineI", "ntel"
 }
 
-// numbersCores tells whether there is RDTSCP (leaf 0x80000001, edx).
+// numbersCores tells whether there is RDPID (leaf 7, ecx). RDTSCP, which older processors have, waits until all that was begun is done.
 var numbersCores = func() bool {
-	if most, _, _, _ := cpuid(0x80000000, 0); most < 0x80000001 {
+	if most, _, _, _ := cpuid(0, 0); most < 7 {
 		return false
 	}
-	_, _, _, d := cpuid(0x80000001, 0)
-	return d&(1<<27) != 0
+	_, _, c, _ := cpuid(7, 0)
+	return c&(1<<22) != 0
 }()
 
 // core is a number of the core that the caller runs on, for now: 0 where the processor does not tell.
@@ -55,7 +55,7 @@ func core() uint32 {
 	if !numbersCores {
 		return 0
 	}
-	return rdtscp() & 0xfff
+	return rdpid() & 0xfff
 }
 
 // faster has, for each ISA, what puts its kernels into tables that hold those of the ISA before.

@@ -8,8 +8,8 @@ func cpuid(leaf uint32, sub uint32) (a uint32, b uint32, c uint32, d uint32)
 // xgetbv is which registers the operating system keeps: XCR0.
 func xgetbv() (lo uint32, hi uint32)
 
-// rdtscp is what the operating system gave the core it runs on as IA32_TSC_AUX: of Linux in 12 bits the core's number.
-func rdtscp() (aux uint32)
+// rdpid is what the operating system gave the core it runs on as IA32_TSC_AUX: of Linux in 12 bits the core's number.
+func rdpid() (aux uint32)
 
 // pause is
 //

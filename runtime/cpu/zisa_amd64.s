@@ -24,11 +24,11 @@ TEXT ·xgetbv(SB), NOSPLIT, $0-8
 	RET
 	PCALIGN $64
 
-// func rdtscp() (aux uint32)
-// Requires: RDTSCP
-TEXT ·rdtscp(SB), NOSPLIT, $0-4
-	RDTSCP
-	MOVL CX, aux+0(FP)
+// func rdpid() (aux uint32)
+// Requires: RDPID
+TEXT ·rdpid(SB), NOSPLIT, $0-4
+	LONG $0xf8c70ff3
+	MOVL AX, aux+0(FP)
 	RET
 	PCALIGN $64
 
