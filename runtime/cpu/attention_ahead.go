@@ -56,7 +56,7 @@ func (w *scratch[F]) ask() {
 
 // askUnit asks, during a unit of Attention, for what another one needs.
 func (w *scratch[F]) askUnit(a *attending[F], unit int) {
-	if w.ahead.n = 0; unit >= a.units {
+	if w.ahead.n = 0; unit >= a.units || !tuned.heads {
 		return
 	}
 	hd, i0, i1 := a.block(unit)
@@ -71,7 +71,7 @@ func (w *scratch[F]) askUnit(a *attending[F], unit int) {
 
 // askGrad is askUnit of AttentionGrad. Rows that are written have to come, too.
 func (w *scratch[F]) askGrad(a *attending[F], unit int) {
-	if w.ahead.n = 0; unit >= a.units {
+	if w.ahead.n = 0; unit >= a.units || !tuned.heads {
 		return
 	}
 	s := &a.s

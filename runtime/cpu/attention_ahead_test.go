@@ -7,6 +7,8 @@ import (
 
 // What is asked for is never beyond a call's tensors, and less than what a list or the second cache holds.
 func TestAskedRows(t *testing.T) {
+	defer func(was tuning) { tuned = was }(tuned)
+	tuned.heads = true
 	s := AttentionShape{Batch: 2, Seq: 70, KSeq: 300, Heads: 2, Group: 3, Dim: 16, VDim: 512, Causal: true, Pos0: 230}
 	x := drawTensors[float32](s)
 	all := func(d []float32) mat[float32] { return mat[float32]{d: d} }
