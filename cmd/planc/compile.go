@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/signal"
@@ -58,6 +59,9 @@ func (a *app) compileCommand() *cobra.Command {
 			}
 			if _, err = a.compile(job, build.Request{Out: out}, emit, locks, on); err == nil {
 				a.notef("binary   %s", slashed(out))
+				if emit != "" {
+					a.notef("sources  %s", slashed(emit))
+				}
 				if !job.cluster.IsCPU() && !c.Flags().Changed("target") {
 					a.note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU, in place of %s; --target cuda builds for GPUs",
 						job.cluster.Devices(), clusterText(job.cluster)))
@@ -83,6 +87,9 @@ func checkOut(out string) error {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".*.partial")
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("-o %s cannot be written: there is no folder %s; make it first, or name another", out, filepath.Dir(out))
+	}
 	if err != nil {
 		return fmt.Errorf("-o %s cannot be written: %w", out, errors.Unwrap(err))
 	}

@@ -138,8 +138,11 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 			if _, err := l.read(inDir(n.Dir, filepath.Join(n.Text, "config.json"))); err == nil { // a folder of that name
 				fix = "./" + n.Text
 			}
-			*l.diags = append(*l.diags, ir.Diag{Pos: n.Pos, Code: UnknownModel, Fix: fix,
-				Msg: fmt.Sprintf("there is no model %s in the catalogue, which planc models lists, and it is not the path of a config.json", n.Text)})
+			msg := "there is no model %s in the catalogue, which planc models lists, and it is not the path of a config.json"
+			if l.isJob(n) {
+				fix, msg = "", "%s is a file of its own, not a model; if it is a job, the command takes it alone: planc plan %[1]s"
+			}
+			*l.diags = append(*l.diags, ir.Diag{Pos: n.Pos, Code: UnknownModel, Fix: fix, Msg: fmt.Sprintf(msg, n.Text)})
 			return nil, ""
 		}
 		name, file = row.Name, inCatalogue+row.Name
@@ -157,6 +160,15 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 	}
 	l.foreign = append(l.foreign, file)
 	return l.textModel(d.Root), name
+}
+
+// isJob tells whether what is named as a model is a YAML file, as jobs are.
+func (l *modelLoader) isJob(n *strict.Node) bool {
+	if ext := filepath.Ext(n.Text); ext != ".yaml" && ext != ".yml" {
+		return false
+	}
+	_, err := l.read(inDir(n.Dir, n.Text))
+	return err == nil
 }
 
 // hubHint is for a path that looks like a name on a hub of models: owner/name.

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -115,19 +116,38 @@ func Find(dir string, step int64) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	var have []string
+	var have []int64
 	for _, name := range names {
 		if n, old, _ := parseStep(name); n == step && !old {
 			return Open(filepath.Join(dir, name))
 		} else if !old {
-			have = append(have, strconv.FormatInt(n, 10))
+			have = append(have, n)
 		}
 	}
 	if len(have) == 0 {
 		return nil, inputf("there is no checkpoint of step %d in %s, nor any other", step, dir)
 	}
-	return nil, inputf("there is no checkpoint of step %d in %s; steps there: %s", step, dir, strings.Join(have, ", "))
+	return nil, inputf("there is no checkpoint of step %d in %s; %s", step, dir, stepsThere(have, step))
 }
+
+// stepsThere says which steps there are, newest first: of many those nearest to one.
+func stepsThere(have []int64, step int64) string {
+	const most = 10
+	all, said := len(have), "steps there: "
+	if all > most {
+		near := slices.Clone(have)
+		slices.SortStableFunc(near, func(a, b int64) int { return cmp.Compare(apart(a, step), apart(b, step)) })
+		have, said = near[:most], fmt.Sprintf("the nearest of %d there: ", all)
+		slices.SortFunc(have, func(a, b int64) int { return cmp.Compare(b, a) })
+	}
+	var text []string
+	for _, n := range have {
+		text = append(text, strconv.FormatInt(n, 10))
+	}
+	return said + strings.Join(text, ", ")
+}
+
+func apart(a, b int64) int64 { return max(a-b, b-a) }
 
 // steps are the names of a folder's checkpoints, newest first.
 func steps(dir string) ([]string, error) {

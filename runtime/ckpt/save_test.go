@@ -280,3 +280,25 @@ func ExampleSave() {
 	fmt.Println(filepath.Base(c.Path), t.Shape, last)
 	// Output: step-00000042 [3] [3]
 }
+
+// Of many steps those nearest to the one that is missed are told, newest first.
+func TestStepsThere(t *testing.T) {
+	many := make([]int64, 60)
+	for i := range many {
+		many[i] = int64(600 - 10*i)
+	}
+	for _, c := range []struct {
+		have []int64
+		step int64
+		want string
+	}{
+		{[]int64{3}, 2, "steps there: 3"},
+		{many[:10], 17, "steps there: 600, 590, 580, 570, 560, 550, 540, 530, 520, 510"},
+		{many, 17, "the nearest of 60 there: 100, 90, 80, 70, 60, 50, 40, 30, 20, 10"},
+		{many, 304, "the nearest of 60 there: 350, 340, 330, 320, 310, 300, 290, 280, 270, 260"},
+	} {
+		if got := stepsThere(c.have, c.step); got != c.want {
+			t.Errorf("step %d: %s; want %s", c.step, got, c.want)
+		}
+	}
+}

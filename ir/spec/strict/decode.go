@@ -20,6 +20,9 @@ type Context struct {
 	at    map[string]ir.Pos
 	tag   reflect.StructTag // of the field being decoded
 	all   reflect.Type      // of the whole document
+
+	unknowns    int    // keys that are unknown, so far
+	lastUnknown ir.Pos // of the last that was not told
 }
 
 // Addf records a mistake.
@@ -52,6 +55,7 @@ func (d *Doc) Decode(dst any) ir.Diags {
 	var diags ir.Diags
 	c := &Context{diags: &diags, at: map[string]ir.Pos{}, all: reflect.TypeOf(dst).Elem()}
 	c.value(d.Root, reflect.ValueOf(dst).Elem(), "")
+	c.moreUnknown()
 	d.at = c.at
 	return diags
 }

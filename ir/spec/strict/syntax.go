@@ -47,6 +47,8 @@ func syntaxDiag(file, text string, err error) ir.Diag {
 	case strings.Contains(msg, "found multiple"):
 		pos.Line = secondDocument(text)
 		return ir.Diag{Pos: pos, Code: ManyDocuments, Msg: "the file holds more than one document; one is wanted"}
+	case strings.Contains(msg, "exceeded max depth"):
+		return ir.Diag{Pos: pos, Code: TooLarge, Msg: fmt.Sprintf("the file holds more than %d levels", maxDepth)}
 	default:
 		return ir.Diag{Pos: pos, Code: Syntax, Msg: syntaxWords(one, msg, charAt(text, pos))}
 	}
