@@ -148,9 +148,10 @@ func Beside(n int, f *func()) {
 	t.rouse()
 }
 
-// turnOf are the parts of one of so many threads: first to end-1.
+// turnOf are the parts of one of so many threads: first to end-1. The caller, which is there already, has one if any has.
 func turnOf(i, threads, parts int) (first, end int) {
-	return i * parts / threads, (i + 1) * parts / threads
+	up := threads - 1
+	return (i*parts + up) / threads, ((i+1)*parts + up) / threads
 }
 
 // run does a job's parts with the helpers.

@@ -35,7 +35,7 @@ func TestReach(t *testing.T) {
 
 // Of jobs with as many parts each thread has the same parts: rows that are in its core's caches.
 func TestThreadsHaveTheirParts(t *testing.T) {
-	for _, z := range []struct{ threads, parts int }{{2, 2}, {2, 7}, {3, 64}, {5, 3}, {4, maxParts}} {
+	for _, z := range []struct{ threads, parts int }{{2, 2}, {2, 7}, {3, 64}, {5, 3}, {16, 2}, {4, maxParts}} {
 		end := 0
 		for i := range z.threads {
 			first, next := turnOf(i, z.threads, z.parts)
@@ -43,6 +43,9 @@ func TestThreadsHaveTheirParts(t *testing.T) {
 				t.Errorf("thread %d of %d has parts %d to %d of %d, after %d", i, z.threads, first, next-1, z.parts, end)
 			}
 			end = next
+		}
+		if first, next := turnOf(0, z.threads, z.parts); first == next {
+			t.Errorf("the caller has none of %d parts", z.parts)
 		}
 		if end != z.parts {
 			t.Errorf("%d threads have %d of %d parts", z.threads, end, z.parts)
