@@ -212,7 +212,7 @@ func TestSplitGrid(t *testing.T) {
 
 // A block of op(a) and what it meets of op(b) take about what a second cache of 2 MB holds, and marks have places for all rows.
 func TestSplitBlocks(t *testing.T) {
-	const rows = 2 * tileRows
+	const rows = 2 * splitTile
 	for steps := 1; steps <= splitSteps; steps++ {
 		tile := 4 * tileApart(steps)
 		for panels := 1; panels < 300; panels++ {
