@@ -11,7 +11,7 @@ func (t *Kernels[F]) MatMulEach(c, a, b []F, groups, m, n, k int, ta, tb, acc bo
 	*g = grouped[F]{c: c, a: a, b: b, m: m, n: n, k: k, ta: ta, tb: tb, acc: acc, shared: t.MatMul}
 	if teamThreads() > 1 && g.even(groups, teamThreads()) {
 		g.alone = true
-		run(g, groups)
+		runInTurn(g, groups)
 	} else {
 		for i := range groups {
 			g.part(i)

@@ -17,10 +17,15 @@ const maxParts = 1<<16 - 1
 
 // run does parts 0 to parts-1 of a job and returns when all are done: on the threads of a team that is free, or on the
 // caller's alone if none is. j must not be on the stack (keep jobs in a pool). A part's panic is the caller's, once all have ended.
-func run(j job, parts int) {
+func run(j job, parts int) { runParts(j, parts, false) }
+
+// runInTurn is run for parts that are of different length: whoever is free takes the next one.
+func runInTurn(j job, parts int) { runParts(j, parts, true) }
+
+func runParts(j job, parts int, inTurn bool) {
 	if parts > 1 {
 		if t := teams.get(); t != nil {
-			t.run(j, parts)
+			t.run(j, parts, inTurn)
 			f := t.fault.Swap(nil)
 			if teams.put(t); f != nil {
 				panic(f.text)
@@ -67,10 +72,18 @@ type teamList struct {
 	all, free []*team
 }
 
+// get takes a free team: of several the one that was last taken on the caller's core, whose helpers most likely have its rows.
 func (ts *teamList) get() (t *team) {
 	ts.mu.Lock()
-	if n := len(ts.free); n > 0 {
-		t, ts.free = ts.free[n-1], ts.free[:n-1]
+	if n := len(ts.free) - 1; n >= 0 {
+		at, own := n, core()
+		for i, free := range ts.free {
+			if free.core == own {
+				at = i
+			}
+		}
+		t = ts.free[at]
+		t.core, ts.free[at], ts.free = own, ts.free[n], ts.free[:n]
 	}
 	ts.mu.Unlock()
 	return t
@@ -95,6 +108,8 @@ type team struct {
 	done    atomic.Uint32 // parts
 	waiting atomic.Bool   // the caller sleeps until all parts are done
 	closed  atomic.Bool
+	inTurn  atomic.Bool            // the job's parts are taken in turn
+	core    uint32                 // of the caller; teams' mutex guards it
 	job     job                    // written between jobs
 	fault   atomic.Pointer[fault]  // the first of the job's
 	beside  atomic.Pointer[func()] // what a helper does before it does more parts
@@ -155,13 +170,17 @@ func turnOf(i, threads, parts int) (first, end int) {
 }
 
 // run does a job's parts with the helpers.
-func (t *team) run(j job, parts int) {
+func (t *team) run(j job, parts int, inTurn bool) {
 	t.job = j
 	t.done.Store(0)
 	t.parts.Store(uint32(parts))
+	t.inTurn.Store(inTurn)
 	t.number++
 	for i := range t.reaches {
 		first, end := turnOf(i, len(t.reaches), parts)
+		if inTurn { // all are in the caller's reach
+			first, end = min(i*parts, parts), parts
+		}
 		t.reaches[i].set(t.number, first, end)
 	}
 	t.rouse()
@@ -201,7 +220,7 @@ func (t *team) work(thread int) {
 	for i := range t.reaches {
 		own := &t.reaches[(thread+i)%len(t.reaches)]
 		for {
-			part, ok := own.take(i == 0)
+			part, ok := own.take(i == 0 || t.inTurn.Load())
 			if !ok {
 				break
 			}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,11 @@ func TestEachPartIsDoneOnce(t *testing.T) {
 				if round%50 == 49 {
 					c.slow = 100 * time.Microsecond // the caller sleeps
 				}
-				run(c, parts)
+				if round%2 == 0 {
+					run(c, parts)
+				} else {
+					runInTurn(c, parts)
+				}
 				for i := range c.times {
 					if n, want := c.times[i].Load(), int32(1); i < parts && n != want || i >= parts && n != 0 {
 						t.Fatalf("%d threads, round %d: part %d of %d was done %d times", each, round, i, parts, n)
@@ -159,5 +164,59 @@ func BenchmarkRun(b *testing.B) {
 	c := &counter{}
 	for b.Loop() {
 		run(c, 2)
+	}
+}
+
+// inOrder is a job whose first part lasts until the others are done, of which it keeps the order.
+type inOrder struct {
+	mu    sync.Mutex
+	order []int
+	parts int
+	done  chan struct{}
+}
+
+func (o *inOrder) part(i int) {
+	if i == 0 {
+		<-o.done
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.order = append(o.order, i); len(o.order) == o.parts-1 {
+		close(o.done)
+	}
+}
+
+// In turn, whoever is free takes the next part; else a thread takes its own, and of another's the last.
+func TestInTurn(t *testing.T) {
+	withThreads(t, 2, func(t *testing.T) {
+		for range 50 {
+			o := &inOrder{parts: 8, done: make(chan struct{})}
+			if runInTurn(o, o.parts); !slices.Equal(o.order, []int{1, 2, 3, 4, 5, 6, 7}) {
+				t.Fatalf("parts were done in the order %v", o.order)
+			}
+			o = &inOrder{parts: 8, done: make(chan struct{})}
+			if run(o, o.parts); !slices.Equal(o.order, []int{4, 5, 6, 7, 3, 2, 1}) {
+				t.Fatalf("of threads' own parts, they were done in the order %v", o.order)
+			}
+		}
+	})
+}
+
+// A caller gets the team that it had, of several that are free.
+func TestTeamOfACore(t *testing.T) {
+	defer Threads(0, 0)
+	Threads(3, 2)
+	own := core()
+	for i, team := range teams.all {
+		if team.core = own + 1; i == 1 {
+			team.core = own
+		}
+	}
+	if got := teams.get(); got != teams.all[1] && core() == own {
+		t.Error("another team than the core's")
+	}
+	if len(teams.free) != 2 || teams.free[0] == teams.all[1] || teams.free[1] == teams.all[1] {
+		t.Errorf("%d teams are left", len(teams.free))
 	}
 }
