@@ -119,6 +119,10 @@ const inCatalogue = "catalogue:"
 // named reads the catalogue or a file.
 func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 	file, name, data, err := "", "", []byte(nil), error(nil)
+	if l.isJob(n) {
+		l.diags.Addf(n.Pos, UnknownModel, "%s is a file of its own, not a model; if it is a job, the command takes it alone: planc plan %s", n.Text, inDir(n.Dir, n.Text))
+		return nil, ""
+	}
 	if isModelPath(n.Text) {
 		file = inDir(n.Dir, n.Text)
 		if filepath.Ext(file) != ".json" {
@@ -138,11 +142,8 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 			if _, err := l.read(inDir(n.Dir, filepath.Join(n.Text, "config.json"))); err == nil { // a folder of that name
 				fix = "./" + n.Text
 			}
-			msg := "there is no model %s in the catalogue, which planc models lists, and it is not the path of a config.json"
-			if l.isJob(n) {
-				fix, msg = "", "%s is a file of its own, not a model; if it is a job, the command takes it alone: planc plan %[1]s"
-			}
-			*l.diags = append(*l.diags, ir.Diag{Pos: n.Pos, Code: UnknownModel, Fix: fix, Msg: fmt.Sprintf(msg, n.Text)})
+			msg := fmt.Sprintf("there is no model %s in the catalogue, which planc models lists, and it is not the path of a config.json", n.Text)
+			*l.diags = append(*l.diags, ir.Diag{Pos: n.Pos, Code: UnknownModel, Fix: fix, Msg: msg})
 			return nil, ""
 		}
 		name, file = row.Name, inCatalogue+row.Name

@@ -22,7 +22,8 @@ type Context struct {
 	all   reflect.Type      // of the whole document
 
 	unknowns    int    // keys that are unknown, so far
-	lastUnknown ir.Pos // of the last that was not told
+	untold      int    // of these, those that are counted only,
+	lastUnknown ir.Pos // and the last of them
 }
 
 // Addf records a mistake.

@@ -10,10 +10,6 @@ import (
 // unknown records a key that its mapping does not have: where else the document has it, or the nearest of the mapping's
 // own, or all of those.
 func (c *Context) unknown(f Field, path string, keys []string) {
-	if c.unknowns++; c.unknowns > mostUnknown {
-		c.lastUnknown = f.Pos
-		return
-	}
 	fix, list := "", ""
 	switch elsewhere := placesOf(c.all, f.Key, ""); {
 	case len(elsewhere) == 1 && elsewhere[0] == f.Key:
@@ -31,19 +27,21 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 	if path != "" {
 		in = " in " + path
 	}
+	if c.unknowns++; c.unknowns > mostUnknown && fix == "" {
+		c.untold++
+		c.lastUnknown = f.Pos
+		return
+	}
 	c.fix(f.Pos, UnknownKey, fix, "no key %s%s%s", clip(f.Key), in, list)
 }
 
-// mostUnknown is how many unknown keys are told apart: a file with more is most likely another kind of file.
+// mostUnknown is how many unknown keys are told apart, beside those that look like a key: a file with more is most likely another kind of file.
 const mostUnknown = 12
 
 // moreUnknown counts the others.
 func (c *Context) moreUnknown() {
-	switch n := c.unknowns - mostUnknown; {
-	case n == 1:
-		c.Addf(c.lastUnknown, UnknownKey, "this key is unknown, too")
-	case n > 1:
-		c.Addf(c.lastUnknown, UnknownKey, "%d more keys are unknown, of which this is the last: is this the file that is meant?", n)
+	if c.untold > 0 {
+		c.Addf(c.lastUnknown, UnknownKey, "more unknown keys: %d, of which this is the last", c.untold)
 	}
 }
 
