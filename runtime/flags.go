@@ -72,7 +72,7 @@ var flags = []flag{
 }
 
 // onlyGPUs is said of --nnodes by programs for CPUs.
-const onlyGPUs = "; not there yet on CPUs, as the four that follow"
+const onlyGPUs = "; programs for CPUs take 1 alone, and not the four that follow"
 
 // isas are the values of --cpu-isa.
 var isas = []string{"auto", "amx", "avx512", "avx2", "portable"}

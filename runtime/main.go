@@ -76,20 +76,26 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 
 // launchOf is the launch that the process is part of.
 func launchOf(p *Program, c *command) (*launch.Launch, error) {
-	what := launch.Several(os.LookupEnv)
-	if c.launch != (launch.Flags{}) {
-		what = "--nnodes and what goes with it"
-	}
-	const wrong = "%s: several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here"
-	if p.Devices == nil && what != "" {
-		if name, _, set := strings.Cut(what, "="); set {
-			return nil, fmt.Errorf(wrong+" (unset %s, if no launcher set it)", what, name)
+	const once = "%s. Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all its ranks in one process%s"
+	if p.Devices == nil {
+		what := launch.Several(os.LookupEnv)
+		name, _, _ := strings.Cut(what, "=")
+		switch {
+		case c.launch != (launch.Flags{}) && c.launch != (launch.Flags{Nodes: "1"}):
+			return nil, fmt.Errorf(once, "--nnodes and the flags that go with it start several processes", "")
+		case what != "":
+			return nil, fmt.Errorf(once, what+" says that this process is one of several", " (unset "+name+" if no launcher set it)")
 		}
-		return nil, fmt.Errorf(wrong, what)
 	}
 	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)
-	if err == nil && p.Devices == nil && l.Processes > 1 {
-		return nil, fmt.Errorf(wrong, "PET_NNODES")
+	if p.Devices != nil {
+		return l, err
+	}
+	if u := (*launch.Unobeyed)(nil); errors.As(err, &u) {
+		return nil, fmt.Errorf(once, fmt.Sprintf("%s=%s (%s) says that this process is one of several", u.Name, u.Value, u.By), ", with --nnodes 1")
+	}
+	if err == nil && l.Processes > 1 {
+		return nil, fmt.Errorf(once, "PET_NNODES says that this process is one of several", " (unset PET_NNODES if no launcher set it)")
 	}
 	return l, err
 }

@@ -109,7 +109,8 @@ func TestFlagMessages(t *testing.T) {
 		{"--checkpoint-evry 3", 2, "bigram: unknown flag --checkpoint-evry; did you mean --checkpoint-every?\n"},
 		{"--steps", 2, "bigram: --steps needs a value: --steps N\n"},
 		{"train", 2, "bigram: unexpected argument train; --help lists the flags\n"},
-		{"--nodes 2", 3, "bigram: --nnodes and what goes with it: several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here\n"},
+		{"--nodes 2", 3, "bigram: --nnodes and the flags that go with it start several processes. Not supported yet: programs for CPUs on several processes. " +
+			"Start the binary once: it runs all its ranks in one process\n"},
 		{"--nnodes=2 --nod_rank=1", 2, "bigram: unknown flag --nod-rank; did you mean --node-rank?\n"},
 		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
 		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
@@ -129,12 +130,29 @@ func TestFlagMessages(t *testing.T) {
 	}
 }
 
+// A program for CPUs refuses a launcher's variables that say that there are several processes, whether planc obeys them on GPUs or not.
 func TestLaunchersAreRefused(t *testing.T) {
-	t.Setenv("WORLD_SIZE", "8")
-	code, _, stderr := runCommand(t)
-	want := "bigram: WORLD_SIZE=8 (torchrun): several processes are not there yet for CPUs; start the binary once, alone: it starts all its ranks here (unset WORLD_SIZE, if no launcher set it)\n"
-	if code != ExitCannot || stderr != want {
-		t.Errorf("exit %d, %q", code, stderr)
+	const once = "Not supported yet: programs for CPUs on several processes. Start the binary once: it runs all its ranks in one process"
+	for _, c := range []struct{ name, value, want string }{
+		{"WORLD_SIZE", "8", "WORLD_SIZE=8 (torchrun) says that this process is one of several. " + once + " (unset WORLD_SIZE if no launcher set it)"},
+		{"JOB_COMPLETION_INDEX", "0", "JOB_COMPLETION_INDEX=0 (a Kubernetes Indexed Job) says that this process is one of several. " + once + ", with --nnodes 1"},
+		{"FLUX_JOB_SIZE", "2", "FLUX_JOB_SIZE=2 (flux run) says that this process is one of several. " + once + ", with --nnodes 1"},
+		{"PET_NNODES", "2", "PET_NNODES says that this process is one of several. " + once + " (unset PET_NNODES if no launcher set it)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(c.name, c.value)
+			if c.name == "PET_NNODES" {
+				t.Setenv("PET_NODE_RANK", "0")
+				t.Setenv("PET_MASTER_ADDR", "h")
+			}
+			if code, _, stderr := runCommand(t, "--dir", t.TempDir()); code != ExitCannot || stderr != "bigram: "+c.want+"\n" {
+				t.Errorf("exit %d, %q", code, stderr)
+			}
+		})
+	}
+	t.Setenv("JOB_COMPLETION_INDEX", "0")
+	if code, _, stderr := runCommand(t, "--dir", t.TempDir(), "--nnodes", "1"); code == ExitCannot || !strings.Contains(stderr, "data.train names no files") {
+		t.Errorf("a job of one pod goes on to its data: exit %d, %q", code, stderr)
 	}
 }
 

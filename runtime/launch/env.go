@@ -31,7 +31,7 @@ func Several(lookup func(string) (string, bool)) string {
 	if f == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s=%s (%s)", f.sizeName, f.size, f.by)
+	return fmt.Sprintf("%s=%s (%s)", f.sizeName, printable(f.size), f.by)
 }
 
 // env is the environment.

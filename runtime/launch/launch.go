@@ -33,7 +33,7 @@ const (
 )
 
 // Resolve is the launch of a program of so many ranks. lookup is [os.LookupEnv]. Its error says which flags and variables are
-// wrong, and what would be right.
+// wrong, and what would be right; it is an [*Unobeyed] if a launcher says that there are several processes and no more.
 func Resolve(f Flags, ranks int, lookup func(string) (string, bool)) (*Launch, error) {
 	e := &env{lookup: lookup}
 	flags := e.flags(f)
@@ -45,6 +45,9 @@ func Resolve(f Flags, ranks int, lookup func(string) (string, bool)) (*Launch, e
 	case found == nil && flags.Nodes == "":
 		if f != (Flags{}) {
 			return nil, fmt.Errorf("--node-rank, --nproc-per-node, --master-addr and --master-port want --nnodes, the number of machines that the program is started on")
+		}
+		if err := e.unobeyed(); err != nil {
+			return nil, err
 		}
 		return Alone(ranks), nil
 	case found == nil:
@@ -100,7 +103,7 @@ func (f Flags) launch(ranks int) (*Launch, error) {
 func count(name, text string, least int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > 1<<20 {
-		return 0, fmt.Errorf("%s%s: it is a number of at least %d", name, text, least)
+		return 0, fmt.Errorf("%s%s: it is a number of at least %d", name, printable(text), least)
 	}
 	return n, nil
 }

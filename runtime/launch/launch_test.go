@@ -40,6 +40,11 @@ func TestResolve(t *testing.T) {
 			Launch{"mpirun", 2, 1, 2, 1, 1, 1, "127.0.0.1:29500", "", " "}},
 		{"Intel MPI", "PMI_SIZE=2 PMI_RANK=1 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=1 MASTER_ADDR=x", Flags{}, 2, Launch{"mpirun", 2, 1, 2, 1, 1, 1, "x:29500", "", ""}},
 		{"flags", "", Flags{Nodes: "2", NodeRank: "1", Addr: "h0"}, 16, Launch{"--nnodes", 2, 1, 16, 8, 8, 0, "h0:29500", "", ""}},
+		{"an array of jobs", "SLURM_ARRAY_TASK_ID=3 SLURM_NTASKS=4 SLURM_PROCID=0 SLURM_NODEID=0 LSB_JOBINDEX=2", Flags{}, 8, Launch{Processes: 1, Ranks: 8, Count: 8}},
+		{"one pod", "JOB_COMPLETION_INDEX=0", Flags{Nodes: "1"}, 8, Launch{Processes: 1, Ranks: 8, Count: 8}},
+		{"Kubeflow, one pod", "JOB_COMPLETION_INDEX=0 PET_NNODES=1 PET_NODE_RANK=0", Flags{}, 8, Launch{Processes: 1, Ranks: 8, Count: 8}},
+		{"one of each", "LWS_GROUP_SIZE=1 LWS_WORKER_INDEX=0 FLUX_JOB_SIZE=1 FLUX_TASK_RANK=0 SM_HOSTS=[\"algo-1\"] AWS_BATCH_JOB_NUM_NODES=1", Flags{}, 8, Launch{Processes: 1, Ranks: 8, Count: 8}},
+		{"an indexed job, by flags", "JOB_COMPLETION_INDEX=1", Flags{Nodes: "2", NodeRank: "1", Addr: "h0"}, 16, Launch{"--nnodes", 2, 1, 16, 8, 8, 0, "h0:29500", "", ""}},
 		{"Kubeflow", "PET_NNODES=2 PET_NODE_RANK=1 PET_NPROC_PER_NODE=8 PET_MASTER_ADDR=h0 PET_MASTER_PORT=29400", Flags{}, 16, Launch{"--nnodes", 2, 1, 16, 8, 8, 0, "h0:29400", "", ""}},
 	} {
 		got, err := Resolve(c.flags, c.ranks, lookupIn(c.env))
@@ -87,5 +92,33 @@ func TestFirstHost(t *testing.T) {
 		if got := firstHost(list); got != want {
 			t.Errorf("%s: %q, want %q", list, got, want)
 		}
+	}
+}
+
+// Each variable that says that this process is one of several is refused by its name if nothing else gives the launch, and the
+// value that a process alone has is not.
+func TestUnobeyed(t *testing.T) {
+	many := map[evidence]string{size: "2", position: "1", index: "0", hosts: `{"cluster":{"worker":["a:1","b:1"]},"task":{"type":"worker","index":0}}`}
+	one := map[evidence]string{size: "1", position: "0", hosts: `["algo-1"]`}
+	for _, m := range markers {
+		_, err := Resolve(Flags{}, 8, lookupIn(m.name+"="+many[m.says]))
+		want := m.name + "=" + printable(many[m.says]) + " (" + m.by + ") says that this process is one of several"
+		if err == nil || !strings.HasPrefix(err.Error(), want) || m.source == "" {
+			t.Errorf("%s: %v\nwant %s", m.name, err, want)
+		}
+		if v, ok := one[m.says]; ok {
+			if l, err := Resolve(Flags{}, 8, lookupIn(m.name+"="+v)); err != nil || *l != *Alone(8) {
+				t.Errorf("%s=%s: %+v, %v", m.name, v, l, err)
+			}
+		}
+	}
+	_, err := Resolve(Flags{}, 8, lookupIn("WORLD_SIZE=1 RANK=0 JOB_COMPLETION_INDEX=3")) // torchrun in each pod, of one node each
+	want := "JOB_COMPLETION_INDEX=3 (a Kubernetes Indexed Job) says that this process is one of several, but not how many there are and where process 0 runs: " +
+		"add --nnodes N --node-rank $JOB_COMPLETION_INDEX --master-addr HOST, or --nnodes 1 if this process is the only one"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	if _, err := Resolve(Flags{}, 8, lookupIn("WORLD_SIZE=\x1b[2J")); err == nil || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("a terminal's escape is quoted raw: %q", err)
 	}
 }

@@ -1,0 +1,153 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// Unobeyed is the error for a variable by which a launcher says that this process is one of several, if nothing else says how
+// many there are and where process 0 runs. Training alone would then repeat the same run in every process.
+type Unobeyed struct{ Name, Value, By string }
+
+func (e *Unobeyed) Error() string {
+	rank := "R"
+	if e.Name == "JOB_COMPLETION_INDEX" { // the node's number, which the shell or the pod's args can fill in
+		rank = "$" + e.Name
+	}
+	return fmt.Sprintf("%s=%s (%s) says that this process is one of several, but not how many there are and where process 0 runs: "+
+		"add --nnodes N --node-rank %s --master-addr HOST, or --nnodes 1 if this process is the only one", e.Name, e.Value, e.By, rank)
+}
+
+// evidence is how a variable says that its process is one of several.
+type evidence int
+
+const (
+	size     evidence = iota // a count of processes, nodes or tasks: if it is over 1
+	position                 // a number from 0 on: if it is over 0
+	index                    // a number from 0 on, of which nothing says how many there are: always
+	hosts                    // JSON: if its arrays have more than one text
+)
+
+// marker is a variable that a launcher sets and that planc does not obey by itself.
+type marker struct {
+	name   string
+	says   evidence
+	by     string
+	source string
+}
+
+// Documentation of launchers.
+const (
+	torchrunSource = "torch/distributed/elastic/agent/server/local_elastic_agent.py"
+	slurmSource    = "srun(1), OUTPUT ENVIRONMENT VARIABLES"
+	openMPISource  = "docs.open-mpi.org/en/v5.0.x/tuning-apps/environment-var.html"
+	mvapichSource  = "MVAPICH2 user guide, 13: mpirun_rsh parameters"
+	jsrunSource    = "lightning/fabric/plugins/environments/lsf.py"
+	fluxSource     = "flux-environment(7)"
+	palsSource     = "HPE Cray PALS, mpiexec(1)"
+	horovodSource  = "horovod/runner/gloo_run.py"
+	indexedSource  = "kubernetes.io/docs/tasks/job/indexed-parallel-processing-static"
+	lwsSource      = "lws.sigs.k8s.io/docs/reference/labels-annotations-and-environment-variables"
+	volcanoSource  = "volcano, docs/user-guide/how_to_use_env_plugin.md"
+	batchSource    = "docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html"
+	makerSource    = "sagemaker-training-toolkit, ENVIRONMENT_VARIABLES.md"
+	cloudRunSource = "cloud.google.com/run/docs/container-contract"
+	skySource      = "docs.skypilot.co/en/latest/running-jobs/environment-variables.html"
+	dstackSource   = "dstack.ai/docs/guides/distributed-training"
+	configSource   = "www.tensorflow.org/guide/distributed_training"
+	trainerSource  = "Kubeflow Trainer v2, pkg/constants"
+)
+
+// markers are those variables. They are asked only if no launcher that planc obeys has started several processes and no flag or
+// PET_NNODES gives the number of nodes. Variables of job arrays (SLURM_ARRAY_TASK_ID, LSB_JOBINDEX, SGE_TASK_ID) are not among
+// them: the tasks of an array are runs of their own. Nor are those of an allocation (SLURM_NTASKS), which a batch script has too.
+var markers = []marker{
+	{"RANK", position, "torchrun", torchrunSource},
+	{"LOCAL_RANK", position, "torchrun", torchrunSource},
+	{"LOCAL_WORLD_SIZE", size, "torchrun", torchrunSource},
+	{"GROUP_RANK", position, "torchrun", torchrunSource},
+	{"GROUP_WORLD_SIZE", size, "torchrun", torchrunSource},
+	{"PET_NODE_RANK", position, "Kubeflow Trainer", trainerSource},
+	{"SLURM_PROCID", position, "srun", slurmSource},
+	{"SLURM_NODEID", position, "srun", slurmSource},
+	{"SLURM_LOCALID", position, "srun", slurmSource},
+	{"OMPI_COMM_WORLD_RANK", position, "mpirun", openMPISource},
+	{"PMI_RANK", position, "mpirun", "MPICH, Hydra process manager"},
+	{"PMIX_RANK", position, "prun or srun --mpi=pmix", "PMIx standard, 5.1"},
+	{"MV2_COMM_WORLD_SIZE", size, "MVAPICH2's mpirun_rsh", mvapichSource},
+	{"MV2_COMM_WORLD_RANK", position, "MVAPICH2's mpirun_rsh", mvapichSource},
+	{"JSM_NAMESPACE_SIZE", size, "jsrun", jsrunSource},
+	{"JSM_NAMESPACE_RANK", position, "jsrun", jsrunSource},
+	{"FLUX_JOB_SIZE", size, "flux run", fluxSource},
+	{"FLUX_TASK_RANK", position, "flux run", fluxSource},
+	{"PALS_RANKID", position, "Cray PALS", palsSource},
+	{"HOROVOD_SIZE", size, "horovodrun", horovodSource},
+	{"HOROVOD_RANK", position, "horovodrun", horovodSource},
+	{"JOB_COMPLETION_INDEX", index, "a Kubernetes Indexed Job", indexedSource},
+	{"LWS_GROUP_SIZE", size, "a Kubernetes LeaderWorkerSet", lwsSource},
+	{"LWS_WORKER_INDEX", position, "a Kubernetes LeaderWorkerSet", lwsSource},
+	{"VC_TASK_INDEX", index, "a Volcano job", volcanoSource},
+	{"VK_TASK_INDEX", index, "a Volcano job", volcanoSource},
+	{"AWS_BATCH_JOB_NUM_NODES", size, "AWS Batch", batchSource},
+	{"AWS_BATCH_JOB_NODE_INDEX", position, "AWS Batch", batchSource},
+	{"CLOUD_RUN_TASK_COUNT", size, "a Cloud Run job", cloudRunSource},
+	{"SKYPILOT_NUM_NODES", size, "SkyPilot", skySource},
+	{"SKYPILOT_NODE_RANK", position, "SkyPilot", skySource},
+	{"DSTACK_NODES_NUM", size, "dstack", dstackSource},
+	{"DSTACK_NODE_RANK", position, "dstack", dstackSource},
+	{"SM_HOSTS", hosts, "SageMaker", makerSource},
+	{"TF_CONFIG", hosts, "a launcher of TensorFlow's", configSource},
+}
+
+// unobeyed returns the error for the first marker that says that this process is one of several, nil for none.
+func (e *env) unobeyed() error {
+	for _, m := range markers {
+		if v := e.value(m.name); v != "" && m.says.several(v) {
+			return &Unobeyed{m.name, printable(v), m.by}
+		}
+	}
+	return nil
+}
+
+// several reports whether a value says that its process is one of several.
+func (s evidence) several(value string) bool {
+	if s == hosts {
+		var list any
+		return json.Unmarshal([]byte(value), &list) == nil && texts(list, false) > 1
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return false
+	}
+	return n >= map[evidence]int{size: 2, position: 1, index: 0}[s]
+}
+
+// texts counts the texts in JSON's arrays.
+func texts(v any, inArray bool) (n int) {
+	switch v := v.(type) {
+	case string:
+		if inArray {
+			n = 1
+		}
+	case []any:
+		for _, x := range v {
+			n += texts(x, true)
+		}
+	case map[string]any:
+		for _, x := range v {
+			n += texts(x, false)
+		}
+	}
+	return n
+}
+
+// printable is a value of the environment as a message quotes it: without characters that a terminal obeys, and not too long.
+func printable(value string) string {
+	const most = 80
+	q := strconv.QuoteToASCII(value)
+	if q = q[1 : len(q)-1]; len(q) > most {
+		return q[:most] + "..."
+	}
+	return q
+}
