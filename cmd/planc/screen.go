@@ -89,7 +89,24 @@ func (d *document) titleLines() string {
 		usable = fmt.Sprintf("%s of %s usable", strings.TrimSuffix(usable, unit(size(h.memory))), size(h.memory))
 	}
 	hardware := append([]string{fmt.Sprintf("%s = %d %s", d.clusterName(), d.Cluster.Devices, d.Cluster.GPU)}, h.links...)
-	return flow("", 0, " · ", model) + flow("", 0, " · ", append(hardware, usable))
+	return withEngine(flow("", 0, " · ", model), d.engineWords(), append(hardware, usable))
+}
+
+// engineWords name the engine whose runtime is priced.
+func (d *document) engineWords() string { return "engine " + d.Engine }
+
+// withEngine returns the title and the hardware. The second line begins with the engine, also if the title is longer than a line.
+func withEngine(title, engine string, hardware []string) string {
+	first, rest, _ := strings.Cut(title, "\n")
+	if rest == "" {
+		return title + flow("", 0, " · ", append([]string{engine}, hardware...))
+	}
+	words := append([]string{engine}, strings.Split(strings.ReplaceAll(strings.TrimSuffix(rest, "\n"), "\n", " · "), " · ")...)
+	out := first + "\n" + flow("", 0, " · ", words)
+	if len(hardware) > 0 {
+		out += flow("", 0, " · ", hardware)
+	}
+	return out
 }
 
 // unit is the last word of a size with the space before it.
@@ -104,7 +121,13 @@ func (d *document) clusterName() string {
 const nameRoom = 44
 
 // planWords is a plan as screens print it, in words that stay whole.
-func planWords(p ir.Plan) []string { return strings.Split(p.String(), " · ") }
+func planWords(p ir.Plan) []string {
+	words := strings.Split(p.String(), " · ")
+	if uneven := unevenWords(p); uneven != "" {
+		words = append(words, uneven)
+	}
+	return words
+}
 
 func (d *document) rateLines() string {
 	p := d.Predict

@@ -39,10 +39,22 @@ func explainScreen(d *document) string {
 	return b.String()
 }
 
-// chosenTitle is the question and the chosen plan.
+// chosenTitle is the question with its step, and on the second line the engine that is priced with the chosen plan.
 func (d *document) chosenTitle() string {
-	title := fmt.Sprintf("%s on %s: %s: %s", clip(d.Model.Name, nameRoom), d.clusterName(), briefPlan(d.head.chosen), seconds(float64(d.Predict.StepS)))
-	return flow("", 0, " ", strings.Split(title, " "))
+	words := strings.Split(briefPlan(d.head.chosen), " · ")
+	words[0] = d.engineWords() + ": " + words[0]
+	if uneven := unevenWords(d.head.chosen); uneven != "" {
+		words = append(words, uneven)
+	}
+	title := func(room int) string {
+		return fmt.Sprintf("%s on %d × %s: %s", clip(d.Model.Name, room), d.Cluster.Nodes, clip(d.Cluster.Name, room), seconds(float64(d.Predict.StepS)))
+	}
+	const narrow = 26 // two such names are on one line
+	first := title(nameRoom)
+	if width(first) > screenWidth {
+		first = title(narrow)
+	}
+	return first + "\n" + flow("", 0, " · ", words)
 }
 
 // moreText is a question that could be asked next.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
 )
 
@@ -51,4 +52,31 @@ func (j *loaded) stages(d *document) ([]costmodel.Seconds, error) {
 		return nil, nil
 	}
 	return search.Stages(j.problem(), d.head.chosen)
+}
+
+// unevenWords are the layers of each stage, or of each chunk in model order if stages have several, unless all have the same
+// number; "" if they have. Equal neighbours are written once: "layers 7/8×14/7" is 8 layers in each of 14 stages, and 7 in
+// the first and the last.
+func unevenWords(p ir.Plan) string {
+	counts := strings.Split(p.StageLayers, ",")
+	var runs []string
+	for i := 0; i < len(counts); {
+		n := 1
+		for i+n < len(counts) && counts[i+n] == counts[i] {
+			n++
+		}
+		if run := counts[i]; n > 1 {
+			runs = append(runs, fmt.Sprintf("%s×%d", run, n))
+		} else {
+			runs = append(runs, run)
+		}
+		i += n
+	}
+	switch {
+	case len(runs) < 2:
+		return ""
+	case p.VPP > 1:
+		return "layers of chunks " + strings.Join(runs, "/")
+	}
+	return "layers " + strings.Join(runs, "/")
 }
