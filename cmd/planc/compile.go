@@ -191,7 +191,7 @@ func writeFiles(dir string, files map[string][]byte) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return fmt.Errorf("write the generated sources: %w", err)
 		}
-		if err := os.WriteFile(to, data, 0o666); err != nil {
+		if _, err := writeWhole(to, data); err != nil {
 			return fmt.Errorf("write the generated sources: %w", err)
 		}
 	}

@@ -155,6 +155,9 @@ const littleDisk = gib / 4
 // cacheFinding is the folder of builds: whether it can be written, and the room there.
 func cacheFinding() finding {
 	dir, err := build.CacheFolder()
+	if shared := (*build.SharedCacheError)(nil); errors.As(err, &shared) {
+		return finding{"cache", stateFailed, shared.Dir + " " + shared.Why, shared.Fix()}
+	}
 	if err != nil {
 		return finding{"cache", stateFailed, err.Error(), "set HOME or XDG_CACHE_HOME to a folder that can be written"}
 	}

@@ -109,6 +109,7 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 	var unlocked *lockError
 	var ours *bugError
 	var generated *build.CompileError
+	var kernel *build.KernelError
 	switch {
 	case errors.As(err, &diags):
 		exit, text = exitInput, folded(diagText(diags))
@@ -126,7 +127,7 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 		exit, doc.Code, text = exitNoFit, codeForeign, folded("planc: "+err.Error())
 	case errors.As(err, &unlocked):
 		exit, doc.Code, text = exitLock, unlocked.code, folded("planc: "+err.Error()+" ["+string(unlocked.code)+"]")
-	case errors.As(err, &ours), errors.As(err, &generated):
+	case errors.As(err, &ours), errors.As(err, &generated), errors.As(err, &kernel):
 		exit, doc.Code, text = exitFailed, codeBug, err.Error()
 	default:
 		exit, doc.Code, text = exitFailed, codeFailed, folded("planc: "+err.Error())

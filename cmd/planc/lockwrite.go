@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
+	"github.com/planc-dev/planc/codegen/build"
 )
 
-// writeWhole puts a file in place at once, so that nobody ever reads a half of it, and leaves one alone that holds the same
-// text, whatever its line ends.
+// writeWhole replaces a file whole ([build.Replace]), and leaves one alone that holds the same text, whatever its line ends. If
+// path is a link, the file that it leads to is replaced.
 func writeWhole(path string, data []byte) (wrote bool, err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -19,15 +21,12 @@ func writeWhole(path string, data []byte) (wrote bool, err error) {
 	if old, err := os.ReadFile(path); err == nil && sameText(old, data) {
 		return false, nil
 	}
-	partial := fmt.Sprintf("%s.%d.partial", path, os.Getpid())
-	err = os.WriteFile(partial, data, 0o666)
-	if err == nil {
-		err = os.Rename(partial, path)
-	}
-	if err != nil {
-		_ = os.Remove(partial)
-		if cause := errors.Unwrap(err); cause != nil {
-			err = cause
+	if err := build.ReplaceBytes(path, data, 0o666); err != nil {
+		if file := (*fs.PathError)(nil); errors.As(err, &file) {
+			err = file.Err // without the name of the partial file, which the user did not give
+		}
+		if names := (*os.LinkError)(nil); errors.As(err, &names) {
+			err = names.Err
 		}
 		return false, fmt.Errorf("%s cannot be written: %w", filepath.ToSlash(path), err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"html"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +65,7 @@ func writePicture(p *ir.Program, file string) (text string, err error) {
 	if !ok {
 		return "", mistake(FileExists, "", "--picture %s is a file that is not an SVG, and it is not overwritten; choose another name, or remove it", file)
 	}
-	if err := os.WriteFile(file, []byte(pic.svg()), 0o666); err != nil {
+	if _, err := writeWhole(file, []byte(pic.svg())); err != nil {
 		return "", fmt.Errorf("write the picture: %w", err)
 	}
 	return "", nil

@@ -1,11 +1,11 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -124,37 +124,45 @@ func (e entry) ensure(ctx context.Context) (cached bool, err error) {
 		return false, fmt.Errorf("lock the build cache: %w%s", err, elsewhere)
 	}
 	defer unlock()
-	if _, err := os.Stat(e.binary()); err == nil {
+	if sealed(e.binary()) {
 		touch(e.dir())
 		return true, nil
 	}
 	return false, e.compile(ctx)
 }
 
-// compile writes the module and runs the go command on it. The binary appears whole or not at all.
+// compile writes the module, runs the go command on it, and seals the binary.
 func (e entry) compile(ctx context.Context) error {
 	if err := e.mod.write(e.dir()); err != nil {
-		return fmt.Errorf("write the generated module: %w", err)
+		return machineError(fmt.Errorf("write the generated module: %w", err))
 	}
 	src, partial := filepath.Join(e.dir(), "src"), e.binary()+".partial"
 	cmd := e.tool.command(ctx, src, slices.Concat([]string{"build"}, e.mod.flags(), e.tool.tags(), []string{"-o", partial, "."})...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return blame(ctx, err, src, string(out))
+		return e.tool.blame(ctx, err, src, string(out))
 	}
-	return os.Rename(partial, e.binary())
+	if err := seal(partial, e.binary(), 0o700); err != nil {
+		return machineError(fmt.Errorf("keep the binary in the build cache: %w", err))
+	}
+	return nil
 }
 
-// position begins a line in which the go command complains about a place in a source file.
-var position = regexp.MustCompile(`(?m)^\S+\.go:\d+(:\d+)?: `)
+// position begins a line in which the go command complains about a place in a source file of planc's: those of Go itself have
+// absolute paths.
+var position = regexp.MustCompile(`(?m)^[^/\s]\S*\.go:\d+(:\d+)?: `)
 
-// blame says whose fault it is that the go command failed.
-func blame(ctx context.Context, err error, src, output string) error {
+// blame says whose fault it is that the go command failed. The machine comes first: a package that could not be written to a full
+// disk is then missing where another imports it, which reads like an error in the source.
+func (t toolchain) blame(ctx context.Context, err error, src, output string) error {
 	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case errors.As(err, &exit) && position.MatchString(output):
+	}
+	if lacks := cmp.Or(firstMatch(fromMachine, output), t.noSpace(ctx, src)); lacks != "" {
+		return &MachineError{Said: lacks}
+	}
+	if errors.As(err, &exit) && position.MatchString(output) {
 		return &CompileError{Dir: src, Output: strings.TrimSpace(output)}
 	}
 	return fmt.Errorf("go build in %s: %w\n%s", src, err, strings.TrimSpace(output))

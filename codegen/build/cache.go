@@ -1,6 +1,7 @@
 package build
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,23 +17,70 @@ import (
 // keep is how many builds stay in the cache, the most recently used first.
 const keep = 20
 
-// cacheRoot is the folder that holds all builds, or all of another kind; it exists afterwards.
-func cacheRoot(root, kind string) (string, error) {
-	if root == "" {
+// cacheRoot returns the private folder of all builds, or of all entries of another kind. It creates the folder if necessary. An
+// empty parent is planc's folder in the user's cache folder.
+func cacheRoot(parent, kind string) (string, error) {
+	if parent == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
 			return "", fmt.Errorf("no folder for builds: %w", err)
 		}
-		root = filepath.Join(user, "planc", kind)
+		parent = filepath.Join(user, "planc")
+		if err := os.MkdirAll(user, 0o700); err != nil {
+			return "", fmt.Errorf("make the build cache: %w%s", err, elsewhere)
+		}
+		if err := makePrivate(parent); err != nil {
+			return "", err
+		}
 	}
-	root, err := filepath.Abs(root)
+	parent, err := filepath.Abs(parent)
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Join(root, "lock"), 0o777); err != nil {
-		return "", fmt.Errorf("make the build cache: %w%s", err, elsewhere)
+	root := filepath.Join(parent, kind)
+	for _, dir := range []string{root, filepath.Join(root, "lock")} {
+		if err := makePrivate(dir); err != nil {
+			return "", err
+		}
 	}
 	return root, nil
+}
+
+// SharedCacheError reports that the build cache can be changed by other users, whose programs planc run would then start.
+type SharedCacheError struct{ Dir, Why string }
+
+func (e *SharedCacheError) Error() string {
+	return fmt.Sprintf("the build cache %s %s, so a program found there could be theirs: %s", e.Dir, e.Why, e.Fix())
+}
+
+// Fix says how to get a cache that only this user can write.
+func (e *SharedCacheError) Fix() string {
+	fix := fmt.Sprintf("remove it (rm -r %s)", e.Dir)
+	if runtime.GOOS == "linux" {
+		fix += ", or set XDG_CACHE_HOME to a folder of your own"
+	}
+	return fix
+}
+
+// makePrivate makes a folder that only this user can enter, whatever the umask, or refuses one that others can write.
+func makePrivate(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the build cache: %w%s", err, elsewhere)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("make the build cache: %w%s", err, elsewhere)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("make the build cache: %s is not a folder: remove it%s", dir, elsewhere)
+	}
+	if why := othersWrite(info); why != "" {
+		return &SharedCacheError{Dir: dir, Why: why}
+	}
+	if info.Mode().Perm() == 0o700 {
+		return nil
+	}
+	return os.Chmod(dir, 0o700)
 }
 
 // elsewhere is how a user gets another cache, where this one cannot be written ([os.UserCacheDir]).
@@ -50,7 +98,15 @@ func touch(dir string) {
 // lock keeps others from a build until unlock is called. A lock is shared by the keys that begin alike, and never removed:
 // removing it would be a race.
 func lock(root, key string) (unlock func(), err error) {
-	return lockedfile.MutexAt(filepath.Join(root, "lock", key[:min(2, len(key))])).Lock()
+	file := filepath.Join(root, "lock", key[:min(2, len(key))])
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600) // lockedfile would create it for all users
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return lockedfile.MutexAt(file).Lock()
 }
 
 // trim removes the builds that were used longest ago, but for so many. That it fails does no harm. The caller holds no lock.
@@ -99,27 +155,17 @@ func install(binary string, r Request) (string, error) {
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return "", fmt.Errorf("write the binary: %s is a folder", out)
 	}
-	partial := fmt.Sprintf("%s.%d.partial", out, os.Getpid())
-	if err := copyFile(partial, binary); err != nil {
-		_ = os.Remove(partial)
+	err = Replace(out, 0o777, func(w io.Writer) error {
+		src, err := os.Open(binary)
+		if err != nil {
+			return err
+		}
+		defer src.Close()
+		_, err = io.Copy(w, src)
+		return err
+	})
+	if err != nil {
 		return "", fmt.Errorf("write the binary: %w", err)
 	}
-	return out, os.Rename(partial, out)
-}
-
-func copyFile(to, from string) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o777)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(dst, src); err != nil {
-		dst.Close()
-		return err
-	}
-	return dst.Close()
+	return out, nil
 }

@@ -1,8 +1,11 @@
 package build
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -77,5 +80,30 @@ func TestMinGo(t *testing.T) {
 	}
 	if got := regexp.MustCompile(`(?m)^go (.*)$`).FindSubmatch(mod); got == nil || string(got[1]) != minGo {
 		t.Errorf("go.mod says %q, minGo is %s", got, minGo)
+	}
+}
+
+// What the machine lacks is not a fault of planc's, also where the compiler then complains about the source.
+func TestBlame(t *testing.T) {
+	exit := exec.Command("go", "no-such-command").Run()
+	tool, err := findGo(t.Context(), t.TempDir(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for output, want := range map[string]string{
+		"# m\ncompile: writing output: write $WORK/b009/_pkg_.a: no space left on device\nmain.go:3:2: could not import fmt (open : no such file or directory)\n": "the program could not be built on this machine: compile: writing output: write $WORK/b009/_pkg_.a: no space left on device; " +
+			"free some disk space, or name other folders: XDG_CACHE_HOME for planc's builds, GOCACHE for Go's, TMPDIR for temporary files",
+		"planc.generated/train: /usr/lib/go/pkg/tool/linux_amd64/compile: signal: killed\n": "the program could not be built on this machine: " +
+			"planc.generated/train: /usr/lib/go/pkg/tool/linux_amd64/compile: signal: killed; free some memory, or compile elsewhere with planc compile",
+		"main.go:3:2: undefined: x\n": "the Go that planc generated does not compile. This is a fault in planc; please report it with\n" +
+			"the job file and the generated files, which are kept in\nSRC\n\nmain.go:3:2: undefined: x",
+	} {
+		if got := tool.blame(t.Context(), exit, "SRC", output).Error(); got != want {
+			t.Errorf("%q:\n%s\nwant\n%s", output, got, want)
+		}
+	}
+	full := &fs.PathError{Op: "write", Path: "x", Err: errors.New("no space left on device")}
+	if got := machineError(full); !errors.As(got, new(*MachineError)) {
+		t.Errorf("a full disk is %v", got)
 	}
 }

@@ -167,13 +167,14 @@ func (u *unit) ensure(ctx context.Context, n NVCC) error {
 	}
 	defer unlock()
 	file := filepath.Join(u.dir(), "out.fatbin")
-	if u.fatbin, err = os.ReadFile(file); err == nil {
+	if sealed(file) {
 		u.cached = true
 		touch(u.dir())
-		return nil
+		u.fatbin, err = os.ReadFile(file)
+		return err
 	}
 	if err := (module{files: u.files}).write(u.dir()); err != nil {
-		return fmt.Errorf("write the generated kernels: %w", err)
+		return machineError(fmt.Errorf("write the generated kernels: %w", err))
 	}
 	if err := u.compile(ctx, n, file); err != nil {
 		return err
@@ -182,8 +183,7 @@ func (u *unit) ensure(ctx context.Context, n NVCC) error {
 	return err
 }
 
-// compile runs nvcc in the unit's folder, so that no path of this machine is in what it makes. The fatbin appears whole or
-// not at all.
+// compile runs nvcc in the unit's folder, so that no path of this machine is in what it makes, and seals the fatbin.
 func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
 	cmd := exec.CommandContext(ctx, n.Path, slices.Concat(u.flags, []string{"-o", "out.partial", filepath.FromSlash(u.name)})...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // no part of what the cache goes by
@@ -193,7 +193,7 @@ func (u *unit) compile(ctx context.Context, n NVCC, file string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return blameNVCC(ctx, err, n, u.dir(), string(out))
 	}
-	return os.Rename(filepath.Join(u.dir(), "out.partial"), file)
+	return seal(filepath.Join(u.dir(), "out.partial"), file, 0o600)
 }
 
 // Lines of nvcc that say what is wrong: with the source, whose files it names as it was given them, not by a path from the
@@ -211,6 +211,8 @@ func blameNVCC(ctx context.Context, err error, n NVCC, dir, output string) error
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case fromMachine.MatchString(output):
+		return &MachineError{Said: firstMatch(fromMachine, output)}
 	case errors.As(err, &exit) && kernelPosition.MatchString(output):
 		return &KernelError{Dir: dir, Output: output}
 	case wrongHost.MatchString(output):

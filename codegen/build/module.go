@@ -109,10 +109,10 @@ func (m module) write(dir string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {
 		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(file, m.files[name], 0o666); err != nil {
+		if err := os.WriteFile(file, m.files[name], 0o600); err != nil {
 			return err
 		}
 	}
