@@ -163,11 +163,11 @@ func TestCheckpointsMoveBetweenPlans(t *testing.T) {
 	}))
 	want := saved(t, from, kinds)
 	dir := t.TempDir()
-	path, err := ckpt.Save(dir, ckpt.Manifest{Step: 1}, []ckpt.Content{content[float64](from, "x", kinds)})
+	checkpoint, err := ckpt.Save(dir, ckpt.Manifest{Step: 1}, []ckpt.Content{content[float64](from, "x", kinds)})
 	must(t, err)
 	for name, p := range splits {
 		c := startSplit(t, p)
-		f, err := ckpt.OpenFile(path + "/x")
+		f, err := ckpt.OpenFile(checkpoint.Path + "/x")
 		must(t, err)
 		for _, k := range kinds {
 			must(t, load[float64](c, k, f.Tensor))

@@ -35,18 +35,28 @@ func (r *run) save() error {
 	if s := r.dataText(); s != "" {
 		m.Extra[dataExtra] = s
 	}
+	m.Extra[evaluatedExtra] = strconv.Itoa(r.written)
 	shaped(&r.s, r.p, m.Extra)
 	if err := r.crew.pull(); err != nil {
 		return err
 	}
+	if err := r.checkState(); err != nil {
+		return err
+	}
+	r.metrics.sync() // a committed step's lines are durable
 	path, err := r.store(m)
 	if err != nil {
 		return err
 	}
-	r.saved, r.res.Checkpoint = r.done.step, path
+	r.saved, r.good, r.res.Checkpoint = r.done.step, r.done.step, path
 	r.report.say(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step, "path", path)
-	return r.metrics.event(r.done.step, "checkpoint", path)
+	r.metrics.event(r.done.step, "checkpoint", path)
+	r.metrics.sync()
+	return nil
 }
+
+// evaluatedExtra is where a checkpoint has the step of the last validation loss before it.
+const evaluatedExtra = "evaluated"
 
 func (r *run) contents() []ckpt.Content {
 	if r.p.Elem == F64 {
@@ -90,7 +100,7 @@ func (r *run) restore() error {
 	var later int64
 	err := error(nil)
 	if r.team.lead() {
-		if err := ckpt.Clean(r.ckptDir); err != nil {
+		if err := r.clean(); err != nil {
 			return err
 		}
 		c, later, err = r.chosen()
@@ -106,6 +116,19 @@ func (r *run) restore() error {
 		return r.start(later)
 	}
 	return r.proceed(c, later, away)
+}
+
+// clean ends what an interrupted save left in the folder of the checkpoints.
+func (r *run) clean() error {
+	aside, err := ckpt.Clean(r.ckptDir)
+	for _, path := range aside {
+		r.warnAside(path)
+	}
+	return err
+}
+
+func (r *run) warnAside(path string) {
+	r.report.warn(fmt.Sprintf("another checkpoint of the same step is kept as %s; remove it if nobody needs it", path))
 }
 
 // proceed continues a checkpoint, which may lie away from this run's folder.
@@ -132,9 +155,13 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 		r.done.samples = 0
 	}
 	if r.s.Train.Epochs > 0 { // of this run's batches, which may have another size than those before
-		r.total = r.done.step + r.steps(r.end-r.done.samples)
+		r.total = r.done.step + r.stepsOf(r.end-r.done.samples)
 	}
-	r.saved, r.res.Checkpoint, r.res.Tokens = r.done.step, c.Path, m.Tokens
+	r.saved, r.good, r.res.Checkpoint, r.res.Tokens = r.done.step, r.done.step, c.Path, m.Tokens
+	if last, known := m.Extra[evaluatedExtra]; known {
+		r.written, _ = strconv.Atoi(last)
+		r.owed = r.due(r.s.Train.Eval.Every, r.done.step) && r.written != r.done.step && r.done.step < r.total
+	}
 	if away {
 		r.saved = -1 // the end of this run is saved even if it is this step
 	}
@@ -143,7 +170,8 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 		r.report.warn(fmt.Sprintf("the checkpoint is of step %d, and --steps is the absolute last step, %d: nothing is left to do; --steps %d does %[2]d more",
 			r.done.step, r.total, r.done.step+r.total), "last", r.total)
 	}
-	return r.metrics.event(r.done.step, "resume", c.Path)
+	r.metrics.event(r.done.step, "resume", c.Path)
+	return nil
 }
 
 // elsewhere is whether a checkpoint lies in another folder than this run's.
@@ -158,15 +186,17 @@ func (r *run) elsewhere(path string) bool {
 }
 
 // chosen is the checkpoint that the run continues, or nil. Checkpoints of steps after later are not of its
-// past: they are to be set aside, so that the next run does not take them for this run's.
+// past: they are to be set aside, so that the next run does not take them for this run's, and this run saves none in their place.
 func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 	from := r.o.resume
 	switch from {
 	case "never":
 		return nil, -1, nil
 	case "", "auto":
-		c, err = r.newest()
-		return c, math.MaxInt64, err
+		if c, err = r.newest(); c == nil {
+			return nil, math.MaxInt64, err
+		}
+		return c, c.Manifest.Step, err
 	}
 	if step, notStep := strconv.ParseInt(from, 10, 64); notStep == nil {
 		c, err = ckpt.Find(r.ckptDir, step)
@@ -189,7 +219,7 @@ func (r *run) newest() (*ckpt.Checkpoint, error) {
 	}
 	var reasons []error
 	for _, s := range skipped {
-		r.report.warn(s.Err.Error() + "; the checkpoint before it is tried")
+		r.report.warn(s.Err.Error() + "; the checkpoint before it is tried, and nothing is removed")
 		reasons = append(reasons, s.Err)
 	}
 	if c == nil && len(skipped) > 0 {
@@ -225,9 +255,17 @@ func (r *run) setAside(after int64) error {
 		moved++
 	}
 	if moved > 0 {
-		r.report.warn(fmt.Sprintf("%d checkpoints that are not of this run's past were moved to %s", moved, aside))
+		r.report.warn(fmt.Sprintf("%s later than step %d, where this run begins, moved to %s", countOf(moved, "checkpoint"), max(after, 0), aside))
 	}
 	return nil
+}
+
+// countOf is a number of things: "1 checkpoint", "2 checkpoints".
+func countOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // makeAside makes the folder beside dir with the first name that is free: dir.before-1 and so on.
@@ -251,7 +289,8 @@ func (r *run) start(later int64) error {
 	}
 	text := fmt.Sprintf("start: step 0 of %d, from %s, seed %d", r.total, from, r.s.Train.Seed)
 	r.report.say(text, "start", "steps", r.total, "from", from, "seed", r.s.Train.Seed)
-	return r.metrics.event(0, "start", from)
+	r.metrics.event(0, "start", from)
+	return nil
 }
 
 // initial fills the parameters of a new run, and says from where.

@@ -58,7 +58,11 @@ func (t *Team) text(s string) (string, error) {
 func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	contents := r.contents()
 	if r.team.lead() {
-		path, err = ckpt.Save(r.ckptDir, m, contents)
+		var saved ckpt.Saved
+		if saved, err = ckpt.Save(r.ckptDir, m, contents); saved.Aside != "" {
+			r.warnAside(saved.Aside)
+		}
+		path = saved.Path
 	} else {
 		err = bring(contents)
 	}

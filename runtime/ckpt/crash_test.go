@@ -200,7 +200,7 @@ func crashAt(t *testing.T, n int, replaced bool, power string) (done bool) {
 	}
 	before := check()
 	if n%2 == 0 {
-		if err := Clean(dir); err != nil {
+		if _, err := Clean(dir); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		if after := check(); after != before {

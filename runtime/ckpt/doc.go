@@ -8,7 +8,8 @@
 // so that a folder named step-N is complete or, after a power failure that broke the disk's promises,
 // refused by its checksums. No pointer file says which one is the newest: Newest looks, verifies, and
 // takes the newest that is whole. A crash at any instant therefore costs the checkpoint being written and
-// no other.
+// no other. Nothing that may be whole is removed: a checkpoint that is replaced is set aside, and one that cannot be
+// read is not passed over. Numbers are finite: WriteFloats writes no others, and Open accepts no others.
 //
 // Tensors are logical: nothing in a file depends on the plan that saved it. The runtime gathers slices
 // when it saves, and reads the slices that it needs when it loads (File.Tensor gives random access).

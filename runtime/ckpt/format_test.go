@@ -222,7 +222,7 @@ func TestFloats(t *testing.T) {
 	for i := range f32 {
 		f32[i] = float32(i) - 0.1
 	}
-	f64 := []float64{math.Pi, math.Inf(-1), 5e-324}
+	f64 := []float64{math.Pi, -math.MaxFloat64, 5e-324}
 	if err := errors.Join(WriteFloats(&b, f32), WriteFloats(&b, f64)); err != nil {
 		t.Fatal(err)
 	}

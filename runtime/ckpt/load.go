@@ -24,12 +24,12 @@ type Checkpoint struct {
 // Open reads a checkpoint's manifest and verifies every file against it. What is damaged, missing or no
 // checkpoint at all is an InputError that names the file.
 func Open(path string) (*Checkpoint, error) {
-	b, err := os.ReadFile(filepath.Join(path, manifestName))
-	if errors.Is(err, fs.ErrNotExist) {
+	b, err := readSmall(filepath.Join(path, manifestName), maxManifest)
+	if absent(err) {
 		return nil, inputf("%s has no %s: it is not a checkpoint, or the save did not finish", path, manifestName)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, reading(err)
 	}
 	m, err := decodeManifest(b)
 	if bad := (*InputError)(nil); errors.As(err, &bad) {
@@ -57,29 +57,28 @@ func (c *Checkpoint) File(name string) (*File, error) {
 	return OpenFile(filepath.Join(c.Path, name))
 }
 
-// verify compares a file with what the manifest says of it.
+// verify compares a file with what the manifest says of it, and wants finite numbers.
 func verify(path string, want FileInfo) error {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, size, err := openRegular(path)
+	if absent(err) {
 		return inputf("%s is missing", path)
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return reading(err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	if size != want.Size {
+		return inputf("%s is damaged: it has %d bytes, and %d were saved", path, size, want.Size)
 	}
-	if info.Size() != want.Size {
-		return inputf("%s is damaged: it has %d bytes, and %d were saved", path, info.Size(), want.Size)
-	}
-	sum := sha256.New()
-	if _, err := io.CopyBuffer(sum, f, make([]byte, 1<<20)); err != nil {
-		return fmt.Errorf("checkpoint: reading %s: %w", path, err)
+	sum, scan := sha256.New(), &finiteScan{size: size}
+	if _, err := io.CopyBuffer(io.MultiWriter(sum, scan), io.LimitReader(f, size+1), make([]byte, 1<<20)); err != nil {
+		return reading(err)
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
 		return inputf("%s is damaged: its content is not what was saved (the SHA-256 differs)", path)
+	}
+	if scan.err != nil {
+		return inputf("%s: %v; training cannot continue from it", path, scan.err)
 	}
 	return nil
 }
@@ -92,7 +91,7 @@ type Skipped struct {
 
 // Newest verifies the checkpoints of a folder from the newest step on and returns the first that is
 // whole, with those skipped on the way and why. The checkpoint is nil where there is none; a folder that
-// does not exist has none.
+// does not exist has none. A checkpoint that cannot be read may be whole: Newest fails rather than return an older one.
 func Newest(dir string) (*Checkpoint, []Skipped, error) {
 	names, err := steps(dir)
 	if err != nil {
@@ -104,6 +103,10 @@ func Newest(dir string) (*Checkpoint, []Skipped, error) {
 		c, err := Open(path)
 		if err == nil {
 			return c, skipped, nil
+		}
+		if bad := (*InputError)(nil); !errors.As(err, &bad) {
+			return nil, nil, fmt.Errorf("%w; this checkpoint may be whole, so no older one is continued in its place: make it readable and "+
+				"start again, or continue an older one with --resume STEP", err)
 		}
 		skipped = append(skipped, Skipped{path, err})
 	}
@@ -189,42 +192,4 @@ func parseStep(name string) (step int64, old, ok bool) {
 	digits, old = strings.CutSuffix(digits, oldSuffix)
 	n, err := strconv.ParseUint(digits, 10, 63)
 	return int64(n), old, err == nil && stepName(int64(n))+name[len("step-")+len(digits):] == name
-}
-
-// Clean removes what an interrupted Save left in a folder. No Save may be going on in it.
-func Clean(dir string) error {
-	list, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	var errs []error
-	for _, e := range list {
-		path := filepath.Join(dir, e.Name())
-		switch _, old, isStep := parseStep(e.Name()); {
-		case strings.HasPrefix(e.Name(), tmpPrefix):
-			errs = append(errs, os.RemoveAll(path))
-		case isStep && old:
-			errs = append(errs, restore(path))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// restore ends a replacement that was interrupted: the old checkpoint goes where the new one is whole,
-// and else gets its name back.
-func restore(old string) error {
-	path := strings.TrimSuffix(old, oldSuffix)
-	if _, err := Open(path); err == nil {
-		return os.RemoveAll(old)
-	}
-	if _, err := Open(old); err != nil {
-		return nil // neither is whole: keep both for people to look at
-	}
-	if err := os.RemoveAll(path); err != nil {
-		return err
-	}
-	return os.Rename(old, path)
 }

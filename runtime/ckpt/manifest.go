@@ -13,6 +13,13 @@ import (
 // manifestName is the file that completes a checkpoint.
 const manifestName = "manifest.json"
 
+// maxManifest bounds the manifest that is read, in bytes. One of planc's has about a thousand.
+const maxManifest = 1 << 20
+
+// maxCount bounds a manifest's counts. Float64 holds every whole number up to it, sums of several do not overflow, and no
+// training reaches it: 9·10¹⁵ tokens are 600 times what Llama 3 was trained on.
+const maxCount = 1 << 53
+
 // formatVersion is raised when an older program could not read a newer checkpoint.
 const formatVersion = 1
 
@@ -75,12 +82,36 @@ func decodeManifest(b []byte) (Manifest, error) {
 	if hash(zeroed) != m.SHA256 {
 		return Manifest{}, damaged("is damaged: it does not match its own checksum")
 	}
+	if err := m.check(); err != nil {
+		return Manifest{}, err
+	}
 	for _, f := range m.Files {
 		if f.Name != filepath.Base(f.Name) || !filepath.IsLocal(f.Name) {
 			return Manifest{}, damaged("names the file %q, which is not in its folder", f.Name)
 		}
 	}
 	return m, nil
+}
+
+// check refuses counts that no training has.
+func (m *Manifest) check() error {
+	for _, c := range []struct {
+		name  string
+		value int64
+		most  int64
+	}{
+		{"step", m.Step, maxCount}, {"updates", m.Updates, m.Step}, {"samples", m.Samples, maxCount}, {"tokens", m.Tokens, maxCount},
+	} {
+		if c.value < 0 || c.value > c.most {
+			return damaged("has %s %d; a count from 0 to %d is allowed", c.name, c.value, c.most)
+		}
+	}
+	for _, f := range m.Files {
+		if f.Size < 0 {
+			return damaged("has size %d for the file %q; a size is at least 0", f.Size, f.Name)
+		}
+	}
+	return nil
 }
 
 // damaged is an InputError that begins with the manifest's name; the caller puts its folder before it.

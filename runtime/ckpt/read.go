@@ -21,9 +21,9 @@ type File struct {
 // OpenFile opens a safetensors file and checks its header against the format and the file's length. A
 // file that breaks the format is an InputError.
 func OpenFile(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, reading(err)
 	}
 	file := &File{path: path, f: f, index: map[string]int{}}
 	if err := file.readHeader(); err != nil {

@@ -12,11 +12,18 @@ import (
 )
 
 // tmpPrefix begins the names of folders that are being written; oldSuffix ends the name of a checkpoint
-// that is being replaced by another of the same step.
+// that is being replaced by another of the same step, and asideSuffix, with a number, the name of one that was.
 const (
-	tmpPrefix = ".tmp-"
-	oldSuffix = ".old"
+	tmpPrefix   = ".tmp-"
+	oldSuffix   = ".old"
+	asideSuffix = ".replaced-"
 )
+
+// Saved is a committed checkpoint.
+type Saved struct {
+	Path  string // its folder
+	Aside string // where the checkpoint of the same step that was there before is now; "" if there was none
+}
 
 // Content is one safetensors file of a checkpoint.
 type Content struct {
@@ -28,28 +35,27 @@ type Content struct {
 	Fill func(i int, w io.Writer) error
 }
 
-// Save writes a checkpoint of step m.Step to dir and returns the path of its folder. It returns when the
-// checkpoint is durable. When it fails or is killed, dir holds what it held before, and at most a
-// leftover that Clean removes. An older checkpoint of the same step is replaced.
-func Save(dir string, m Manifest, contents []Content) (path string, err error) {
+// Save writes a checkpoint of step m.Step to dir. It returns when the checkpoint is durable. When it fails or is killed, dir
+// holds what it held before, and at most a leftover that Clean removes. An older checkpoint of the same step is set aside.
+func Save(dir string, m Manifest, contents []Content) (Saved, error) {
 	return save(osFS{}, dir, m, contents)
 }
 
-func save(fsys fileSystem, dir string, m Manifest, contents []Content) (string, error) {
+func save(fsys fileSystem, dir string, m Manifest, contents []Content) (Saved, error) {
 	tmp := filepath.Join(dir, fmt.Sprintf("%s%08d-%s", tmpPrefix, m.Step, rand.Text()[:8]))
-	path := filepath.Join(dir, stepName(m.Step))
+	out := Saved{Path: filepath.Join(dir, stepName(m.Step))}
 	err := makeDir(fsys, dir)
 	if err == nil {
 		err = writeAll(fsys, tmp, m, contents)
 	}
 	if err == nil {
-		err = commit(fsys, tmp, path)
+		out.Aside, err = commit(fsys, tmp, out.Path)
 	}
 	if err != nil {
 		fsys.RemoveAll(tmp) // as far as possible; Clean removes the rest
-		return "", explain(dir, m.Step, size(contents), err)
+		return Saved{}, explain(dir, m.Step, size(contents), err)
 	}
-	return path, nil
+	return out, nil
 }
 
 // makeDir makes a folder and those above it that are missing, and makes their names durable.
@@ -155,33 +161,4 @@ type counter int64
 func (c *counter) Write(p []byte) (int, error) {
 	*c += counter(len(p))
 	return len(p), nil
-}
-
-// commit gives a complete folder its name. A folder that has the name already steps aside first, under
-// a name that Newest still knows, for the moment between the two renames.
-func commit(fsys fileSystem, tmp, path string) error {
-	old := path + oldSuffix
-	_, err := os.Lstat(path)
-	replace := err == nil
-	if replace {
-		if err := fsys.RemoveAll(old); err != nil {
-			return err
-		}
-		if err := fsys.Rename(path, old); err != nil {
-			return err
-		}
-	}
-	if err := fsys.Rename(tmp, path); err != nil {
-		if replace {
-			fsys.Rename(old, path)
-		}
-		return err
-	}
-	if err := fsys.SyncDir(filepath.Dir(path)); err != nil {
-		return err
-	}
-	if replace {
-		return fsys.RemoveAll(old)
-	}
-	return nil
 }

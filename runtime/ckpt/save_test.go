@@ -30,11 +30,11 @@ func contents(value float32) []Content {
 
 func mustSave(t testing.TB, dir string, step int64, value float32) string {
 	t.Helper()
-	path, err := Save(dir, Manifest{Step: step, Samples: step * 8}, contents(value))
+	saved, err := Save(dir, Manifest{Step: step, Samples: step * 8}, contents(value))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return saved.Path
 }
 
 func firstValue(t testing.TB, c *Checkpoint) float32 {
@@ -59,14 +59,14 @@ func TestSaveAndOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs", "checkpoints")
 	m := Manifest{Step: 42, Updates: 41, Samples: 336, Tokens: 344064, Seed: 1<<64 - 1, Data: "id",
 		Plan: "dp 2 · tp 2", Program: "abc", Extra: map[string]string{"zeros": noHash, "scale": "65536"}}
-	path, err := Save(dir, m, contents(7))
+	saved, err := Save(dir, m, contents(7))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if path != filepath.Join(dir, "step-00000042") {
-		t.Errorf("the path is %s", path)
+	if saved.Path != filepath.Join(dir, "step-00000042") || saved.Aside != "" {
+		t.Errorf("saved as %+v", saved)
 	}
-	c, err := Open(path)
+	c, err := Open(saved.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestNewest(t *testing.T) {
 	if c, skipped, err := Newest(dir); c != nil || skipped != nil || err != nil {
 		t.Errorf("no folder: %v, %v, %v", c, skipped, err)
 	}
-	if err := Clean(dir); err != nil {
+	if _, err := Clean(dir); err != nil {
 		t.Error(err)
 	}
 	for _, step := range []int64{9, 100000000, 10} { // by number, not by name or time

@@ -52,20 +52,24 @@ func OpenWeights(path string) (*Weights, error) {
 
 // weightFiles chooses the files of a folder.
 func weightFiles(dir string) ([]string, error) {
-	if _, err := os.Stat(filepath.Join(dir, manifestName)); err == nil {
+	if there, err := isThere(filepath.Join(dir, manifestName)); err != nil {
+		return nil, err
+	} else if there {
 		if _, err := Open(dir); err != nil {
 			return nil, err
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(dir, indexName))
+	b, err := readSmall(filepath.Join(dir, indexName), maxHeader)
 	if err == nil {
 		return indexed(dir, b)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+	if !absent(err) {
+		return nil, reading(err)
 	}
 	whole := filepath.Join(dir, "model.safetensors")
-	if _, err := os.Stat(whole); err == nil {
+	if there, err := isThere(whole); err != nil {
+		return nil, err
+	} else if there {
 		return []string{whole}, nil
 	}
 	list, err := os.ReadDir(dir)
@@ -82,6 +86,18 @@ func weightFiles(dir string) ([]string, error) {
 		return nil, inputf("%s holds no .safetensors files", dir)
 	}
 	return paths, nil
+}
+
+// isThere reports whether a file is there; the error is of a folder that cannot be read.
+func isThere(path string) (bool, error) {
+	_, err := os.Stat(path)
+	switch {
+	case err == nil:
+		return true, nil
+	case absent(err):
+		return false, nil
+	}
+	return false, reading(err)
 }
 
 // indexed reads the names of files from an index.

@@ -1,0 +1,118 @@
+package ckpt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// commit gives a complete folder its name. A folder that has the name already steps aside first, under a name that Newest
+// still knows, for the moment between the two renames; then it gets the name that is returned.
+func commit(fsys fileSystem, tmp, path string) (aside string, err error) {
+	old := path + oldSuffix
+	replace := exists(path)
+	if replace && exists(old) {
+		if _, err := setAside(fsys, old, path); err != nil {
+			return "", err
+		}
+	}
+	if replace {
+		if err := fsys.Rename(path, old); err != nil {
+			return "", err
+		}
+	}
+	if err := fsys.Rename(tmp, path); err != nil {
+		if replace {
+			fsys.Rename(old, path)
+		}
+		return "", err
+	}
+	if err := fsys.SyncDir(filepath.Dir(path)); err != nil || !replace {
+		return "", err
+	}
+	return setAside(fsys, old, path)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// setAside gives a folder the first name after path that is free: path.replaced-1 and so on. Nothing that may be a whole
+// checkpoint is removed: only people can tell that nobody wants it.
+func setAside(fsys fileSystem, from, path string) (to string, err error) {
+	for n := 1; ; n++ {
+		to = fmt.Sprintf("%s%s%d", path, asideSuffix, n)
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+	}
+	if err := fsys.Rename(from, to); err != nil {
+		return "", err
+	}
+	return to, fsys.SyncDir(filepath.Dir(path))
+}
+
+// Clean removes what an interrupted Save left in a folder, and ends replacements that were interrupted. It returns where it set
+// checkpoints aside. No Save may be going on in the folder.
+func Clean(dir string) (aside []string, err error) {
+	list, err := os.ReadDir(dir)
+	if absent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var errs []error
+	for _, e := range list {
+		path := filepath.Join(dir, e.Name())
+		switch _, old, isStep := parseStep(e.Name()); {
+		case strings.HasPrefix(e.Name(), tmpPrefix):
+			errs = append(errs, os.RemoveAll(path))
+		case isStep && old:
+			to, err := restore(path)
+			errs = append(errs, err)
+			if to != "" {
+				aside = append(aside, to)
+			}
+		}
+	}
+	return aside, errors.Join(errs...)
+}
+
+// restore ends a replacement that was interrupted. If the new checkpoint is whole, the old one is set aside; if only the old
+// one is, it gets its name back, and the other is set aside. If one of them cannot be read, nothing changes.
+func restore(old string) (aside string, err error) {
+	fsys := osFS{}
+	path := strings.TrimSuffix(old, oldSuffix)
+	whole, err := isWhole(path)
+	if err != nil {
+		return "", err
+	}
+	if whole {
+		return setAside(fsys, old, path)
+	}
+	if whole, err = isWhole(old); err != nil || !whole {
+		return "", err // neither is whole: both stay for people to look at
+	}
+	if exists(path) {
+		if aside, err = setAside(fsys, path, path); err != nil {
+			return "", err
+		}
+	}
+	return aside, fsys.Rename(old, path)
+}
+
+// isWhole reports whether a folder is a whole checkpoint; the error is of one that cannot be read.
+func isWhole(path string) (bool, error) {
+	_, err := Open(path)
+	if bad := (*InputError)(nil); errors.As(err, &bad) {
+		return false, nil
+	}
+	return err == nil, err
+}
