@@ -87,7 +87,7 @@ func (r *run) begin() error {
 			if failed := r.drain(); failed != nil {
 				return failed
 			}
-			return err
+			return unreadable{err}
 		}
 	}
 	if len(r.tasks) == 0 {

@@ -90,5 +90,3 @@ func gradSquares[F Float](r *Rank, at, n int) (sum float64) {
 	}
 	return sum
 }
-
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

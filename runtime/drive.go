@@ -50,7 +50,11 @@ type run struct {
 	faults  int       // steps in a row that were not finite, and for which no loss scale was to blame
 	applied int       // the last step that this run applied, 0 for none
 	saved   int       // step of the last checkpoint, -1 for none
+	good    int       // step of res.Checkpoint
 	checked int       // step of the last evaluation, -1 for none
+	written int       // step of the last validation loss in the metrics, 0 for none
+	owed    bool      // the run before was stopped while it evaluated the step that this run begins after
+	unread  error     // with which reading data has ended
 	times   []float64 // seconds of the steps after the first, the last of them kept
 	tokens  float64   // unmasked, of the last step
 
@@ -155,6 +159,9 @@ func (r *run) prepare() error {
 	if err := r.restore(); err != nil {
 		return err
 	}
+	if r.metrics.err != nil {
+		return r.metrics.err
+	}
 	if err := r.crew.push(); err != nil {
 		return err
 	}
@@ -242,7 +249,7 @@ func (r *run) openSource() error {
 			return exitf(ExitInput, "train.epochs needs data whose length is known; set train.steps")
 		}
 		r.end = max(1, int64(math.Round(t.Epochs*float64(n))))
-		r.total = r.steps(r.end)
+		r.total = r.stepsOf(r.end)
 	}
 	return nil
 }
@@ -258,8 +265,8 @@ func (r *run) openDevices() (err error) {
 	return nil
 }
 
-// steps is how many it takes to read that many samples.
-func (r *run) steps(samples int64) int {
+// stepsOf is how many it takes to read that many samples.
+func (r *run) stepsOf(samples int64) int {
 	size := int64(r.p.Batch.GlobalBatch)
 	return int((max(0, samples) + size - 1) / size)
 }
@@ -284,8 +291,13 @@ func (r *run) announce() {
 
 func shortHash(h string) string { return h[:min(12, len(h))] }
 
-// train runs the steps that are left and what comes after the last.
-func (r *run) train() error {
+// steps runs the steps that are left and what comes after the last.
+func (r *run) steps() error {
+	if r.owed {
+		if err := r.evaluate(); err != nil {
+			return err
+		}
+	}
 	for r.done.step < r.total {
 		if r.halted() {
 			if err := r.drain(); err != nil {
@@ -333,17 +345,6 @@ func (r *run) after(s *Step) error {
 	return nil
 }
 
-// stop ends a run on request.
-func (r *run) stop() error {
-	if err := r.save(); err != nil {
-		return err
-	}
-	if err := r.metrics.event(r.done.step, "stop", "on request"); err != nil {
-		return err
-	}
-	return exitf(ExitOnRequest, "stopped on request after step %d of %d; checkpoint %s continues it", r.done.step, r.total, r.res.Checkpoint)
-}
-
 // finish evaluates, saves and samples after the last step.
 func (r *run) finish() error {
 	if err := r.crew.settle(); err != nil {
@@ -354,6 +355,9 @@ func (r *run) finish() error {
 	}
 	if err := r.save(); err != nil {
 		return err
+	}
+	if r.cause() != nil {
+		return r.stop()
 	}
 	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {
 		r.report.say(fmt.Sprintf("sampling %d tokens", sampleTokens), "sampling", "tokens", sampleTokens)

@@ -4,23 +4,29 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
 // metricsFile is the name of the log of a run, one JSON object a line (contract.md).
 const metricsFile = "metrics.jsonl"
 
-// metrics appends to metrics.jsonl. Every line is written at once, whole.
+// metrics appends to metrics.jsonl. Every line is written at once, whole. The first error ends that: the lines after it are
+// dropped, and err says so to whoever decides how the run goes on.
 type metrics struct {
-	f       *os.File
+	f       *os.File // nil: another process writes
 	path    string
 	attempt int // of this run in its folder, from 1
 	line    []byte
+	size    int64 // bytes of whole lines
+	err     error
 }
 
 // openMetrics continues the log in dir.
@@ -42,11 +48,15 @@ func (m *metrics) scan() error {
 	in, last := bufio.NewReader(m.f), byte('\n')
 	for {
 		line, err := in.ReadBytes('\n')
+		m.size += int64(len(line))
 		if len(line) > 0 {
 			last = line[len(line)-1]
 		}
-		if err != nil {
+		if err == io.EOF {
 			break
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the metrics: %w", err)
 		}
 		if !bytes.Contains(line, []byte(`"event"`)) {
 			continue
@@ -56,11 +66,45 @@ func (m *metrics) scan() error {
 			m.attempt++
 		}
 	}
-	if last == '\n' {
-		return nil
+	if last != '\n' {
+		m.write([]byte{'\n'})
 	}
-	_, err := m.f.Write([]byte{'\n'})
-	return err
+	return m.err
+}
+
+// write appends whole lines. Of one that is cut off nothing stays.
+func (m *metrics) write(b []byte) {
+	if m.f == nil || m.err != nil {
+		return
+	}
+	n, err := m.f.Write(b)
+	if err == nil {
+		m.size += int64(n)
+		return
+	}
+	if n > 0 {
+		m.f.Truncate(m.size)
+	}
+	m.fail("write", err)
+}
+
+// sync makes the lines durable.
+func (m *metrics) sync() {
+	if m.f == nil || m.err != nil {
+		return
+	}
+	if err := m.f.Sync(); err != nil {
+		m.fail("sync", err)
+	}
+}
+
+// fail keeps the error with which writing ends, with what to do about it.
+func (m *metrics) fail(what string, err error) {
+	hint := "; --log-dir chooses another folder"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		hint = "; free some space, or choose another folder with --log-dir"
+	}
+	m.err = fmt.Errorf("cannot %s the metrics: %w%s", what, err, hint)
 }
 
 // begin starts a line with what every line has.
@@ -103,20 +147,14 @@ func (m *metrics) text(name, s string) {
 	m.line = append(m.line, b...)
 }
 
-func (m *metrics) end() error {
+func (m *metrics) end() {
 	m.line = append(m.line, '}', '\n')
-	if m.f == nil { // another process writes them
-		return nil
-	}
-	if _, err := m.f.Write(m.line); err != nil {
-		return fmt.Errorf("cannot write the metrics: %w", err)
-	}
-	return nil
+	m.write(m.line)
 }
 
 // step writes the line of a step, with its aux_loss if the model has one. skipped counts this training's steps without
 // update, and is left out while there are none. What devices tell of themselves is at the end.
-func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int, d Devices) error {
+func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory int64, skipped int, d Devices) {
 	m.begin(s.Step)
 	m.number("loss", s.Loss)
 	m.number("lr", s.LR)
@@ -137,24 +175,24 @@ func (m *metrics) step(s *Step, aux bool, tokensPerSecond, mfu float64, memory i
 		m.integer("skipped", int64(skipped))
 	}
 	m.telemetry(d)
-	return m.end()
+	m.end()
 }
 
 // valid writes the line of an evaluation after a step.
-func (m *metrics) valid(step int, loss float64) error {
+func (m *metrics) valid(step int, loss float64) {
 	m.begin(step)
 	m.number("valid_loss", loss)
-	return m.end()
+	m.end()
 }
 
 // event writes a line about the run: start, resume, checkpoint, skip or stop.
-func (m *metrics) event(step int, event, detail string) error {
+func (m *metrics) event(step int, event, detail string) {
 	m.begin(step)
 	m.text("event", event)
 	if detail != "" {
 		m.text("detail", detail)
 	}
-	return m.end()
+	m.end()
 }
 
 // appendShort writes a number rounded to four digits after the point, without zeros at its end.

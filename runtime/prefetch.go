@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 )
 
 // prefetcher reads the training batches that come next while the ranks work on others.
@@ -10,11 +11,12 @@ type prefetcher struct {
 	from   reader
 	end    int64 // first sample that training does not read
 	size   int64
-	next   int64       // sample of the batch that is read next
-	err    error       // with which reading ended
-	spares []*batch    // to be freed at the next take
-	free   chan *batch // to be filled
-	ready  chan *batch // closed when none is filled any more
+	next   int64                 // sample of the batch that is read next
+	err    error                 // with which reading ended
+	spares []*batch              // to be freed at the next take
+	free   chan *batch           // to be filled
+	ready  chan *batch           // closed when none is filled any more
+	fault  atomic.Pointer[error] // of the batch that could not be read
 }
 
 // newPrefetcher begins to read the batch at sample first. As many batches as used may have been taken and not given back.
@@ -35,6 +37,9 @@ func (f *prefetcher) serve() {
 	for b := range f.free {
 		f.fill(b)
 		f.next += f.size
+		if b.err != nil {
+			f.fault.Store(&b.err)
+		}
 		f.ready <- b
 		if b.err != nil {
 			return
@@ -69,6 +74,14 @@ func (f *prefetcher) take() (*batch, error) {
 	}
 	f.spares = f.spares[:0]
 	return b, nil
+}
+
+// failed is the error of a batch that was read and not taken yet, nil if there is none.
+func (f *prefetcher) failed() error {
+	if err := f.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // give gives back a batch that was taken.

@@ -2,19 +2,26 @@ package runtime
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
 // loadFolder reads parameters from the safetensors files of a folder: planc's own, or Hugging Face's.
 func loadFolder[F Float](c *crew, folder string) error {
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+	info, err := os.Stat(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("train.init: %w", err)
+	}
+	if err != nil || !info.IsDir() {
 		return exitf(ExitInput, "train.init: %s is not a folder of safetensors files", folder)
 	}
 	f, err := ckpt.OpenWeights(folder)
@@ -153,6 +160,9 @@ func loadPublished[F Float](c *crew, parts [][]tensor, x *found) error {
 	buf := make([]F, x.elems())
 	if err := ckpt.ReadFloats(x.file, x.saved.DType, 0, buf); err != nil {
 		return fmt.Errorf("tensor %s: %w", x.saved.Name, err)
+	}
+	if err := finiteTensor(x.saved.Name, 0, buf); err != nil {
+		return err
 	}
 	for _, k := range c.ranks[0].Program.weightKinds() {
 		for i := range x.Shares {

@@ -181,7 +181,11 @@ func load[F Float](c *crew, k kind, find func(name string) (ckpt.Tensor, *io.Sec
 			n := (to - from) * t.row()
 			buf = slices.Grow(buf[:0], n)[:n]
 			if c.team.lead() {
-				if err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf); err != nil {
+				err := ckpt.ReadFloats(file, saved.DType, int64(from*t.row()), buf)
+				if err == nil {
+					err = finiteTensor(saved.Name, from*t.row(), buf)
+				}
+				if err != nil {
 					return err
 				}
 			}

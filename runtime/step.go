@@ -106,9 +106,7 @@ func (r *run) record(s *Step, tokens float64) error {
 		}
 	}
 	speed := tokens / s.Seconds
-	if err := r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates, r.p.Devices); err != nil {
-		return err
-	}
+	r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates, r.p.Devices)
 	if !s.Skipped {
 		r.faults, r.applied = 0, s.Step
 	} else {
@@ -157,17 +155,17 @@ const maxFaults = 10
 func (r *run) guard(s *Step) error {
 	what := fmt.Sprintf("loss %.5g, gradient norm %.5g", s.Loss, s.GradNorm)
 	if r.adapts { // the scale was too large: no fault of the run
-		return r.metrics.event(s.Step, "skip", fmt.Sprintf("%s; loss scale %g", what, r.scaler.scale))
+		r.metrics.event(s.Step, "skip", fmt.Sprintf("%s; loss scale %g", what, r.scaler.scale))
+		return nil
 	}
 	r.faults++
 	stop := r.s.Train.OnNonfinite == "stop"
 	if !stop && r.faults < maxFaults {
 		r.report.warn(fmt.Sprintf("step %d is not finite (%s): its update was skipped", s.Step, what))
-		return r.metrics.event(s.Step, "skip", what)
+		r.metrics.event(s.Step, "skip", what)
+		return nil
 	}
-	if err := r.metrics.event(s.Step, "stop", what); err != nil {
-		return err
-	}
+	r.metrics.event(s.Step, "stop", what)
 	if stop {
 		return exitf(ExitNonfinite, "step %d is not finite (%s), and train.on_nonfinite is stop", s.Step, what)
 	}
@@ -192,9 +190,13 @@ func (r *run) wayOn() string {
 // remedy is what to try where steps stay not finite.
 func (r *run) remedy() string {
 	if r.s.Train.Precision.LossScale.Kind == "static" {
-		return "Lower train.precision.loss_scale, or train.optimizer.lr"
+		return fmt.Sprintf("Lower train.precision.loss_scale (%g), or train.optimizer.lr (%g)", r.scaler.scale, r.s.Train.Optimizer.LR)
 	}
-	return "Lower train.optimizer.lr, or raise train.schedule.warmup"
+	advice := fmt.Sprintf("Lower train.optimizer.lr (%g), or raise train.schedule.warmup (%d)", r.s.Train.Optimizer.LR, r.s.Train.Schedule.Warmup)
+	if r.s.Train.Optimizer.ClipNorm == 0 {
+		advice += ", or clip gradients (train.optimizer.clip_norm=1)"
+	}
+	return advice
 }
 
 // evaluate writes the validation loss after the last step, once. It gives up where the run is asked to stop.
@@ -221,7 +223,7 @@ func (r *run) evaluate() error {
 			return nil
 		}
 		if b.read(valid, int64(i*rows), n); b.err != nil {
-			return b.err
+			return unreadable{b.err}
 		}
 		err := r.crew.do(func(k *Rank) {
 			k.load(b, 1)
@@ -245,5 +247,7 @@ func (r *run) evaluate() error {
 	r.res.ValidLoss = loss / float64(tokens)
 	r.report.say(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
 		"eval", "step", r.done.step, "valid_loss", r.res.ValidLoss)
-	return r.metrics.valid(r.done.step, r.res.ValidLoss)
+	r.metrics.valid(r.done.step, r.res.ValidLoss)
+	r.written = r.done.step
+	return nil
 }

@@ -165,7 +165,7 @@ func (r *run) leave(err error) error {
 
 // told is what a process tells of its ranks after each pass. Numbers are their bits: JSON knows no infinities.
 type told struct {
-	Stop  bool // it was asked to
+	Stop  bool // it was asked to, or an I/O error ends it
 	Ranks []toldRank
 }
 
@@ -207,7 +207,7 @@ func (r *run) share() error {
 	if r.team.Peers == nil {
 		return nil
 	}
-	own := told{Stop: r.ctx.Err() != nil}
+	own := told{Stop: r.ctx.Err() != nil || r.cause() != nil}
 	for _, k := range r.crew.mine {
 		own.Ranks = append(own.Ranks, k.tell())
 	}
@@ -239,7 +239,7 @@ func (r *run) share() error {
 // halted tells whether the run was asked to stop: in all processes at once.
 func (r *run) halted() bool {
 	if r.team.Peers == nil {
-		return r.ctx.Err() != nil
+		return r.ctx.Err() != nil || r.metrics.err != nil
 	}
 	return r.halt
 }

@@ -1,0 +1,62 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+)
+
+// unreadable marks an error of reading the data. The ranks are sound, so their state is saved before the run ends with it.
+type unreadable struct{ error }
+
+func (u unreadable) Unwrap() error { return u.error }
+
+// cause is the I/O error for which the run is to end after it has saved its state; nil if there is none.
+func (r *run) cause() error {
+	switch {
+	case r.unread != nil:
+		return r.unread
+	case r.metrics.err != nil:
+		return r.metrics.err
+	case r.team.Peers != nil && r.rows != nil && r.needsMore():
+		return r.rows.failed()
+	}
+	return nil
+}
+
+// needsMore reports whether batches are needed beyond those of the steps under way.
+func (r *run) needsMore() bool { return r.done.step+len(r.tasks) < r.total }
+
+// train runs the steps that are left and what comes after the last. Of one process alone, an error of reading data ends it only
+// after its state is saved; of several, each has to learn of that error before the others begin the next step (see share).
+func (r *run) train() error {
+	err := r.steps()
+	var unread unreadable
+	if r.team.Peers == nil && errors.As(err, &unread) {
+		r.unread = unread.error
+		return r.stop()
+	}
+	return err
+}
+
+// stop ends a run on request, or for an I/O error.
+func (r *run) stop() error {
+	cause := r.cause()
+	if cause != nil && r.done.step == 0 {
+		return cause // there is nothing to save
+	}
+	if err := r.save(); err != nil {
+		if cause != nil {
+			return fmt.Errorf("%w; and step %d is not saved: %w", cause, r.done.step, err)
+		}
+		return err
+	}
+	if cause != nil {
+		r.metrics.event(r.done.step, "stop", cause.Error())
+		return fmt.Errorf("%w; step %d of %d is saved: checkpoint %s continues it", cause, r.done.step, r.total, r.res.Checkpoint)
+	}
+	r.metrics.event(r.done.step, "stop", "on request")
+	if cause = r.cause(); cause != nil {
+		return cause
+	}
+	return exitf(ExitOnRequest, "stopped on request after step %d of %d; checkpoint %s continues it", r.done.step, r.total, r.res.Checkpoint)
+}

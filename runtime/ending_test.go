@@ -1,0 +1,155 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
+)
+
+// truncated is data that ends in an error from a sample on.
+type truncated struct {
+	drawn
+	train, valid int64
+	err          error
+}
+
+func (d truncated) Train(g int64, tokens, labels []int32) (int, error) {
+	if g >= d.train {
+		return 0, d.err
+	}
+	return d.drawn.Train(g, tokens, labels)
+}
+
+func (d truncated) Valid(g int64, tokens, labels []int32) (int, error) {
+	if g >= d.valid {
+		return 0, d.err
+	}
+	return d.drawn.Valid(g, tokens, labels)
+}
+
+// When data cannot be read any more, the state is saved, and then the run ends with the cause and its exit code.
+func TestDataThatFailsSavesFirst(t *testing.T) {
+	gone := errors.New("data: train.bin: input/output error")
+	whole, err := train(t, bigram[float32](2, 1), t.TempDir())
+	must(t, err)
+	for name, test := range map[string]struct {
+		data Source
+		opts []Option
+		step string
+		code int
+	}{
+		"training":        {truncated{drawn{40, 10}, 40, 10, gone}, nil, "5", ExitFailed},
+		"wrong input":     {truncated{drawn{40, 10}, 40, 10, exitf(ExitInput, "%w", gone)}, nil, "5", ExitInput},
+		"validation":      {truncated{drawn{40, 10}, 1 << 40, 3, gone}, []Option{Set("train.eval.every", 4)}, "4", ExitFailed},
+		"last validation": {truncated{drawn{40, 10}, 1 << 40, 3, gone}, nil, "12", ExitFailed},
+	} {
+		dir := t.TempDir()
+		_, err = train(t, bigram[float32](2, 1), dir, append(test.opts, Data(test.data))...)
+		wantExit(t, err, test.code)
+		saved := filepath.Join(dir, "checkpoints", "step-000000"+("0" + test.step)[len(test.step)-1:])
+		if want := gone.Error() + "; step " + test.step + " of 12 is saved: checkpoint " + saved + " continues it"; err.Error() != want {
+			t.Errorf("%s:\ngot  %v\nwant %s", name, err, want)
+		}
+		_, others := lines(t, dir)
+		if last := others[len(others)-1]; last.Event != "stop" {
+			t.Errorf("%s: the last line is %+v", name, last)
+		}
+		got, err := train(t, bigram[float32](2, 1), dir)
+		if err != nil || !bytes.Equal(weights(t, got.Checkpoint), weights(t, whole.Checkpoint)) {
+			t.Errorf("%s: the run that continues ends elsewhere: %v", name, err)
+		}
+	}
+	dir := t.TempDir()
+	_, err = train(t, bigram[float32](2, 1), dir, Data(truncated{drawn{40, 10}, 0, 10, gone}))
+	wantExit(t, err, ExitFailed)
+	if err.Error() != gone.Error() {
+		t.Errorf("before the first step: %v", err)
+	}
+	if c, _, err := ckpt.Newest(filepath.Join(dir, "checkpoints")); c != nil || err != nil {
+		t.Errorf("before the first step: checkpoint %v, %v", c, err)
+	}
+}
+
+// stopsIn asks the run to stop while it evaluates.
+type stopsIn struct {
+	drawn
+	at   int32
+	seen *atomic.Int32
+	stop context.CancelFunc
+}
+
+func (d stopsIn) Valid(g int64, tokens, labels []int32) (int, error) {
+	if d.seen.Add(1) == d.at {
+		d.stop()
+	}
+	return d.drawn.Valid(g, tokens, labels)
+}
+
+// An evaluation that a stop interrupts is done by the run that continues, so that no validation loss is missing.
+func TestInterruptedEvaluationIsDoneLater(t *testing.T) {
+	every := Set("train.eval.every", 4)
+	whole := t.TempDir()
+	_, err := train(t, bigram[float64](1, 0), whole, every)
+	must(t, err)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	source := stopsIn{drawn{40, 10}, 14, new(atomic.Int32), cancel} // 10 samples at step 4, and in the midst of those of step 8
+	_, err = Run(ctx, bigram[float64](1, 0), Dir(dir), Data(source), Logger(slog.New(slog.DiscardHandler)), every)
+	wantExit(t, err, ExitOnRequest, "after step 8 of 12")
+	_, err = train(t, bigram[float64](1, 0), dir, every)
+	must(t, err)
+	valid := func(dir string) (out []line) {
+		_, others := lines(t, dir)
+		for _, l := range others {
+			if l.ValidLoss != nil {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+	got, want := valid(dir), valid(whole)
+	if len(got) != 3 || len(want) != 3 {
+		t.Fatalf("%d validation losses, and %d without a stop", len(got), len(want))
+	}
+	for i := range got {
+		if got[i].Step != want[i].Step || *got[i].ValidLoss != *want[i].ValidLoss {
+			t.Errorf("validation %d: step %d, %v; want %d, %v", i, got[i].Step, *got[i].ValidLoss, want[i].Step, *want[i].ValidLoss)
+		}
+	}
+}
+
+// A damaged checkpoint is set aside, and stays when the run saves that step again.
+func TestDamagedCheckpointIsSetAside(t *testing.T) {
+	dir := t.TempDir()
+	res, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(res.Checkpoint, modelFile), []byte("nonsense"), 0o666))
+	var said bytes.Buffer
+	again, err := train(t, bigram[float32](1, 0), dir, Set("train.checkpoint.every", 6), text(&said, false))
+	must(t, err)
+	if again.FirstStep != 7 || again.Checkpoint != res.Checkpoint {
+		t.Errorf("%+v", again)
+	}
+	aside := filepath.Join(dir, "checkpoints.before-1")
+	for _, want := range []string{
+		"warning: checkpoint: " + filepath.Join(res.Checkpoint, modelFile) + " is damaged: it has 8 bytes, and ",
+		" were saved; the checkpoint before it is tried, and nothing is removed\n",
+		"warning: 1 checkpoint later than step 6, where this run begins, moved to " + aside + "\n",
+	} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("no %q in\n%s", want, said.String())
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(aside, "step-00000012", modelFile)); err != nil || string(b) != "nonsense" {
+		t.Errorf("the damaged one: %q, %v", b, err)
+	}
+}

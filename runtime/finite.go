@@ -1,0 +1,124 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
+)
+
+// finiteTensor returns an error of the user's input if elements of a tensor, from first on, are not finite.
+func finiteTensor[F Float](name string, first int, x []F) error {
+	err := ckpt.Finite(x)
+	if bad := (*ckpt.NonfiniteError)(nil); errors.As(err, &bad) {
+		bad.Tensor, bad.Elem = name, bad.Elem+int64(first)
+		return &ExitError{ExitInput, fmt.Errorf("%w; training cannot begin with it", bad)}
+	}
+	return err
+}
+
+// checkState ends the run if a tensor that a checkpoint would hold is not finite. All processes of a launch end alike.
+func (r *run) checkState() error {
+	found := make([]*ckpt.NonfiniteError, len(r.crew.ranks))
+	kinds := slices.Concat(r.p.weightKinds(), r.p.momentKinds())
+	err := r.crew.do(func(k *Rank) {
+		if r.p.Elem == F64 {
+			found[k.ID] = nonfinite[float64](k, kinds)
+		} else {
+			found[k.ID] = nonfinite[float32](k, kinds)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	own := ""
+	for _, bad := range found {
+		if bad != nil {
+			own = bad.Error()
+			break
+		}
+	}
+	all, err := r.team.texts(own)
+	if err != nil {
+		return err
+	}
+	for _, text := range all {
+		if text == "" {
+			continue
+		}
+		r.metrics.event(r.done.step, "stop", text)
+		return exitf(ExitNonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text, r.remedy(), r.lastGood())
+	}
+	return nil
+}
+
+// texts brings each process's text to all.
+func (t *Team) texts(own string) ([]string, error) {
+	if t.Peers == nil {
+		return []string{own}, nil
+	}
+	b, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.Peers.Exchange(b)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(all))
+	for i, b := range all {
+		if err := json.Unmarshal(b, &out[i]); err != nil {
+			return nil, fmt.Errorf("process %d: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+// lastGood says which checkpoint is continued after its successors turned out to be of no use.
+func (r *run) lastGood() string {
+	if r.res.Checkpoint == "" {
+		return "no checkpoint was saved before: start anew (--resume never)"
+	}
+	return fmt.Sprintf("the last good checkpoint is of step %d: %s continues it", r.good, r.res.Checkpoint)
+}
+
+// nonfinite finds the first element, of what the rank saves of some kinds, that is not finite; nil if there is none.
+func nonfinite[F Float](r *Rank, kinds []kind) (bad *ckpt.NonfiniteError) {
+	var b [blockElems]F
+	ts := tensors(r.Program, r.Coord)
+	for i := range ts {
+		for _, k := range kinds {
+			if !k.owns(r, &ts[i]) {
+				continue
+			}
+			lo, hi, at := k.piece(r, &ts[i])
+			for from := lo; from < hi; from += blockElems {
+				part := b[:min(blockElems, hi-from)]
+				read(r, k.elem, at+(from-lo)*k.elem.Size(), part)
+				if ckpt.Finite(part) == nil {
+					continue
+				}
+				if bad = firstBad(&ts[i], k.suffix, from, part); bad != nil {
+					return bad
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// firstBad names the first of a tensor's local elements, from first on, that is not finite; nil if only padding is not.
+func firstBad[F Float](t *tensor, suffix string, first int, x []F) (bad *ckpt.NonfiniteError) {
+	t.runs(first, first+len(x), func(local, logical, n int) {
+		err := ckpt.Finite(x[local-first:][:n])
+		if e := (*ckpt.NonfiniteError)(nil); bad == nil && errors.As(err, &e) {
+			bad = &ckpt.NonfiniteError{Tensor: t.name + suffix, Elem: int64(logical) + e.Elem, Value: e.Value}
+		}
+	})
+	return bad
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
