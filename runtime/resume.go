@@ -219,7 +219,7 @@ func (r *run) newest() (*ckpt.Checkpoint, error) {
 	}
 	var reasons []error
 	for _, s := range skipped {
-		r.report.warn(s.Err.Error() + "; the checkpoint before it is tried, and nothing is removed")
+		r.report.warn(s.Err.Error() + "; the checkpoint before it is tried")
 		reasons = append(reasons, s.Err)
 	}
 	if c == nil && len(skipped) > 0 {
