@@ -48,6 +48,28 @@ func TestPagesNameJobKeys(t *testing.T) {
 	}
 }
 
+// quotedBlock is a key of the job with a mapping, as the tables of docs/job.md show it: `plan: {tp: 8}`.
+var quotedBlock = regexp.MustCompile("`(train|data|plan|cluster|objective): (\\{[^`]*\\})`")
+
+// What a line says of a mapping in backquotes is so: it is taken, or the line says that it is not supported yet.
+func TestPagesShowMappings(t *testing.T) {
+	read := func(string) ([]byte, error) { return []byte(keyed), nil }
+	shown := 0
+	for name, page := range docPages(t) {
+		for line := range strings.Lines(page) {
+			for _, m := range quotedBlock.FindAllStringSubmatch(line, -1) {
+				if name != "docs/errors.md" {
+					holdSetting(t, name, line, settings(m[1], m[2]), read)
+					shown++
+				}
+			}
+		}
+	}
+	if shown < 3 {
+		t.Errorf("the pages show %d mappings", shown)
+	}
+}
+
 var inMapping = regexp.MustCompile(`([a-z_]+): (\[[^\]]*\]|[^,}]+)`)
 
 // settings sets a key to a value; of a mapping, one by one.

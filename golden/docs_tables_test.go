@@ -39,6 +39,7 @@ var tables = map[string]func(arg string) []string{
 	"codes":          codeTable,
 	"rows":           rowTable,
 	"kernels":        kernelTable,
+	"later":          laterTable,
 }
 
 var tableMark = regexp.MustCompile(`(?s)(<!-- table (\S+) ?(\S*) -->\n).*?(<!-- end -->)`)
@@ -142,6 +143,21 @@ func today(now []string) string {
 		return ". *Not there yet.*"
 	}
 	return ". *Today: " + strings.Join(now, ", ") + ".*"
+}
+
+// laterTable has the keys of the job of which some values, or all, are not supported yet.
+func laterTable(string) []string {
+	out := table("key", "supported today")
+	for _, f := range spec.Fields() {
+		switch {
+		case len(f.Now) == 0:
+		case f.Now[0] == "-":
+			out = append(out, row(code(f.Path), "no value"))
+		default:
+			out = append(out, row(code(f.Path), strings.Join(f.Now, ", ")))
+		}
+	}
+	return out
 }
 
 // clusterFieldTable has the fields of a type of the cluster file.

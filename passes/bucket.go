@@ -9,9 +9,9 @@ import (
 // BucketLine keeps every parameter on a line of 64 bytes, of 32 in a type of 16 bits.
 const BucketLine = 16
 
-// Buckets hold about a quarter of the parameters, so that three quarters of the reduction can run beside
-// backward, but at least 64 Ki elements, below which latency rules, and at most 8 Mi (32 MB in f32; DDP's
-// default is 25 MB).
+// A bucket is full at a quarter of the parameters, so that three quarters of the reduction can overlap backward, but at no less
+// than 64 Ki elements, below which latency dominates, and at no more than 8 Mi (32 MB in f32; DDP's default is 25 MB). Its
+// last layer is not cut, so that it can be larger than that by up to a layer.
 const minBucket, maxBucket = 64 << 10, 8 << 20
 
 // bucket lays parameters out flat, in the order in which backward makes their gradients: class by class, and in a
