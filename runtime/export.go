@@ -46,7 +46,15 @@ func (r *run) export() error {
 	if r.p.Elem == F64 {
 		content = published[float64]
 	}
-	if err := ckpt.Export(r.o.export, content(r.crew), exportLimit, map[string][]byte{"config.json": []byte(w.Config)}); err != nil {
+	c := content(r.crew)
+	fill := c.Fill
+	c.Fill = func(i int, w io.Writer) error {
+		if r.ctx.Err() != nil {
+			return exitf(ExitOnRequest, "stopped on request")
+		}
+		return fill(i, w)
+	}
+	if err := ckpt.Export(r.o.export, c, exportLimit, map[string][]byte{"config.json": []byte(w.Config)}); err != nil {
 		return err
 	}
 	r.res.Export, r.res.Steps = r.o.export, r.done.step

@@ -27,6 +27,7 @@ type command struct {
 	opts    []Option
 	json    bool
 	help    bool
+	export  bool
 	threads int // a rank; 0: what there are
 	launch  launch.Flags
 	within  time.Duration // of joining; 0: the default
@@ -58,7 +59,7 @@ var flags = []flag{
 	{"threads", "N", "processors a rank may use (default: what there are, shared)", false, threadsFlag},
 	{"cpu-isa", "auto|amx|avx512|avx2|portable", "instructions of the CPU's kernels (default auto)", false, isaFlag},
 	{"export", "DIR", "train nothing: write the checkpoint that --resume names to this new folder, in Hugging Face's layout", false,
-		func(c *command, v string) error { return c.add(Export(v)) }},
+		func(c *command, v string) error { c.export = true; return c.add(Export(v)) }},
 	{"nnodes", "N", "machines that the program is started on, once on each" + onlyGPUs, false,
 		func(c *command, v string) error { c.launch.Nodes = v; return nil }},
 	{"node-rank", "R", "which of them this is, from 0 on", false, func(c *command, v string) error { c.launch.NodeRank = v; return nil }},

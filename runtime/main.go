@@ -102,7 +102,10 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 
 // stopping says that the signal was heard.
 func (c *command) stopping(stderr io.Writer, p *Program) {
-	const text = "stopping after this step, with a checkpoint; a second signal stops at once"
+	text := "stopping after this step, with a checkpoint; a second signal stops at once"
+	if c.export {
+		text = "stopping: nothing is exported; a second signal stops at once"
+	}
 	if c.json {
 		logger(stderr).Warn(text)
 		return

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
 // metricsFile is the name of the log of a run, one JSON object a line (contract.md).
@@ -35,11 +37,22 @@ func openMetrics(dir string) (*metrics, error) {
 		return nil, fmt.Errorf("cannot make the folder of the run: %w; choose another with --dir", err)
 	}
 	m := &metrics{path: filepath.Join(dir, metricsFile), attempt: 1}
+	if info, err := os.Stat(m.path); err == nil && !info.Mode().IsRegular() {
+		return nil, exitf(ExitInput, "%s is not a regular file, and metrics are appended to one; choose another folder with --log-dir", m.path)
+	}
 	f, err := os.OpenFile(m.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the metrics: %w; choose another folder with --log-dir", err)
 	}
 	m.f = f
+	switch err := ckpt.LockFile(f); {
+	case errors.Is(err, ckpt.ErrLocked):
+		f.Close()
+		return nil, exitf(ExitCannot, "another run is writing its metrics to %s; wait until it ends, or choose another folder with --log-dir", m.path)
+	case err != nil:
+		f.Close()
+		return nil, fmt.Errorf("cannot open the metrics: %s: %w", m.path, err)
+	}
 	return m, m.scan()
 }
 

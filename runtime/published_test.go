@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -83,6 +85,24 @@ func TestExportAndBack(t *testing.T) {
 	wantExit(t, err, ExitInput, "--export: there is no checkpoint in ", "--resume never")
 	_, err = train(t, bigram[float64](1, 0), dir, Export(filepath.Join(dir, "x")))
 	wantExit(t, err, ExitCannot, "--export: the program knows no layout of its weights but planc's own")
+}
+
+// An export that is asked to stop leaves nothing behind.
+func TestStoppedExport(t *testing.T) {
+	dir := t.TempDir()
+	_, err := train(t, publishedBigram[float32](1), dir, Set("train.steps", 2))
+	must(t, err)
+	before := tree(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Run(ctx, publishedBigram[float32](1), Dir(dir), Export(filepath.Join(dir, "out")), Logger(slog.New(slog.DiscardHandler)))
+	wantExit(t, err, ExitOnRequest)
+	if want := "checkpoint: cannot write " + filepath.Join(dir, "out") + ": model.safetensors: stopped on request"; err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if after := tree(t, dir); !slices.Equal(before, after) {
+		t.Errorf("the folder was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
 }
 
 // tensorsFile writes tensors of zeros.

@@ -208,6 +208,37 @@ func TestTwoRunsInOneFolder(t *testing.T) {
 	}
 }
 
+// Two runs do not mix their lines in one metrics.jsonl, wherever their checkpoints go.
+func TestTwoRunsWithOneLog(t *testing.T) {
+	logs, dir := t.TempDir(), t.TempDir()
+	_, err := train(t, bigram[float32](1, 0), t.TempDir(), LogDir(logs), OnStep(func(s Step) error {
+		if s.Step == 2 {
+			_, err := train(t, bigram[float32](1, 0), dir, LogDir(logs))
+			wantExit(t, err, ExitCannot)
+			want := "another run is writing its metrics to " + filepath.Join(logs, metricsFile) + "; wait until it ends, or choose another folder with --log-dir"
+			if err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		}
+		return nil
+	}))
+	must(t, err)
+	if got := len(losses(t, logs)); got != 12 {
+		t.Errorf("%d steps in the metrics", got)
+	}
+	if res, err := train(t, bigram[float32](1, 0), dir, LogDir(logs)); err != nil || res.FirstStep != 1 {
+		t.Errorf("one run after the other: %+v, %v", res, err)
+	}
+}
+
+func TestMetricsAreAFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, metricsFile)
+	must(t, os.Symlink("/dev/zero", path)) // whose lines have no end
+	_, err := train(t, bigram[float32](1, 0), dir)
+	wantExit(t, err, ExitInput, path+" is not a regular file, and metrics are appended to one; choose another folder with --log-dir")
+}
+
 // A run of epochs that is continued with another global batch ends where the data does.
 func TestEpochsWithAnotherBatch(t *testing.T) {
 	half := func() *Program {

@@ -11,18 +11,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 )
 
 // Export writes tensors to the new folder dir as Hugging Face's tools do: model.safetensors, or files of at most
 // limit bytes with an index where they take more, and the other files by name. c.Name does not matter. The folder
-// appears when it is complete and durable, and not at all where Export fails.
+// appears when it is complete and durable, and not at all where Export fails. What an Export to the same folder left
+// behind when it was killed is removed.
 func Export(dir string, c Content, limit int64, others map[string][]byte) error {
 	if err := Vacant(dir); err != nil {
 		return err
 	}
 	dir = filepath.Clean(dir)
 	fsys := osFS{}
-	tmp := filepath.Join(filepath.Dir(dir), tmpPrefix+filepath.Base(dir)+"-"+rand.Text()[:8])
+	begin := filepath.Join(filepath.Dir(dir), tmpPrefix+filepath.Base(dir)+"-")
+	removeLeftovers(begin)
+	tmp := begin + rand.Text()[:randomLen]
 	err := makeDir(fsys, filepath.Dir(dir))
 	if err == nil {
 		err = exportAll(fsys, tmp, c, limit, others)
@@ -38,14 +43,42 @@ func Export(dir string, c Content, limit int64, others map[string][]byte) error 
 	return fsys.SyncDir(filepath.Dir(dir))
 }
 
+// randomLen is how many characters of rand.Text end the name of a temporary folder.
+const randomLen = 8
+
+// removeLeftovers removes temporary folders of exports that no process writes to any more: an export holds a lock on its own.
+func removeLeftovers(begin string) {
+	names, _ := filepath.Glob(escapeGlob(begin) + strings.Repeat("[A-Z2-7]", randomLen))
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		if held, err := tryLock(f); held && err == nil {
+			os.RemoveAll(name)
+		}
+		f.Close()
+	}
+}
+
+// escapeGlob makes a path a pattern that matches it alone.
+func escapeGlob(path string) string {
+	if filepath.Separator == '\\' { // has no escapes there
+		return path
+	}
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
 // Vacant refuses a folder that Export would have to overwrite.
 func Vacant(dir string) error {
 	list, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return inputf("%s is not a folder, or lies below a file; nothing is overwritten: name another folder", dir)
 	case err != nil:
-		return inputf("%s is not a folder: %v", dir, err)
+		return fmt.Errorf("checkpoint: %w", err)
 	case len(list) > 0:
 		return inputf("%s is not empty (it has %s); nothing is overwritten: name another folder", dir, list[0].Name())
 	}
@@ -55,6 +88,10 @@ func Vacant(dir string) error {
 func exportAll(fsys fileSystem, tmp string, c Content, limit int64, others map[string][]byte) error {
 	if err := fsys.Mkdir(tmp); err != nil {
 		return err
+	}
+	if f, err := os.Open(tmp); err == nil {
+		defer f.Close()
+		LockFile(f) // keeps removeLeftovers of other exports away
 	}
 	parts := split(c.Tensors, limit)
 	names := map[string]string{}

@@ -11,8 +11,8 @@ import (
 // what counts is the lock, which ends with the process.
 const lockName = ".lock"
 
-// ErrLocked is Lock's error where another run has the folder.
-var ErrLocked = errors.New("another run saves its checkpoints there")
+// ErrLocked is the error of Lock and LockFile if another run has the lock.
+var ErrLocked = errors.New("another run has locked it")
 
 // Lock makes a folder for checkpoints and keeps other runs out of it until release is called or the process
 // ends. Where the file system has no locks, nobody is kept out.
@@ -24,9 +24,16 @@ func Lock(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: cannot lock the folder: %w; choose a folder that can be written with --checkpoint-dir", err)
 	}
-	if err := lockFile(f); err != nil {
+	if err := LockFile(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("checkpoint: %s: %w", dir, err)
 	}
 	return func() { f.Close() }, nil
+}
+
+// LockFile locks an open file as long as it is open. The error is ErrLocked if another process, or another opening of the file,
+// has the lock. If the file system has no locks, nobody is kept out.
+func LockFile(f *os.File) error {
+	_, err := tryLock(f)
+	return err
 }

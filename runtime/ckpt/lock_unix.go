@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// lockFile locks an open file, as long as it is open.
-func lockFile(f *os.File) error {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+// tryLock locks an open file or folder, as long as it is open. It reports whether the lock is held: some file systems have none.
+func tryLock(f *os.File) (held bool, err error) {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return ErrLocked
+		return false, ErrLocked
 	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
-		return nil // this file system has no locks
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("cannot lock the folder: %w", err)
+		return false, fmt.Errorf("cannot lock it: %w", err)
 	}
-	return nil
+	return true, nil
 }
