@@ -14,16 +14,20 @@ type Pos struct {
 }
 
 func (p Pos) String() string {
+	file := oneLine.Replace(p.File)
 	switch {
-	case p.File == "" && p.Line == 0:
+	case file == "" && p.Line == 0:
 		return ""
 	case p.Line == 0:
-		return p.File
+		return file
 	case p.Column == 0:
-		return fmt.Sprintf("%s:%d", p.File, p.Line)
+		return fmt.Sprintf("%s:%d", file, p.Line)
 	}
-	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	return fmt.Sprintf("%s:%d:%d", file, p.Line, p.Column)
 }
+
+// oneLine keeps a file's name from looking like several lines of messages.
+var oneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
 // Code names a kind of user's mistake; it never changes once released.
 type Code string

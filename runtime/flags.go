@@ -13,6 +13,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/fold"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/visible"
 )
 
 // flag is one flag of a training binary.
@@ -230,7 +231,7 @@ func (c *command) logOption(stderr *os.File) Option {
 }
 
 // logger writes JSON lines.
-func logger(w io.Writer) *slog.Logger { return slog.New(slog.NewJSONHandler(w, nil)) }
+func logger(w io.Writer) *slog.Logger { return slog.New(slog.NewJSONHandler(visible.Writer(w), nil)) }
 
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()

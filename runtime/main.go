@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/visible"
 )
 
 // Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT,
@@ -28,6 +29,7 @@ func Main(p *Program) {
 // execute is the binary but for the process. It is the boundary at which a panic becomes a message and a status: Go's own would
 // be 2, which says that the user's input is wrong.
 func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code int) {
+	stdout = visible.Writer(stdout)
 	c, err := parse(args)
 	defer func() {
 		if x := recover(); x != nil {
@@ -110,7 +112,7 @@ func (c *command) stopping(stderr io.Writer, p *Program) {
 		logger(stderr).Warn(text)
 		return
 	}
-	fmt.Fprintf(stderr, "\n%s: %s\n", p.Name, text)
+	fmt.Fprintf(stderr, "\n%s: %s\n", visible.Text(p.Name), text)
 }
 
 // fail reports the error that ends the process, and is its exit code. c is nil where the flags are wrong.

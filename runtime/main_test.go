@@ -98,6 +98,25 @@ func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) 
 	return code, out.String(), string(b)
 }
 
+// What a program shows of flags, files and its own name has no characters that a terminal obeys or hides, for people or as JSON.
+func TestShowsNoControlCharacters(t *testing.T) {
+	const evil = "a\x1b]0;owned\x07\u202eb\ufeff"
+	dir := filepath.Join(t.TempDir(), evil)
+	must(t, os.Mkdir(dir, 0o777))
+	tokens := filepath.Join(dir, "tokens.bin")
+	must(t, os.WriteFile(tokens, bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
+	for _, args := range [][]string{
+		{"--" + evil}, {evil}, {"--set", evil}, {"--set", evil + "=1"}, {"--data", filepath.Join(dir, evil), "--dir", dir}, {"--resume", evil, "--dir", dir},
+		{"--data", tokens, "--dir", dir, "--steps", "2"}, {"--data", tokens, "--dir", dir, "--steps", "2"}, {"--help"},
+		{"--data", tokens, "--dir", dir, "--steps", "3", "--log", "json"}, {"--log", "json", "--resume", evil, "--dir", dir},
+	} {
+		code, out, errs := runCommand(t, args...)
+		if strings.ContainsAny(out+errs, "\x1b\x07\u202e\ufeff") || out+errs == "" {
+			t.Errorf("%q ends with %d and prints %q and %q", args, code, out, errs)
+		}
+	}
+}
+
 func TestFlagMessages(t *testing.T) {
 	for _, test := range []struct {
 		args string

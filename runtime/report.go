@@ -10,6 +10,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/fold"
+	"github.com/planc-dev/planc/runtime/visible"
 )
 
 // How often progress is reported.
@@ -49,8 +50,10 @@ func (r *report) say(text, msg string, attrs ...any) {
 	fmt.Fprintln(r.w, message(text, r.terminal))
 }
 
-// message is a text as its reader wants it: within the columns of a terminal, a line in a log.
+// message is a text as its reader wants it: within the columns of a terminal, a line in a log; and what it quotes of names, files
+// and other processes is escaped.
 func message(text string, terminal bool) string {
+	text = visible.Text(text)
 	if !terminal {
 		return text
 	}

@@ -8,7 +8,7 @@ import (
 
 // launchChild runs the binary with our stdio; its exit status becomes ours.
 func launchChild(a *app, binary string, argv []string) error {
-	cmd := &exec.Cmd{Path: binary, Args: argv, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}
+	cmd := &exec.Cmd{Path: binary, Args: argv, Stdin: a.stdin, Stdout: a.stdout.to, Stderr: a.stderr.to} // the binary escapes what it shows
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() >= 0 {

@@ -11,7 +11,7 @@ import (
 // launch makes this process the binary: there is nobody in between to forward a signal or to translate a status.
 // In a test, whose stdout is not the process's, it is a child instead.
 func launch(a *app, binary string, argv []string) error {
-	if a.stdout != os.Stdout {
+	if a.stdout.to != os.Stdout {
 		return launchChild(a, binary, argv)
 	}
 	if err := syscall.Exec(binary, argv, os.Environ()); err != nil {

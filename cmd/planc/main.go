@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/visible"
 )
 
 // version is planc's, in --version, --json and the binaries that it builds.
@@ -29,7 +31,7 @@ func main() {
 type app struct {
 	args           []string
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr *screen
 	quiet, verbose bool
 	json           bool   // the failure, if any, is a document
 	dir            string // -C
@@ -39,7 +41,7 @@ type app struct {
 // run is planc but for the process: the arguments in, the exit code out. It is the boundary at which a panic
 // becomes a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	a := &app{args: args, stdin: stdin, stdout: stdout, stderr: &locked{w: stderr}, json: wantsJSON(args), terminal: isTerminal(stderr)}
+	a := &app{args: args, stdin: stdin, stdout: &screen{to: stdout}, stderr: &screen{to: stderr}, json: wantsJSON(args), terminal: isTerminal(stderr)}
 	defer func() {
 		if fault := recover(); fault != nil {
 			code = a.fail(bug(args, fault, debug.Stack()))
@@ -117,16 +119,24 @@ func (a *app) note(label, text string) {
 	a.notef("%s", strings.TrimSuffix(prose(label, 9, text), "\n"))
 }
 
-// locked lets several goroutines write whole lines.
-type locked struct {
+// screen is where planc writes. What it shows of names and files is escaped ([visible.Text]), and several goroutines can write
+// whole lines.
+type screen struct {
 	mu sync.Mutex
-	w  io.Writer
+	to io.Writer
 }
 
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return visible.Writer(s.to).Write(p)
+}
+
+// line replaces the last line of a terminal by a text, which may be empty.
+func (s *screen) line(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprint(s.to, eraseLine+visible.Text(text))
 }
 
 // print writes a result to stdout. A failure to write is the world's: a full disk must not look like success.

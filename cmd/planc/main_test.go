@@ -55,12 +55,12 @@ func TestNoCache(t *testing.T) {
 // A panic ends at the boundary, in a file and a message.
 func TestBug(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	a := &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
+	a := &app{stdout: &screen{to: &bytes.Buffer{}}, stderr: &screen{to: &bytes.Buffer{}}}
 	err := bug([]string{"plan"}, "passes: grad broke the program\nlong dump", []byte("goroutine 1\n"))
 	if code := a.fail(err); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
 	}
-	text := a.stderr.(*bytes.Buffer).String()
+	text := a.stderr.to.(*bytes.Buffer).String()
 	if !strings.HasPrefix(text, "planc has a bug: passes: grad broke the program\n") {
 		t.Errorf("message %q", text)
 	}

@@ -40,7 +40,7 @@ func (a *app) searching(p *search.Problem, do func() error) error {
 func (a *app) searches(work func() error) error { return a.during("searching", work) }
 
 // show begins to show the line; what it returns ends that.
-func (l *progress) show(w io.Writer) (end func()) {
+func (l *progress) show(w *screen) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -50,14 +50,14 @@ func (l *progress) show(w io.Writer) (end func()) {
 			select {
 			case <-stop:
 				if shown {
-					fmt.Fprint(w, eraseLine)
+					w.line("")
 				}
 				return
 			case <-timer.C:
 				timer.Reset(l.every)
 				if text := l.last.Load(); text != nil {
 					shown = true
-					fmt.Fprint(w, eraseLine+(*text)())
+					w.line((*text)())
 				}
 			}
 		}

@@ -36,7 +36,7 @@ func TestProgress(t *testing.T) {
 	patience = time.Millisecond
 	for _, x := range []struct{ quiet, terminal bool }{{false, true}, {true, true}, {true, false}, {false, false}} {
 		var stderr bytes.Buffer
-		got := watched(t, &app{quiet: x.quiet, terminal: x.terminal, stderr: &locked{w: &stderr}}, &stderr)
+		got := watched(t, &app{quiet: x.quiet, terminal: x.terminal, stderr: &screen{to: &stderr}}, &stderr)
 		if x.quiet || !x.terminal {
 			if want := map[bool]string{false: "searching ...\n"}[x.quiet]; got != want {
 				t.Errorf("%+v: %q", x, got)
@@ -55,7 +55,7 @@ func TestSearches(t *testing.T) {
 	patience = time.Millisecond
 	for _, terminal := range []bool{true, false} {
 		var stderr bytes.Buffer
-		a := &app{terminal: terminal, stderr: &locked{w: &stderr}}
+		a := &app{terminal: terminal, stderr: &screen{to: &stderr}}
 		if err := a.searches(func() error { time.Sleep(50 * time.Millisecond); return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestWatchKernels(t *testing.T) {
 	for _, x := range []struct{ quiet, terminal, shown bool }{{false, true, true}, {true, true, false}, {false, false, false}} {
 		var stderr bytes.Buffer
 		var r build.KernelRequest
-		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &locked{w: &stderr}}).watchKernels(&r)
+		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &screen{to: &stderr}}).watchKernels(&r)
 		if (r.Watch != nil) != x.shown {
 			t.Fatalf("%+v: watched is %v", x, r.Watch != nil)
 		}
@@ -91,7 +91,7 @@ func TestWatchKernels(t *testing.T) {
 // A note under a label fits a screen.
 func TestNoteFitsTheScreen(t *testing.T) {
 	var stderr bytes.Buffer
-	(&app{stderr: &stderr}).note("target", strings.Repeat("all ranks run on one CPU, ", 9))
+	(&app{stderr: &screen{to: &stderr}}).note("target", strings.Repeat("all ranks run on one CPU, ", 9))
 	for i, line := range strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n") {
 		if want := map[bool]string{true: "target   all", false: "         "}[i == 0]; width(line) > screenWidth || !strings.HasPrefix(line, want) {
 			t.Errorf("%q", line)

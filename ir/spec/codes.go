@@ -40,10 +40,4 @@ const (
 	//	model: gpt2-124m
 	//	train: {seq_len: 2048, global_batch: 8}
 	BadBatch ir.Code = "BadBatch"
-
-	// BadName is reported for a name of the job that cannot be a folder's.
-	//
-	// Example:
-	//	name: runs/gpt2
-	BadName ir.Code = "BadName"
 )

@@ -101,7 +101,7 @@ func withoutEchoes(diags ir.Diags) ir.Diags {
 		}
 	}
 	return slices.DeleteFunc(diags, func(d ir.Diag) bool {
-		if mistyped[d.Pos] && (d.Code == Missing || d.Code == BadName) {
+		if mistyped[d.Pos] && (d.Code == Missing || d.Code == strict.BadName) {
 			return true
 		}
 		field, _, _ := strings.Cut(d.Msg, " ")
@@ -174,8 +174,11 @@ func (j *Job) nameIt(path string) {
 
 // checkName wants a name that can be a folder's: a run's folder is called so.
 func (j *Job) checkName(diags *ir.Diags) {
+	if slices.ContainsFunc(*diags, func(d ir.Diag) bool { return d.Code == strict.BadName && d.Pos == j.Pos("name") }) {
+		return // it has characters that cannot be seen
+	}
 	if fix := folderName(j.Name); fix != j.Name || fix == "" {
-		*diags = append(*diags, ir.Diag{Pos: j.Pos("name"), Code: BadName, Fix: fix,
+		*diags = append(*diags, ir.Diag{Pos: j.Pos("name"), Code: strict.BadName, Fix: fix,
 			Msg: fmt.Sprintf("name is %q, which no folder of runs can be called", j.Name)})
 	}
 }
@@ -186,7 +189,7 @@ func folderName(name string) string {
 		switch {
 		case r == '/' || r == '\\':
 			return '-'
-		case unicode.IsControl(r):
+		case !unicode.IsPrint(r):
 			return -1
 		}
 		return r

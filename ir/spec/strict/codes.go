@@ -49,6 +49,12 @@ const (
 	//	train: {steps: many}
 	WrongType ir.Code = "WrongType"
 
+	// BadName is reported for a name with control or invisible characters, and for a job's name that cannot be a folder's.
+	//
+	// Example:
+	//	name: runs/gpt2
+	BadName ir.Code = "BadName"
+
 	// LeadingZero is reported for a number that starts with 0: YAML 1.1 reads 010 as eight.
 	//
 	// Example:

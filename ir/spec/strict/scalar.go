@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/planc-dev/planc/ir"
 )
@@ -128,7 +129,7 @@ func (c *Context) boolean(n *Node, path string) (val, ok bool) {
 func (c *Context) text(n *Node, path string) (string, bool) {
 	switch n.Kind {
 	case String:
-		return n.Text, true
+		return n.Text, c.shown(n, path)
 	case Map, List:
 		c.Addf(n.Pos, WrongType, "%s is %s; text is wanted", path, n.describe())
 	default:
@@ -136,6 +137,24 @@ func (c *Context) text(n *Node, path string) (string, bool) {
 	}
 	return "", false
 }
+
+// shown reports whether a text can be what it is: a name, a field called name, has no character that cannot be seen. Such
+// characters make two names look alike, change the order in which a line is read, or end a comment of generated code.
+func (c *Context) shown(n *Node, path string) bool {
+	if c.tag.Get("yaml") != "name" || !strings.ContainsFunc(n.Text, hidden) {
+		return true
+	}
+	visible := strings.TrimSpace(strings.Map(func(r rune) rune {
+		if hidden(r) {
+			return -1
+		}
+		return r
+	}, n.Text))
+	c.fix(n.Pos, BadName, visible, "%s is %q; a name has no control or invisible characters", path, clip(n.Text))
+	return false
+}
+
+func hidden(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 
 // noText is of a scalar where a text is wanted. One of a list of words is not meant in quotes.
 func (c *Context) noText(n *Node, path string) {
