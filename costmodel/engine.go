@@ -14,6 +14,7 @@ import (
 type Engine struct {
 	Name string
 	Doc  string
+	Like string // engine whose measured runs stand for it, as it has that engine's constants; "": its own do
 
 	// Kernels.
 	Own          bool    // ops are those of planc's programs; else those of block.go's transformer
@@ -36,6 +37,7 @@ type Engine struct {
 	FusedExperts bool    // an expert's activation and casts are parts of its products' kernels
 	PadVocab     int     // columns of the classifier's products on a rank of tp are priced as a multiple of this; memory, the embedding and traffic of gradients are of the vocabulary as it is; 0: no column is added
 	UpAgain      bool    // of latent attention what widens the narrow streams is recomputed
+	Even         bool    // layers are split evenly over chunks, unless the job gives stage_layers
 	Graphed      Graphed // what the host issues at once, as CUDA graphs: up to this
 
 	// Communication.
@@ -72,17 +74,14 @@ const (
 
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
-var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Own: true, Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
+var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Like: "megatron", Own: true, Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
 	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107}
 
 // Engines are those that can be priced, planc's first. PadVocab is Megatron-LM's --make-vocab-size-divisible-by, as nobody sets it. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
 // fitted (tools/validate, 2026-11-22).
 var Engines = []*Engine{
 	PlancEngine,
-	{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
-		Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
-		Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
-		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)},
+	megatron,
 	{Name: "deepspeed", Doc: "Megatron-DeepSpeed",
 		Matrix: 0.822, Attention: 1.03, Memory: 1, Elementwise: 0.98, FloatLogits: true, PadVocab: 128, Launch: 2e-6, Host: 53e-6, Pass: 1.8e-3, Step: 9.6e-3,
 		Blocking: true, Interfere: 0.1,
@@ -91,6 +90,22 @@ var Engines = []*Engine{
 		Matrix: 1.008, Attention: 0.724, Memory: 1, Elementwise: 2.56, FloatLogits: true, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 1.96e-3, Step: 10.2e-3,
 		Overlap: [2]bool{true, true}, Interfere: 0.2,
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true, Bytes16: mixed(ir.F16)},
+	megatronFSDP(),
+}
+
+// megatron has a row of its own, since others have its constants. It is what its users mean by 3D parallelism: ZeRO up to 1.
+var megatron = &Engine{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
+	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Even: true, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
+	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
+	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)}
+
+// megatronFSDP is Megatron-LM with --use-megatron-fsdp, by Megatron's constants: its kernels are the same, and none of its runs
+// is a measured row. Parameters are gathered as they are needed, so that nothing is left for the next step's first pass.
+func megatronFSDP() *Engine {
+	e := *megatron
+	e.Name, e.Doc, e.Like = "megatron-fsdp", "Megatron-LM with Megatron-FSDP", megatron.Name
+	e.Overlap, e.Ahead = [2]bool{true, true}, false
+	return &e
 }
 
 // mixed is 16-bit weights with f32 master copy and moments; F16 stands for the compute type. On the network gradients have

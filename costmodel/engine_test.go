@@ -1,6 +1,7 @@
 package costmodel
 
 import (
+	"cmp"
 	"encoding/csv"
 	"math"
 	"os"
@@ -282,7 +283,7 @@ func TestErrorBarsWiden(t *testing.T) {
 				}
 				pp, experts := 1+(i&2), i&4 > 0
 				got := BarOf(e, c, "bf16", pp, experts, 10).Error
-				for _, like := range LikeOf(e.Name, c, pp, experts) {
+				for _, like := range LikeOf(cmp.Or(e.Like, e.Name), c, pp, experts) {
 					if j := slices.IndexFunc(errorBars, func(b ErrorBar) bool { return b.Like == like }); j >= 0 {
 						if want := errorBars[j].Error; got < want {
 							t.Errorf("%d × %s, %s: ± %v, its most alike rows %v have %v", c.Nodes, name, e.Name, got, like, want)

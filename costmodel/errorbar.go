@@ -1,6 +1,7 @@
 package costmodel
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,8 +54,8 @@ func LikeOf(engine string, c *Cluster, pp int, experts bool) []Like {
 
 // BarOf is the error bar of a predicted step with so many pipeline stages, whose matmuls compute in gemm: that of the most alike
 // rows whose hardware is like the cluster's. Rows of 0 is an assumption, as it is of a step that is shorter than that of any row,
-// computes in what too few did, or runs on hardware unlike that of any like row. Of planc's own engine on GPUs no run was
-// measured: it has the bar of Megatron's, whose constants it has.
+// computes in what too few did, or runs on hardware unlike that of any like row. An engine of which no run was
+// measured, as planc's own on GPUs, has the bar of the one whose constants it has.
 func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Seconds) ErrorBar {
 	switch {
 	case c.IsCPU():
@@ -64,11 +65,7 @@ func BarOf(e *Engine, c *Cluster, gemm string, pp int, experts bool, step Second
 	case step < shortestStep:
 		return ErrorBar{Error: gpuError, Short: true}
 	}
-	name := e.Name
-	if e.Own {
-		name = ownLike
-	}
-	return barOf(LikeOf(name, c, pp, experts), TraitsOf(c))
+	return barOf(LikeOf(cmp.Or(e.Like, e.Name), c, pp, experts), TraitsOf(c))
 }
 
 // barOf is the first bar of these likes whose rows' hardware is like this, or one passed over before that is wider: hardware
@@ -92,9 +89,6 @@ func barOf(likes []Like, traits Traits) ErrorBar {
 	}
 	return out
 }
-
-// ownLike is the engine whose runs stand for planc's own on GPUs.
-const ownLike = "megatron"
 
 // String says which rows the bar is from: "megatron, sm_80, pipelined, several nodes".
 func (b ErrorBar) String() string {

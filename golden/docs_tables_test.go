@@ -40,6 +40,7 @@ var tables = map[string]func(arg string) []string{
 	"rows":           rowTable,
 	"kernels":        kernelTable,
 	"later":          laterTable,
+	"engines":        engineTable,
 }
 
 var tableMark = regexp.MustCompile(`(?s)(<!-- table (\S+) ?(\S*) -->\n).*?(<!-- end -->)`)
@@ -77,6 +78,15 @@ func kernelTable(string) []string {
 	out := table("kernel", "file", "the loop that it equals", "types")
 	for _, k := range kernels.Table {
 		out = append(out, row(code(k.Name), code(k.File), code(k.Loop), strings.Join(k.Types, ", ")))
+	}
+	return out
+}
+
+// engineTable are the rules of engines that run only some of the legal plans.
+func engineTable(string) []string {
+	out := table("engine", "key", "what it runs", "source")
+	for _, r := range costmodel.PlanRules {
+		out = append(out, row(code(r.Engine), code(r.Key), strings.TrimPrefix(r.When, "engine "+r.Engine+" "), r.Source))
 	}
 	return out
 }

@@ -35,6 +35,8 @@ func errorBar(j *loaded, best search.Priced) errorBarDoc {
 	like := bar.String()
 	if e.Own && bar.Rows > 0 {
 		like += "; planc's own kernels were not measured there"
+	} else if e.Like != "" && bar.Rows > 0 {
+		like += "; no run of " + e.Name + " was measured"
 	}
 	return errorBarDoc{Rows: bar.Rows, Like: like, Beyond: bar.Beyond.Trait}
 }
@@ -56,8 +58,8 @@ func borrowedBar(j *loaded, best search.Priced) string {
 		why = "not measured on such " + beyondWords[bar.Beyond.Trait]
 	case bar.Rows == 0:
 		why = "assumed"
-	case e.Own && bar.Engine != "":
-		why = fmt.Sprintf("runs of %s, none of planc's", bar.Engine)
+	case e.Like != "" && bar.Engine != "":
+		why = fmt.Sprintf("runs of %s, none of %s's", bar.Engine, e.Name)
 	default:
 		return ""
 	}

@@ -38,7 +38,7 @@ func example() *document {
 	none.NoFit = &search.NoFit{OverBytes: 14 * g, Part: "activations"}
 	over := int64(14 * g)
 	return &document{
-		Model:   modelDoc{Name: "llama3-8b", Params: 8030261248, ParamsActive: 8030261248, Layers: 32},
+		Model:  modelDoc{Name: "llama3-8b", Params: 8030261248, ParamsActive: 8030261248, Layers: 32},
 		Engine: "planc", Cluster: clusterDoc{Name: "dgx-h100", GPU: "H100-SXM-80GB", Devices: 8, Nodes: 1}, Fits: true, Predict: predict,
 		Search:       searchDoc{Counts: search.Counts{Space: 38016, Infeasible: 21590, Bounded: 16214, Priced: 212}, Restricted: []string{"recompute_split: true", "cp: where a rank has fewer than 8192 positions"}},
 		Alternatives: []alternativeDoc{tp, none},

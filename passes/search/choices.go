@@ -182,7 +182,7 @@ func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 		}
 	}
 	other.MicroBatches = s.problem.GlobalBatch / max(1, other.DP*other.MicroBatch)
-	for _, r := range Legal(other, s.dims, s.problem.Cluster, s.problem.GlobalBatch) {
+	for _, r := range legal(&other, newSetting(s.problem, s.dims)) {
 		if r.Key != "stage_layers" && r.Key != "axis_order" {
 			return []Reason{r}
 		}

@@ -81,7 +81,7 @@ func (e *enumeration) contexts(plan ir.Plan) {
 		}
 		of := []string{"none"}
 		if plan.CP > 1 {
-			of = ir.ContextKinds[1:]
+			of = e.p.contextKinds(plan)
 		}
 		if askedKind {
 			of = kinds
@@ -98,6 +98,16 @@ func (e *enumeration) contexts(plan ir.Plan) {
 			}
 		}
 	}
+}
+
+// contextKinds are the ways of context parallelism that the engine has for a plan with cp above 1.
+func (p *Problem) contextKinds(plan ir.Plan) (out []string) {
+	for _, plan.CPKind = range ir.ContextKinds[1:] {
+		if p.runs(&plan, "cp_kind") {
+			out = append(out, plan.CPKind)
+		}
+	}
+	return out
 }
 
 // wideExperts is how many experts a block has at most of which splitting each over tp is tried where no pin asks for it: more
@@ -163,7 +173,7 @@ func (p *Problem) slacks(usual float64) []float64 {
 
 // obeys tells whether a plan breaks none of the rules of the degrees that are about a key.
 func obeys(plan *ir.Plan, key string, set *setting) bool {
-	for _, rules := range [][]rule{degreeRules, contextRules, expertRules} {
+	for _, rules := range [][]rule{degreeRules, contextRules, expertRules, set.engine} {
 		for i := range rules {
 			if r := &rules[i]; r.key == key && !r.ok(plan, set) {
 				return false
@@ -213,7 +223,7 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 		if plan.Splits() && experts(plan) { // on request: gradients of experts are made in their rounds, and cannot wait
 			continue
 		}
-		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) {
+		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) && p.runs(plan, "schedule") {
 			out = append(out, name)
 		}
 	}
@@ -299,6 +309,9 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n > e.set.mostChunks() || n < 1 || !e.shaped || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return even(e.set.Layers, max(0, n)) // illegal anyhow
 	}
+	if e.p.engine().Even {
+		return even(e.set.Layers, n)
+	}
 	c := e.cell(plan)
 	if c.costs == nil {
 		b := e.s.baseOf(c, plan)
@@ -329,10 +342,10 @@ func even(blocks, chunks int) []int {
 func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	broken := 0
 	if min(plan.DP, plan.TP, plan.PP, plan.VPP, plan.CP, plan.EP, plan.ETP) < 1 {
-		broken = len(rules)
+		broken = len(e.set.rules)
 	}
-	for i := range rules {
-		if broken < e.fewest && !rules[i].ok(plan, e.set) {
+	for i := range e.set.rules {
+		if broken < e.fewest && !e.set.rules[i].ok(plan, e.set) {
 			broken++
 		}
 	}

@@ -14,27 +14,33 @@ func TestForeignBounds(t *testing.T) {
 	for _, e := range costmodel.Engines[1:] {
 		p := problem(cluster(t, "dgx-a100", 4, 0), llamaConfig(16, 4096, 32, 8, 11008, 32000, 8192), 8192, 64, mixed)
 		p.Engine, p.Precision = e, e.State(mixed)
-		p.Pins = Pins{"cp": {"1", "2", "4"}}
-		s, err := newSearcher(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		points := drawPoints(t, s, rand.New(rand.NewPCG(5, 6)), 400)
-		apart, fit := 0, 0
-		for i := range points {
-			q, total := s.quote(&points[i]), s.stepOf(&points[i]).Total()
-			if q.bytes <= s.capacity {
-				fit++
+		apart, fit, all := 0, 0, 0
+		for _, draw := range []struct {
+			cp []string
+			n  int
+		}{{[]string{"1", "2", "4"}, 400}, {[]string{"2", "4"}, 60}} {
+			p.Pins = Pins{"cp": draw.cp}
+			s, err := newSearcher(p)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if points[i].family.plan.CP > 1 {
-				apart++
-			}
-			if q.time > total*(1+1e-12) {
-				t.Errorf("%s: %v: closed %v, simulated %v", e.Name, points[i].plan().Text(), q.time, total)
+			points := drawPoints(t, s, rand.New(rand.NewPCG(5, 6)), draw.n)
+			all += len(points)
+			for i := range points {
+				q, total := s.quote(&points[i]), s.stepOf(&points[i]).Total()
+				if q.bytes <= s.capacity {
+					fit++
+				}
+				if points[i].family.plan.CP > 1 {
+					apart++
+				}
+				if q.time > total*(1+1e-12) {
+					t.Errorf("%s: %v: closed %v, simulated %v", e.Name, points[i].plan().Text(), q.time, total)
+				}
 			}
 		}
 		if apart < 50 || fit < 20 {
-			t.Errorf("%s: of %d plans %d have cp and %d fit", e.Name, len(points), apart, fit)
+			t.Errorf("%s: of %d plans %d have cp and %d fit", e.Name, all, apart, fit)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // rules of legality that it breaks, the pins that it does not follow, the keys that are not as they follow from others.
 func Check(p *Problem, plan ir.Plan) []Reason {
 	d := DimsOf(p.Model)
-	if rs := Legal(plan, d, p.Cluster, p.GlobalBatch); len(rs) > 0 {
+	if rs := legal(&plan, newSetting(p, d)); len(rs) > 0 {
 		return rs
 	}
 	var rs []Reason

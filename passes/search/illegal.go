@@ -33,7 +33,7 @@ func (e *IllegalError) Error() string {
 // reasons say why the nearest plan is not legal: the rules that it breaks, or, where it breaks none by itself, those that it
 // breaks with the pinned values of the keys that a family leaves open.
 func (e *enumeration) reasons() []Reason {
-	rs := append(legal(&e.worst, e.set, rules), e.unfollowed()...)
+	rs := append(legal(&e.worst, e.set), e.unfollowed()...)
 	if len(rs) > 0 {
 		return rs
 	}
@@ -51,7 +51,7 @@ func (e *enumeration) reasons() []Reason {
 	if e.p.Pins["recompute_layers"] == nil && plan.Recompute != "none" {
 		plan.RecomputeLayers = plan.LargestChunk()
 	}
-	if rs = append(rs, legal(&plan, e.set, rules)...); len(rs) > 0 {
+	if rs = append(rs, legal(&plan, e.set)...); len(rs) > 0 {
 		return rs
 	}
 	return e.untried()

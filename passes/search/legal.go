@@ -21,6 +21,9 @@ type setting struct {
 	Dims
 	devices, nodes, batch int
 	parsed                map[string][]int // lists of counts that an enumeration has met; nil where nothing is kept
+	rules                 []rule           // all that apply
+	engine                []rule           // of these, the engine's
+	shape                 costmodel.Shape  // for the engine's
 }
 
 // rule is one row of the rules of legality: a plan that fails ok is not legal.
@@ -141,12 +144,12 @@ func Rules() []Reason {
 }
 
 // Legal lists the rules that a plan breaks; none: it can be compiled for the model and the cluster. A degree
-// below 1 breaks its rule as any other number does.
+// below 1 breaks its rule as any other number does. What other engines can run of these is no part of it.
 func Legal(p ir.Plan, d Dims, c *costmodel.Cluster, globalBatch int) []Reason {
-	return legal(&p, &setting{d, c.Devices(), c.Nodes, globalBatch, nil}, rules)
+	return legal(&p, &setting{Dims: d, devices: c.Devices(), nodes: c.Nodes, batch: globalBatch, rules: rules})
 }
 
-func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
+func legal(p *ir.Plan, s *setting) []Reason {
 	if min(p.DP, p.TP, p.PP, p.VPP, p.CP, p.EP, p.ETP) < 1 {
 		words := fmt.Sprintf("dp %d · tp %d · pp %d · vpp %d", p.DP, p.TP, p.PP, p.VPP)
 		if p.CP < 1 {
@@ -158,8 +161,8 @@ func legal(p *ir.Plan, s *setting, rules []rule) []Reason {
 		return []Reason{{"dp", words + ": degrees are at least 1"}}
 	}
 	var rs []Reason
-	for i := range rules {
-		if r := &rules[i]; !r.ok(p, s) {
+	for i := range s.rules {
+		if r := &s.rules[i]; !r.ok(p, s) {
 			if r.key == "micro_batch" && len(rs) > 0 && s.batch%p.DP != 0 && s.devices%(p.TP*p.PP*p.CP) != 0 {
 				continue // the other degrees leave no whole dp to divide the batch by
 			}

@@ -33,8 +33,10 @@ func (p *Problem) shardings(plan *ir.Plan) []sharding {
 		if zero > 0 {
 			groups = zeroGroups(plan)
 		}
+		sharded := *plan
 		for i := len(groups) - 1; i >= 0; i-- {
-			if p.Pins.allows("zero_group", fmt.Sprint(groups[i])) {
+			sharded.Zero, sharded.ZeroGroup = zero, groups[i]
+			if p.Pins.allows("zero_group", fmt.Sprint(groups[i])) && p.runs(&sharded, "zero", "zero_group") {
 				out = append(out, sharding{zero: zero, group: groups[i], index: len(out)})
 			}
 		}
@@ -50,11 +52,12 @@ type shardingsKey struct {
 	problem *Problem
 	dp, cp  int
 	apart   bool
+	staged  bool // there is a pipeline, of which some engines shard less
 }
 
 // shardings are a problem's, listed once.
 func (s *searcher) shardings(p *Problem, plan *ir.Plan) []sharding {
-	k := shardingsKey{p, plan.DP, plan.CP, apart(plan)}
+	k := shardingsKey{p, plan.DP, plan.CP, apart(plan), plan.PP > 1}
 	out, known := s.listed[k]
 	if !known {
 		out = p.shardings(plan)
@@ -101,7 +104,11 @@ func (p *Problem) recomputes(plan *ir.Plan, largest int) []again {
 			if split && (plan.TP == 1 || plan.SP) {
 				continue
 			}
-			out = append(out, again{kind: kind, split: split, least: min(1, largest), most: largest})
+			least := min(1, largest)
+			if kind == "selective" && p.wholly(plan) {
+				least = largest
+			}
+			out = append(out, again{kind: kind, split: split, least: least, most: largest})
 		}
 		if kind == "full" && largest > 1 {
 			out = append(out, p.grouped(largest)...)
@@ -199,8 +206,9 @@ func (s *searcher) orders(p *Problem, plan *ir.Plan) []string {
 // orders are the orders of a plan's axes that pins allow.
 func (p *Problem) orders(plan *ir.Plan) []string {
 	var out []string
+	ordered := *plan
 	for _, o := range axisOrders(plan, p.Cluster.Nodes) {
-		if p.Pins.allows("axis_order", o) {
+		if ordered.AxisOrder = o; p.Pins.allows("axis_order", o) && p.runs(&ordered, "axis_order") {
 			out = append(out, o)
 		}
 	}

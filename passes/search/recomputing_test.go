@@ -14,7 +14,7 @@ func TestRecomputingIsCompiled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set := &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch, map[string][]int{}}
+		set := newSetting(p, s.dims)
 		keys, step := s.basesOf(p, set), 0
 		if len(keys) < 20 {
 			t.Errorf("%s: only %d bases", name, len(keys))

@@ -14,11 +14,14 @@ type restriction struct {
 
 // restrictions are all of them, in the order in which they are named.
 var restrictions = []restriction{
+	{"stage_layers: all but even splits, as the engine splits by default", func(p *Problem, d *Dims) bool {
+		return p.engine().Even && p.free("stage_layers") && p.above("pp", d.mostChunks())
+	}},
 	{"stage_layers: all but the split whose slowest stage is fastest, memory aside", func(p *Problem, d *Dims) bool {
-		return p.free("stage_layers") && p.above("pp", d.mostChunks())
+		return !p.engine().Even && p.free("stage_layers") && p.above("pp", d.mostChunks())
 	}},
 	{"stage_layers: with vpp above 1 each block counting as the mean of all", func(p *Problem, d *Dims) bool {
-		return p.free("stage_layers") && p.above("pp", d.mostChunks()) && p.above("vpp", d.mostChunks()) && p.unlike(d)
+		return !p.engine().Even && p.free("stage_layers") && p.above("pp", d.mostChunks()) && p.above("vpp", d.mostChunks()) && p.unlike(d)
 	}},
 	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {
 		groups := p.free("recompute_every") || slices.ContainsFunc(p.ints("recompute_every", nil), func(n int) bool { return n > 1 })

@@ -76,8 +76,8 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*space, err
 	if err := p.pinned(s.dims); err != nil {
 		return nil, err
 	}
-	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{}, makes: map[int][]int{}, fewest: len(rules) + 2,
-		set: &setting{s.dims, p.Cluster.Devices(), p.Cluster.Nodes, p.GlobalBatch, map[string][]int{}}}
+	e := &enumeration{s: s, p: p, limit: limit, out: &space{problem: p}, shares: map[string]sharedSplit{}, makes: map[int][]int{}, set: newSetting(p, s.dims)}
+	e.set.parsed, e.fewest = map[string][]int{}, len(e.set.rules)+2
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.staged = e.staged || p.Pins[key] != nil
 	}

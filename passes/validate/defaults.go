@@ -26,10 +26,11 @@ type defaults struct {
 
 // defaultsOf has a row for each engine.
 var defaultsOf = map[string]defaults{
-	"planc":     {0, defaultMicro, "ring", "zero 0, micro_batch 1, cp_kind ring"},
-	"megatron":  {0, defaultMicro, "ring", "zero 0 (1 with dist_optimizer), micro_batch 1, cp_kind ring"},
-	"deepspeed": {1, defaultMicro, "heads", "zero 1, micro_batch 1, cp_kind heads"},
-	"fsdp":      {3, defaultMicroRaw, "gather", "zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 1, micro_batch 1; cp_kind gather"},
+	"planc":         {0, defaultMicro, "ring", "zero 0, micro_batch 1, cp_kind ring"},
+	"megatron":      {0, defaultMicro, "ring", "zero 0 (1 with dist_optimizer), micro_batch 1, cp_kind ring"},
+	"megatron-fsdp": {3, defaultMicro, "ring", "zero 3, micro_batch 1, cp_kind ring"},
+	"deepspeed":     {1, defaultMicro, "heads", "zero 1, micro_batch 1, cp_kind heads"},
+	"fsdp":          {3, defaultMicroRaw, "gather", "zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 1, micro_batch 1; cp_kind gather"},
 }
 
 // runtimes are words of a row's source or note that say whose runtime ran it.
@@ -66,7 +67,7 @@ func (r *Row) engine() string {
 }
 
 // engineNames are the engines as people write them.
-var engineNames = map[string]string{"planc": "planc", "megatron": "megatron", "megatron-lm": "megatron", "megatron-core": "megatron", "nemo": "megatron",
+var engineNames = map[string]string{"planc": "planc", "megatron": "megatron", "megatron-lm": "megatron", "megatron-core": "megatron", "nemo": "megatron", "megatron-fsdp": "megatron-fsdp",
 	"fsdp": "fsdp", "fsdp2": "fsdp", "ddp": "fsdp", "torchtitan": "fsdp", "pytorch": "fsdp", "deepspeed": "deepspeed", "megatron-deepspeed": "deepspeed"}
 
 // zeroStage is zero_or_fsdp; stated is false where the cell is empty or "none".

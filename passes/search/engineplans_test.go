@@ -1,0 +1,161 @@
+package search
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// shapes are the plans of a space without what is solved: the split of the layers and the numbers of recomputation.
+func shapes(t *testing.T, p *Problem, keep func(ir.Plan) bool) map[string]bool {
+	t.Helper()
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp, err := s.space(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, n := map[string]bool{}, 0
+	for _, f := range sp.families {
+		for _, of := range s.shardings(p, &f.plan) {
+			for _, a := range s.agains(p, &f.plan, f.plan.LargestChunk()) {
+				for _, order := range f.names {
+					plan := f.plan
+					a.set(&plan, a.most)
+					plan.Zero, plan.ZeroGroup, plan.AxisOrder = of.zero, of.group, order
+					if n++; keep == nil || keep(plan) {
+						plan.StageLayers, plan.RecomputeLayers = "", 0
+						out[plan.Text()] = true
+					}
+				}
+			}
+		}
+	}
+	if keep == nil && len(out) != sp.size {
+		t.Errorf("the space has %d plans, %d were listed", sp.size, len(out))
+	}
+	return out
+}
+
+// A search under another engine offers exactly the plans of planc's space that the engine can run, and counts them.
+func TestEngineOffersWhatItRuns(t *testing.T) {
+	for _, e := range costmodel.Engines[1:] {
+		if len(e.PlanRules()) == 0 {
+			t.Errorf("engine %s has no rules", e.Name)
+		}
+		p := problem(cluster(t, "dgx-a100", 2, 2), llamaConfig(6, 64, 8, 2, 96, 64, 32), 32, 16, mixed)
+		p.Engine, p.Precision = e, e.State(mixed)
+		p.Pins = Pins{"cp": {"1", "2"}}
+		own := *p
+		own.Engine = nil
+		d := DimsOf(p.Model)
+		runs := func(plan ir.Plan) bool {
+			for _, r := range e.PlanRules() {
+				if !r.OK(&plan, &costmodel.Shape{Layers: d.Layers, KVHeads: d.KVHeads}) {
+					return false
+				}
+			}
+			return true
+		}
+		got, all := shapes(t, p, nil), shapes(t, &own, func(ir.Plan) bool { return true })
+		want := shapes(t, &own, runs)
+		if len(got) == 0 || len(want) == len(all) {
+			t.Errorf("engine %s: %d of %d plans", e.Name, len(got), len(all))
+		}
+		for plan := range got {
+			if !want[plan] {
+				t.Errorf("engine %s cannot run %s", e.Name, plan)
+			}
+		}
+		for plan := range want {
+			if !got[plan] {
+				t.Errorf("engine %s can run %s, which is not in its space", e.Name, plan)
+			}
+		}
+	}
+}
+
+// Under every engine the search finds what brute force does.
+func TestEnginesAreBruteForce(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	for _, e := range costmodel.Engines[1:] {
+		for range 6 {
+			p := problem(cluster(t, "dgx-a100", 2, 2), llamaConfig(4, 64, 8, 4, 96, 64, 32), 32, 8, mixed)
+			p.Engine, p.Precision = e, e.State(mixed)
+			p.Cluster.GPU.MemoryGiB = 6
+			narrow(t, r, p, 60, nil)
+			b := bruteForce(t, p, nil)
+			best, n, found := b.searcher.best(b.space, nil)
+			b.run().agrees(best, n, found)
+		}
+	}
+}
+
+// Megatron splits layers evenly, unless the job gives the split.
+func TestEvenStages(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(10, 1024, 8, 8, 4096, 128000, 512), 512, 64, mixed)
+	p.Pins = Pins{"pp": {"2"}}
+	own := must(t, p).Best.Plan
+	p.Engine = costmodel.EngineOf("megatron")
+	p.Precision = p.Engine.State(mixed)
+	if even := must(t, p).Best.Plan; own.StageLayers == "5,5" || !strings.HasPrefix(even.StageLayers, "5,5") && even.VPP == 1 {
+		t.Errorf("planc splits %s, megatron %s", own.StageLayers, even.StageLayers)
+	}
+	p.Pins = Pins{"pp": {"2"}, "stage_layers": {"6,4"}}
+	if given := must(t, p).Best.Plan; given.StageLayers != "6,4" {
+		t.Errorf("given 6,4, taken %s", given.StageLayers)
+	}
+}
+
+// A pin that an engine cannot follow is refused by name, with what to set instead.
+func TestEngineRefusesPins(t *testing.T) {
+	for _, x := range []struct {
+		engine, key, value, want string
+	}{
+		{"megatron", "zero", "3", "zero 3: engine megatron runs zero 0 and 1, its distributed optimizer (engine megatron-fsdp runs zero 2 and 3)"},
+		{"megatron", "schedule", "zb-v", "schedule zb-v: engine megatron runs pipelines as 1f1b and interleaved (engine planc runs every schedule)"},
+		{"megatron", "pp", "4", "pp 4: 10 layers do not divide into 4 chunks: engine megatron splits layers evenly (plan.stage_layers gives another split, Megatron's --pipeline-model-parallel-layout)"},
+		{"megatron-fsdp", "pp", "2", "pp 2: engine megatron-fsdp has no pipeline (pp 1, or engine megatron)"},
+		{"deepspeed", "schedule", "interleaved", "schedule interleaved: engine deepspeed runs pipelines as 1f1b (engine planc runs every schedule)"},
+		{"fsdp", "schedule", "zb-h1", "schedule zb-h1: engine fsdp runs pipelines as gpipe, 1f1b, interleaved and zb-v (engine planc runs every schedule)"},
+		{"fsdp", "tp", "8", "tp 8: engine fsdp splits K/V heads over tp and does not repeat them: tp divides them (a tp that divides them, or engine megatron)"},
+	} {
+		layers := 8
+		if x.key == "pp" {
+			layers = 10
+		}
+		p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(layers, 1024, 16, 4, 4096, 128000, 512), 512, 64, mixed)
+		p.Engine, p.Pins = costmodel.EngineOf(x.engine), Pins{x.key: {x.value}}
+		p.Precision = p.Engine.State(mixed)
+		_, err := Search(p)
+		var illegal *IllegalError
+		if !errors.As(err, &illegal) {
+			t.Errorf("%s: %s %s: %v", x.engine, x.key, x.value, err)
+			continue
+		}
+		if got := illegal.Reasons[0]; got.Key != x.key || got.Message != x.want || len(illegal.Reasons) != 1 {
+			t.Errorf("%s: %s %s: %+v, want %s", x.engine, x.key, x.value, illegal.Reasons, x.want)
+		}
+	}
+}
+
+// Published runs are priced whatever the engine's rules are.
+func TestEngineRulesDoNotConcernPrices(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(8, 1024, 16, 4, 4096, 128000, 512), 512, 64, mixed)
+	p.Engine = costmodel.EngineOf("megatron")
+	p.Precision = p.Engine.State(mixed)
+	plan := ir.SerialPlan(8, 1, p.Precision)
+	plan.DP, plan.MicroBatches, plan.Zero, plan.ZeroGroup = 8, 8, 3, 8
+	if got, err := Price(p, plan); err != nil || got.StepS <= 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if rs := Check(p, plan); len(rs) != 1 || rs[0].Key != "zero" {
+		t.Errorf("%+v", rs)
+	}
+}

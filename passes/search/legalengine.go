@@ -1,0 +1,43 @@
+package search
+
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
+)
+
+// Engines other than planc's run only some of the legal plans: costmodel.PlanRules says which. A search under such an engine
+// offers no other plan.
+
+// newSetting returns what the rules look at for a problem's plans, its engine's rules included.
+func newSetting(p *Problem, d Dims) *setting {
+	s := &setting{Dims: d, devices: p.Cluster.Devices(), nodes: p.Cluster.Nodes, batch: p.GlobalBatch, rules: rules,
+		shape: costmodel.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Given: p.Pins["stage_layers"] != nil}}
+	for _, r := range p.engine().PlanRules() {
+		s.engine = append(s.engine, rule{r.Key, r.When, func(p *ir.Plan, s *setting) bool { return r.OK(p, &s.shape) },
+			func(p *ir.Plan, s *setting) string { return r.Why(p, &s.shape, keyValues(*p)[r.Key]) }})
+	}
+	if len(s.engine) > 0 {
+		s.rules = slices.Concat(rules, s.engine)
+	}
+	return s
+}
+
+// runs reports whether the problem's engine can run a plan, as far as its rules about some keys say: keys whose rules look at
+// nothing but the plan.
+func (p *Problem) runs(plan *ir.Plan, keys ...string) bool {
+	for _, r := range p.engine().PlanRules() {
+		if slices.Contains(keys, r.Key) && !r.OK(plan, &costmodel.Shape{}) {
+			return false
+		}
+	}
+	return true
+}
+
+// wholly reports whether the problem's engine recomputes selectively in all blocks or in none.
+func (p *Problem) wholly(plan *ir.Plan) bool {
+	some := *plan
+	some.Recompute, some.RecomputeLayers, some.StageLayers = "selective", 1, "2"
+	return !p.runs(&some, "recompute_layers")
+}
