@@ -42,21 +42,23 @@ type run struct {
 	onRank func(*Rank) // on each rank
 	last   Step
 
-	total   int   // last step
-	end     int64 // first sample that is not trained on
-	done    progress
-	scaler  scaler
-	adapts  bool      // the last step's scale was above its least
-	faults  int       // steps in a row that were not finite, and for which no loss scale was to blame
-	applied int       // the last step that this run applied, 0 for none
-	saved   int       // step of the last checkpoint, -1 for none
-	good    int       // step of res.Checkpoint
-	checked int       // step of the last evaluation, -1 for none
-	written int       // step of the last validation loss in the metrics, 0 for none
-	owed    bool      // the run before was stopped while it evaluated the step that this run begins after
-	unread  error     // with which reading data has ended
-	times   []float64 // seconds of the steps after the first, the last of them kept
-	tokens  float64   // unmasked, of the last step
+	total      int   // last step
+	end        int64 // first sample that is not trained on
+	done       progress
+	scaler     scaler
+	adapts     bool  // the last step's scale was above its least
+	faults     int   // steps in a row that were not finite, and for which no loss scale was to blame
+	applied    int   // the last step that this run applied, 0 for none
+	saved      int   // step of the last checkpoint, -1 for none
+	good       int   // step of res.Checkpoint
+	checked    int   // step of the last evaluation, -1 for none
+	written    int   // step of the last validation loss in the metrics, 0 for none
+	owed       bool  // the run before was stopped while it evaluated the step that this run begins after
+	unread     error // with which reading data has ended
+	losses     lossWatch
+	beforeHigh int       // step of the last checkpoint before the loss became high, 0 for none
+	times      []float64 // seconds of the steps after the first, the last of them kept
+	tokens     float64   // unmasked, of the last step
 
 	peak      int64 // peakResident, asked for again after peakUntil
 	peakUntil time.Time

@@ -34,6 +34,9 @@ type scaler struct {
 	free  int // bad steps that are left without consequence
 }
 
+// maxScaleCount bounds the counts of steps that a checkpoint has of its scale; the next ones do not overflow.
+const maxScaleCount = 1 << 53
+
 func newScaler(rule LossScaleSettings) scaler {
 	s := scaler{rule: rule, scale: 1, free: rule.Hysteresis - 1}
 	if s.on() {
@@ -86,6 +89,9 @@ func (s *scaler) restore(text string) error {
 	}
 	if _, err := fmt.Sscanf(text, "%g %d %d", &s.scale, &s.good, &s.free); err != nil {
 		return fmt.Errorf("its loss scale %q cannot be read: %w", text, err)
+	}
+	if !(s.scale > 0 && s.scale <= math.MaxFloat32) || min(s.good, s.free) < 0 || max(s.good, s.free) > maxScaleCount {
+		return fmt.Errorf("its loss scale %q is none: a scale above 0 that float32 holds is allowed, and counts from 0 to %d", text, maxScaleCount)
 	}
 	return nil
 }

@@ -58,6 +58,21 @@ func TestScalerRules(t *testing.T) {
 	}
 }
 
+// A checkpoint's scale is one that a run can have.
+func TestLossScaleOfACheckpoint(t *testing.T) {
+	for _, text := range []string{"NaN 0 0", "+Inf 0 0", "-1 0 0", "0 0 0", "1e39 0 0", "8 -1 0", "8 0 -1", "8 9223372036854775807 0", "8 0 9223372036854775807", "8"} {
+		s := newScaler(dynamicScale)
+		if err := s.restore(text); err == nil {
+			t.Errorf("%s: %+v", text, s)
+		}
+	}
+	s := newScaler(dynamicScale)
+	want := `its loss scale "-1 0 0" is none: a scale above 0 that float32 holds is allowed, and counts from 0 to 9007199254740992`
+	if err := s.restore("-1 0 0"); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestLossScaleSettings(t *testing.T) {
 	var s Settings
 	for _, c := range []struct {

@@ -107,6 +107,7 @@ func (r *run) record(s *Step, tokens float64) error {
 	}
 	speed := tokens / s.Seconds
 	r.metrics.step(s, r.p.Experts.Aux, speed, r.mfu(s.Seconds), r.memory(), r.done.step-r.done.updates, r.p.Devices)
+	r.watchLoss(s)
 	if !s.Skipped {
 		r.faults, r.applied = 0, s.Step
 	} else {
