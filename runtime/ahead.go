@@ -78,12 +78,18 @@ func (r *run) drain() error {
 
 // begin gives the ranks the next step.
 func (r *run) begin() error {
+	if err := r.endSteps(); err != nil {
+		return err
+	}
 	t := task{begun: time.Now(), id: r.done.step + len(r.tasks) + 1}
 	if len(r.again) > 0 {
 		t.batch, r.again = r.again[0], r.again[1:]
 	} else {
 		var err error
-		if t.batch, err = r.rows.take(); err != nil {
+		if t.batch, err = r.nextBatch(); err != nil {
+			if errors.Is(err, errAsked) {
+				return err
+			}
 			if failed := r.drain(); failed != nil {
 				return failed
 			}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/data"
@@ -37,16 +38,39 @@ func rowOf[T any](x []T, i, n int) []T {
 	return x[i*width : (i+1)*width]
 }
 
-// read fills the batch with samples from first on; those from end on are all masked.
-func (b *batch) read(from reader, first, end int64) {
+// read fills the batch with samples from first on; those from end on are all masked. So many of them are read at once.
+func (b *batch) read(from reader, first, end int64, atOnce int) {
+	atOnce = min(atOnce, len(b.unmasked))
+	if atOnce <= 1 {
+		_, b.err = b.rows(from, first, end, 0, 1)
+		return
+	}
+	var all sync.WaitGroup
+	rows, errs := make([]int, atOnce), make([]error, atOnce)
+	for k := range atOnce {
+		all.Go(func() { rows[k], errs[k] = b.rows(from, first, end, k, atOnce) })
+	}
+	all.Wait()
 	b.err = nil
-	for i := range b.unmasked {
-		if g := first + int64(i); g >= end {
-			b.blank(i)
-		} else if b.err = b.sample(from, i, g); b.err != nil {
-			return
+	worst := len(b.unmasked)
+	for k, err := range errs { // of the first row that failed
+		if err != nil && rows[k] < worst {
+			worst, b.err = rows[k], err
 		}
 	}
+}
+
+// rows fills each step-th row from row i on. An error is of the row that it returns.
+func (b *batch) rows(from reader, first, end int64, i, step int) (row int, err error) {
+	defer recovered(first, &err)
+	for row = i; row < len(b.unmasked); row += step {
+		if g := first + int64(row); g >= end {
+			b.blank(row)
+		} else if err = b.sample(from, row, g); err != nil {
+			return row, err
+		}
+	}
+	return row, nil
 }
 
 // blank makes row i count for nothing.
@@ -170,8 +194,9 @@ func (r *Rank) along(axes []string) (n, radix int) {
 }
 
 // openData opens the job's files.
-func openData(p *Program, s *Settings) (*data.Set, error) {
+func openData(p *Program, s *Settings, notice func(string)) (*data.Set, error) {
 	spec := data.Spec{
+		Notice:        notice,
 		ValidFraction: s.Data.ValidFraction, Root: s.Data.Root, Dir: s.Dir, Tokenizer: s.Data.Tokenizer,
 		SeqLen: p.Batch.SeqLen, Vocab: p.Model.Vocab, Seed: s.Train.Seed,
 	}
@@ -192,9 +217,12 @@ func weight(f File) float64 {
 	return f.Weight
 }
 
-// dataCode is the exit code of an error of the data.
+// dataCode is the exit code of an error of the data. Files that have changed are wrong: a run that is started again would train on
+// what they have become.
 func dataCode(err error) int {
-	if bad := (*data.InputError)(nil); errors.As(err, &bad) {
+	var bad *data.InputError
+	var changed *data.ChangedError
+	if errors.As(err, &bad) || errors.As(err, &changed) {
 		return ExitInput
 	}
 	return ExitFailed

@@ -36,7 +36,7 @@ func pictured[F Float](t *testing.T, dp int, s Source, of func(train, valid read
 	a.Size = in.Pixels + rows*l.Patch*p.Elem.Size()
 	must(t, suits(s, p))
 	b := newBatch(l.GlobalBatch, l)
-	if b.read(of(readers(s, p)), 16, 23); b.err != nil {
+	if b.read(of(readers(s, p)), 16, 23, 1); b.err != nil {
 		t.Fatal(b.err)
 	}
 	for i := range dp {

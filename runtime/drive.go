@@ -25,6 +25,8 @@ type run struct {
 	files   *data.Set // nil where the caller brings a Source
 	source  Source
 	rows    *prefetcher
+	feed    *prefetcher // of which the next batch is taken: rows, or that of an evaluation
+	late    bool        // a process of the team may have to wait for feed's next batch
 	crew    *crew
 	team    *Team
 	ctx     context.Context // that the run was given: it ends when it is to stop
@@ -169,7 +171,8 @@ func (r *run) prepare() error {
 	}
 	r.res.FirstStep, r.res.Steps = r.done.step+1, r.done.step
 	train, _ := readers(r.source, r.p)
-	r.rows = newPrefetcher(train, r.done.samples, r.end, &r.p.Batch, r.ahead())
+	r.rows = newPrefetcher(train, r.done.samples, r.end, &r.p.Batch, r.p.Batch.GlobalBatch, r.ahead())
+	r.readFrom(r.rows)
 	return nil
 }
 
@@ -231,11 +234,14 @@ func (r *run) openSource() error {
 		return err
 	}
 	if r.source == nil {
-		set, err := openData(r.p, &r.s)
+		set, err := r.openFiles()
 		if err != nil {
 			return err
 		}
 		r.files, r.source = set, set
+		if err := r.checkPrompt(); err != nil {
+			return err
+		}
 	}
 	b, t := r.p.Batch, &r.s.Train
 	r.end = math.MaxInt64
@@ -311,7 +317,7 @@ func (r *run) steps() error {
 		if errors.Is(err, ErrStop) && r.done.step < r.total {
 			return r.stop()
 		}
-		if err != nil && !errors.Is(err, ErrStop) {
+		if err != nil && !errors.Is(err, ErrStop) && !errors.Is(err, errAsked) {
 			return err
 		}
 	}

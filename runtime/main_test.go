@@ -179,12 +179,18 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "tokens.bin")
 	must(t, os.WriteFile(text, bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
-	args := []string{"--dir", dir, "--data", text, "--set", "data.valid=0.1", "--steps=20", "--set", "train.eval.sample=\x01"}
+	args := []string{"--dir", dir, "--data", text, "--set", "data.valid=0.1", "--steps=20"}
+	code, _, stderr := runCommand(t, append(args, "--set", "train.eval.sample=\x01")...)
+	want := "bigram: train.eval.sample is given, and the data are tokens of a vocabulary of 11: a prompt can be text only if tokens are bytes, " +
+		"as in text files and in a vocabulary of 256; leave it out (--set train.eval.sample=null)\n"
+	if code != ExitInput || stderr != want {
+		t.Errorf("with a prompt: exit %d: %q", code, stderr)
+	}
 	code, stdout, stderr := runCommand(t, args...)
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	for _, want := range []string{"sample  ", "loss    ", ", validation ", "step    predicted unknown, measured ", "memory  predicted ", "binary  ",
+	for _, want := range []string{"loss    ", ", validation ", "step    predicted unknown, measured ", "memory  predicted ", "binary  ",
 		"metrics " + filepath.Join(dir, metricsFile), "saved   " + filepath.Join(dir, "checkpoints", "step-00000020")} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("stdout lacks %q:\n%s", want, stdout)

@@ -1,28 +1,39 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 )
 
-// prefetcher reads the training batches that come next while the ranks work on others.
+// stopWithin is how long the end of a run waits for a read that is under way. A read of a disk that hangs may never end.
+const stopWithin = 2 * time.Second
+
+// errAsked says that the run was asked to stop while it waited for samples.
+var errAsked = errors.New("asked to stop while samples were read")
+
+// prefetcher reads the batches that come next while the ranks work on others.
 type prefetcher struct {
 	from   reader
-	end    int64 // first sample that training does not read
+	end    int64 // first sample that is not read
 	size   int64
+	atOnce int                   // samples of a batch that are read at the same time
 	next   int64                 // sample of the batch that is read next
 	err    error                 // with which reading ended
+	held   *batch                // came while wait waited
 	spares []*batch              // to be freed at the next take
 	free   chan *batch           // to be filled
 	ready  chan *batch           // closed when none is filled any more
 	fault  atomic.Pointer[error] // of the batch that could not be read
 }
 
-// newPrefetcher begins to read the batch at sample first. As many batches as used may have been taken and not given back.
-func newPrefetcher(from reader, first, end int64, l *BatchLayout, used int) *prefetcher {
-	samples := l.GlobalBatch
-	f := &prefetcher{from: from, end: end, size: int64(samples), next: first, free: make(chan *batch, used+1), ready: make(chan *batch, used+1)}
+// newPrefetcher begins to read batches of so many samples from sample first on. As many of them as used may have been taken and not
+// given back.
+func newPrefetcher(from reader, first, end int64, l *BatchLayout, samples, used int) *prefetcher {
+	f := &prefetcher{from: from, end: end, size: int64(samples), atOnce: max(1, from.atOnce), next: first,
+		free: make(chan *batch, used+1), ready: make(chan *batch, used+1)}
 	for range used {
 		f.give(newBatch(samples, l))
 	}
@@ -47,25 +58,42 @@ func (f *prefetcher) serve() {
 	}
 }
 
+// slowSample is the time that tells samples which come from a disk or a network from those which are in memory already: these are
+// read one after the other, since more readers would only take processors from the ranks.
+const slowSample = 50 * time.Microsecond
+
 // fill reads a batch, or leaves in it why it could not.
 func (f *prefetcher) fill(b *batch) {
-	defer func() {
-		if x := recover(); x != nil { // a Source is the caller's code
-			b.err = fmt.Errorf("reading samples from %d on: %v\n%s", f.next, x, debug.Stack())
-		}
-	}()
-	if b.read(f.from, f.next, f.end); b.err == nil && b.counted() == 0 {
+	begun := time.Now()
+	b.read(f.from, f.next, f.end, f.atOnce)
+	if time.Since(begun)*time.Duration(f.atOnce) < time.Duration(f.size)*slowSample {
+		f.atOnce = 1
+	} else {
+		f.atOnce = max(1, f.from.atOnce)
+	}
+	if b.err == nil && f.from.of == "" && b.counted() == 0 {
 		b.err = exitf(ExitInput, "samples %d to %d, which are one step: not a single position counts, so there is nothing to learn from; "+
 			"each is past its sample's unmasked, or has a negative label", f.next, min(f.next+f.size, f.end)-1)
 	}
 }
 
-// take is the next batch, good until it is given back.
-func (f *prefetcher) take() (*batch, error) {
+// take is the next batch, good until it is given back. Its error is errAsked if no batch was there and stop is closed.
+func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	b := <-f.ready
+	b := f.held
+	if f.held = nil; b == nil {
+		select {
+		case b = <-f.ready: // even if stop is closed, too
+		default:
+			select {
+			case b = <-f.ready:
+			case <-stop:
+				return nil, errAsked
+			}
+		}
+	}
 	if f.err = b.err; f.err != nil {
 		return nil, f.err
 	}
@@ -84,12 +112,45 @@ func (f *prefetcher) failed() error {
 	return nil
 }
 
+// wait waits until a batch is ready, stop is closed or the time is over.
+func (f *prefetcher) wait(stop <-chan struct{}, most time.Duration) {
+	if f.late() {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		select {
+		case f.held = <-f.ready:
+		case <-stop:
+		case <-timer.C:
+		}
+	}
+}
+
+// late tells whether take would have to wait.
+func (f *prefetcher) late() bool { return f.err == nil && f.held == nil && len(f.ready) == 0 }
+
 // give gives back a batch that was taken.
 func (f *prefetcher) give(b *batch) { f.spares = append(f.spares, b) }
 
-// stop waits for the read under way.
+// stop waits for the read under way, but not for ever.
 func (f *prefetcher) stop() {
 	close(f.free)
-	for range f.ready {
+	timer := time.NewTimer(stopWithin)
+	defer timer.Stop()
+	for {
+		select {
+		case _, more := <-f.ready:
+			if !more {
+				return
+			}
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// recovered has a panic of a Source, which is the caller's code, be an error.
+func recovered(g int64, err *error) {
+	if x := recover(); x != nil {
+		*err = fmt.Errorf("reading samples from %d on: %v\n%s", g, x, debug.Stack())
 	}
 }

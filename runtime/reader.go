@@ -3,6 +3,8 @@ package runtime
 import (
 	"math"
 	"slices"
+
+	"github.com/planc-dev/planc/runtime/data"
 )
 
 // reader gives the samples of training, or those of validation.
@@ -13,7 +15,12 @@ type reader struct {
 
 	of             string // "" or "validation ", before the word sample
 	tokens, labels int    // what they must be below; 0 where the model reads no tokens
+	atOnce         int    // how many goroutines may read at the same time; 0 is 1
 }
+
+// filesAtOnce is how many samples of files are read at the same time, so that the latency of a disk or a network counts once for all
+// of them. A disk serves about as many at once; a Source of the caller's may count on one at a time.
+const filesAtOnce = 8
 
 // readers are those of a source, as far as the model reads what it gives.
 func readers(s Source, p *Program) (train, valid reader) {
@@ -23,6 +30,9 @@ func readers(s Source, p *Program) (train, valid reader) {
 	}
 	train = reader{sample: s.Train, tokens: tokens, labels: p.Model.Vocab}
 	valid = reader{sample: s.Valid, tokens: tokens, labels: p.Model.Vocab, of: "validation "}
+	if _, ok := s.(*data.Set); ok {
+		train.atOnce, valid.atOnce = filesAtOnce, filesAtOnce
+	}
 	if t, ok := s.(TypedSource); ok && l.Types {
 		train.types, valid.types = t.TrainTypes, t.ValidTypes
 	}

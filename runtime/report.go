@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/planc-dev/planc/runtime/amount"
@@ -19,8 +20,12 @@ const (
 	lineEvery = 5 * time.Second        // elsewhere
 )
 
-// report tells people, or a logger, how the run goes.
+// progressAfter is when a task that takes long shows how far it is for the first time.
+const progressAfter = 500 * time.Millisecond
+
+// report tells people, or a logger, how the run goes. Any goroutine may use it.
 type report struct {
+	mutex    sync.Mutex
 	w        io.Writer // nil: log
 	terminal bool
 	log      *slog.Logger
@@ -46,7 +51,9 @@ func (r *report) say(text, msg string, attrs ...any) {
 		r.log.Info(msg, attrs...)
 		return
 	}
-	r.clear()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.erase()
 	fmt.Fprintln(r.w, message(text, r.terminal))
 }
 
@@ -70,12 +77,20 @@ func (r *report) warn(text string, attrs ...any) {
 		r.log.Warn(text, attrs...)
 		return
 	}
-	r.clear()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.erase()
 	fmt.Fprintln(r.w, message("warning: "+text, r.terminal))
 }
 
 // clear removes the live line.
 func (r *report) clear() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.erase()
+}
+
+func (r *report) erase() {
 	if r.live {
 		fmt.Fprint(r.w, "\r\x1b[K")
 		r.live = false
@@ -84,23 +99,80 @@ func (r *report) clear() {
 
 // step reports a step where it is time to. left is the time that the other steps will take.
 func (r *report) step(s *Step, total int, tokensPerSecond float64, left time.Duration) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
 	now := time.Now()
 	if now.Before(r.next) && s.Step != total {
 		return
 	}
 	if r.w == nil {
-		r.next = now.Add(2 * lineEvery)
+		r.next = now.Add(r.interval())
 		r.log.Info("step", "step", s.Step, "loss", s.Loss, "lr", s.LR, "grad_norm", s.GradNorm, "tokens_per_s", math.Round(tokensPerSecond))
 		return
 	}
 	text := fmt.Sprintf("step %d/%d  loss %.4f  %s tokens/s  %s left", s.Step, total, s.Loss, amount.Short(tokensPerSecond), left.Round(time.Second))
+	r.next = now.Add(r.interval())
 	if !r.terminal {
-		r.next = now.Add(lineEvery)
 		fmt.Fprintln(r.w, text)
 		return
 	}
-	r.next = now.Add(liveEvery)
 	fmt.Fprint(r.w, "\r\x1b[K"+text)
+	r.live = true
+}
+
+// progressLine is how far a task is: text for people, or a message with its attributes.
+type progressLine struct {
+	text, msg string
+	attrs     []any
+}
+
+// during shows how far a task is, now and then until the function that it returns is called, which ends it.
+func (r *report) during(far func() progressLine) (end func()) {
+	every, ended, over := r.interval(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		timer := time.NewTimer(min(progressAfter, every))
+		defer timer.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-timer.C:
+				r.progress(far())
+				timer.Reset(every)
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+		r.clear()
+	}
+}
+
+// interval is the time between two reports of progress.
+func (r *report) interval() time.Duration {
+	switch {
+	case r.w == nil:
+		return 2 * lineEvery
+	case r.terminal:
+		return liveEvery
+	}
+	return lineEvery
+}
+
+func (r *report) progress(p progressLine) {
+	if r.w == nil {
+		r.log.Info(p.msg, p.attrs...)
+		return
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.terminal {
+		fmt.Fprintln(r.w, p.text)
+		return
+	}
+	fmt.Fprint(r.w, "\r\x1b[K"+p.text)
 	r.live = true
 }
 

@@ -166,6 +166,7 @@ func (r *run) leave(err error) error {
 // told is what a process tells of its ranks after each pass. Numbers are their bits: JSON knows no infinities.
 type told struct {
 	Stop  bool // it was asked to, or an I/O error ends it
+	Late  bool // its next batch is not ready
 	Ranks []toldRank
 }
 
@@ -207,7 +208,7 @@ func (r *run) share() error {
 	if r.team.Peers == nil {
 		return nil
 	}
-	own := told{Stop: r.ctx.Err() != nil || r.cause() != nil}
+	own := told{Stop: r.ctx.Err() != nil || r.cause() != nil, Late: r.feed != nil && r.feed.late()}
 	for _, k := range r.crew.mine {
 		own.Ranks = append(own.Ranks, k.tell())
 	}
@@ -220,12 +221,13 @@ func (r *run) share() error {
 		return err
 	}
 	at := 0
+	r.late = false
 	for process, b := range all {
 		var x told
 		if err := json.Unmarshal(b, &x); err != nil {
 			return fmt.Errorf("process %d: %w", process, err)
 		}
-		r.halt = r.halt || x.Stop
+		r.halt, r.late = r.halt || x.Stop, r.late || x.Late
 		for i := range x.Ranks {
 			if k := r.crew.ranks[at]; !r.crew.has(k) {
 				k.hear(&x.Ranks[i])

@@ -94,6 +94,7 @@ func checkData(j *loaded, rest []string) error {
 	want := data.Spec{ValidFraction: j.Data.Valid.Fraction, Root: j.Data.Root, Dir: dir, Tokenizer: j.Data.Tokenizer,
 		SeqLen: j.Train.SeqLen, Vocab: j.Config.Vocab, Seed: j.Train.Seed}
 	var diags ir.Diags
+	files := map[string]ir.Pos{} // where the job names them
 	resolve := func(key string, from spec.Sources) (out []data.Source) {
 		for i, s := range from {
 			out = append(out, data.Source{Path: s.Path, Weight: s.Weight})
@@ -101,8 +102,12 @@ func checkData(j *loaded, rest []string) error {
 			if !j.Has(at) {
 				at = key
 			}
-			if _, err := data.Resolve(s.Path, j.Data.Root, dir); err != nil {
-				diags.Addf(j.Pos(at), spec.NoFile, "%v", err)
+			paths, err := data.Resolve(s.Path, j.Data.Root, dir)
+			if err != nil {
+				diags = append(diags, ir.Diag{Pos: j.Pos(at), Code: dataCode(err), Msg: err.Error()})
+			}
+			for _, path := range paths {
+				files[path] = j.Pos(at)
 			}
 		}
 		return out
@@ -113,10 +118,22 @@ func checkData(j *loaded, rest []string) error {
 	}
 	set, err := data.Open(want)
 	if bad := (*data.InputError)(nil); errors.As(err, &bad) {
-		return ir.Diags{{Pos: j.Pos("data.train"), Code: spec.NoFile, Msg: bad.Msg}}
+		at, named := files[bad.File]
+		if !named {
+			at = j.Pos("data.train")
+		}
+		return ir.Diags{{Pos: at, Code: codeBadData, Msg: bad.Msg}}
 	}
 	if err != nil {
 		return err
 	}
 	return set.Close()
+}
+
+// dataCode is the code of what keeps a path of the job from being files to train on.
+func dataCode(err error) ir.Code {
+	if bad := (*data.InputError)(nil); errors.As(err, &bad) && bad.File != "" {
+		return codeBadData
+	}
+	return spec.NoFile
 }

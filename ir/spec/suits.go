@@ -2,8 +2,12 @@ package spec
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // Stretched says that sequences are longer than those that a rotary model was made for, which is a choice and no mistake; ""
@@ -45,4 +49,18 @@ func (j *Job) suits(diags *ir.Diags) {
 	if c.Bidirectional && t.Eval.Sample != "" {
 		diags.Addf(j.Pos("train.eval.sample"), Conflict, "train.eval.sample is given, and %s, of family %s, does not predict what comes next: it cannot continue a text", c.Name, c.Family)
 	}
+	if tokens := j.tokenSource(); tokens != "" && t.Eval.Sample != "" && c.Vocab != byteTokens {
+		diags.Addf(j.Pos("train.eval.sample"), strict.NotYet, "train.eval.sample is given, and %s holds tokens of a vocabulary of %d. Not supported yet: a prompt that is not bytes; "+
+			"give text files or a model with a vocabulary of %d, or leave train.eval.sample out", tokens, c.Vocab, byteTokens)
+	}
+}
+
+// tokenSource is the first of the job's files that hold tokens already, by its name; "" if there is none.
+func (j *Job) tokenSource() string {
+	for _, s := range slices.Concat(j.Data.Train, j.Data.Valid.Files) {
+		if strings.EqualFold(filepath.Ext(s.Path), ".bin") {
+			return s.Path
+		}
+	}
+	return ""
 }

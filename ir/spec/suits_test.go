@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
@@ -34,6 +35,35 @@ func TestSuits(t *testing.T) {
 		}
 		if got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.config.Family, got, tt.want)
+		}
+	}
+}
+
+// A prompt is bytes: where the data are tokens of another vocabulary, it is refused where the job gives it.
+func TestSampleOfTokensIsRefused(t *testing.T) {
+	const head = "model: {model_type: gpt2, vocab_size: %d, n_positions: 64, n_embd: 16, n_layer: 1, n_head: 2}\ncluster: 1xcpu\n" +
+		"train:\n  seq_len: 64\n  global_batch: 8\n  steps: 1\n  eval: {sample: Once}\n"
+	const want = "job.yaml:7:18: train.eval.sample is given, and train.BIN holds tokens of a vocabulary of 50257. Not supported yet: a prompt that is not bytes; " +
+		"give text files or a model with a vocabulary of 256, or leave train.eval.sample out [NotYet]"
+	for _, tt := range []struct {
+		data  string
+		vocab int
+		want  string
+	}{
+		{"data: {train: train.BIN}\n", 50257, want},
+		{"data: {train: [x.txt, train.BIN]}\n", 50257, want},
+		{"data: {train: x.txt, valid: [train.BIN]}\n", 50257, want},
+		{"data: {train: train.BIN}\n", 256, ""},
+		{"data: {train: x.txt}\n", 50257, ""},
+		{"", 50257, ""},
+	} {
+		_, err := Load("job.yaml", files{"job.yaml": fmt.Sprintf(head, tt.vocab) + tt.data}.read)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%q with %d:\n got %s\nwant %s", tt.data, tt.vocab, got, tt.want)
 		}
 	}
 }

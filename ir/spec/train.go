@@ -44,7 +44,7 @@ type Schedule struct {
 type Eval struct {
 	Every   int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps; 0: only at the end" absent:"0" eg:"250"`
 	Batches int    `yaml:"batches" class:"r" min:"1" max:"1e9" doc:"global batches of validation samples, the first ones" eg:"20"`
-	Sample  string `yaml:"sample" class:"r" doc:"prompt of the passage that is printed" absent:"none" eg:"The light"`
+	Sample  string `yaml:"sample" class:"r" doc:"prompt of the passage that is printed at the end; only where tokens are bytes: text files, or a vocabulary of 256" absent:"none" eg:"The light"`
 }
 
 // Checkpoint is when state is saved.

@@ -11,9 +11,16 @@
 // each token of a file but its first is a label exactly once an epoch. Epochs are permuted by a keyed
 // bijection of the sample numbers (order.go) rather than a shuffled list.
 //
-// Formats (tokens.go): raw text, one token a byte; nanoGPT's headerless .bin of 16-bit tokens; llm.c's
-// .bin shards of 16-bit or 32-bit tokens. Text tokenizers other than bytes are not here yet.
+// Formats (format.go): raw text, one token a byte; nanoGPT's headerless .bin of 16-bit tokens; llm.c's
+// .bin shards of 16-bit or 32-bit tokens. Text tokenizers other than bytes are not here yet. Files of
+// other kinds are refused, by their first bytes (magic.go) or by where their zero bytes lie (rhythm.go),
+// because as raw bytes all of them would train. Only regular files are opened (open.go).
 //
-// Errors that are an InputError are the user's to mend (a path, a file's content, a setting); all others
-// are the world's: files that cannot be read.
+// Files are read with pread into buffers of bounded size (tokens.go), never mapped, so that an I/O error
+// is an error and a disk that hangs holds up only the goroutine that reads. A file that changes while it
+// is in use is noticed (watch.go).
+//
+// An InputError is the user's to mend (a path, a file's content, a setting), a ChangedError is of a file
+// that is no longer what it was when it was opened; all others are the environment's: a ReadError if a
+// file cannot be read.
 package data

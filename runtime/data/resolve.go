@@ -57,11 +57,11 @@ func match(base, p string) ([]string, error) {
 	info, err := os.Stat(full)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, inputf("%s is a folder; name its files, for example %s", full, filepath.Join(full, "*.bin"))
+		return nil, about(full, irregular(full, info.Mode()))
 	case err == nil:
 		return []string{full}, nil
 	case !errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(p, "*?["):
-		return nil, err
+		return nil, readError(full, err)
 	}
 	files, err := filepath.Glob(filepath.Join(quote(base), p))
 	if err != nil {

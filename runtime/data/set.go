@@ -3,6 +3,7 @@ package data
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -26,6 +27,10 @@ type Spec struct {
 	SeqLen        int      // tokens of a sample
 	Vocab         int      // tokens read must be below it
 	Seed          uint64   // of the order
+
+	// Notice is called with what users should know of files that change while they are in use, although what is read is still as
+	// it was. It may be called by any goroutine that reads; nil ignores it.
+	Notice func(text string)
 }
 
 // Set is open data. Its methods may be called by any number of goroutines; nothing in it changes.
@@ -138,10 +143,11 @@ func (s *Set) openSource(src Source) ([]*tokenFile, error) {
 		if err != nil {
 			return nil, err
 		}
+		f.watch.notice = s.spec.Notice
 		s.files = append(s.files, f)
 		if need := int64(s.spec.SeqLen) + 1; f.Tokens < need {
-			return nil, inputf("%s is too short: it has %d tokens, and one sample needs %d (train.seq_len %d and the label of the last)",
-				path, f.Tokens, need, s.spec.SeqLen)
+			return nil, about(path, inputf("%s is too short: it has %d tokens, and one sample needs %d (train.seq_len %d and the label of the last)",
+				path, f.Tokens, need, s.spec.SeqLen))
 		}
 	}
 	return s.files[first:], nil
@@ -262,6 +268,11 @@ func (s *Set) read(sections []section, k int64, tokens, labels []int32) (int, er
 	return n, nil
 }
 
+// Bytes reports whether tokens are bytes: those of text files, or of a vocabulary of just as many.
+func (s *Set) Bytes() bool {
+	return s.spec.Vocab == Bytes{}.Vocab() || !slices.ContainsFunc(s.files, func(f *tokenFile) bool { return f.Width > 1 })
+}
+
 // String is one line for logs: "2 files, 1.2M tokens: 1141 samples an epoch, 60 held out".
 func (s *Set) String() string {
 	var tokens int64
@@ -324,7 +335,7 @@ func (s *Set) Files() string {
 func (s *Set) Close() error {
 	var errs []error
 	for _, f := range s.files {
-		errs = append(errs, f.blob.Close())
+		errs = append(errs, f.file.Close())
 	}
 	s.files = nil
 	return errors.Join(errs...)

@@ -1,0 +1,182 @@
+package data
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How often a file that is read is looked at.
+const (
+	lookEvery = time.Second      // at its size and time of modification: one call of the system
+	nameEvery = 10 * time.Second // at its name: a look into folders, which may be on another machine
+	hashEvery = time.Minute      // at its contents even if the time of modification is what it was, which can be set
+)
+
+// The part of a file's contents that is compared: so many blocks, evenly spread from its first byte to its last.
+const (
+	hashBlocks     = 8
+	hashBlockBytes = 4 << 10
+)
+
+// watch knows what a file was like when training began to read it.
+type watch struct {
+	notice func(text string) // may be nil
+
+	ready atomic.Bool  // hash is there
+	next  atomic.Int64 // when the file is looked at again, in nanoseconds
+
+	mutex                      sync.Mutex // of what follows
+	hash                       [sha256.Size]byte
+	modified                   time.Time
+	hashed, named              time.Time // when it was last looked at
+	toldLonger, toldSame, told bool      // notices that were given: only once each
+}
+
+// begin takes the hash of the file's contents, once, before they are first read.
+func (t *tokenFile) begin() error {
+	w := &t.watch
+	if w.ready.Load() {
+		return nil
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.ready.Load() {
+		return nil
+	}
+	now := time.Now()
+	var err error
+	if w.hash, err = t.sample(); err != nil {
+		return err
+	}
+	w.modified, w.hashed, w.named = t.info.ModTime(), now, now
+	w.ready.Store(true)
+	return nil
+}
+
+// sample is a hash of parts of the contents that the file had when it was opened.
+func (t *tokenFile) sample() (sum [sha256.Size]byte, err error) {
+	h := sha256.New()
+	b := make([]byte, hashBlockBytes)
+	rest := max(0, t.info.Size()-hashBlockBytes)
+	for i := range int64(hashBlocks) {
+		at := rest / (hashBlocks - 1) * i
+		if i == hashBlocks-1 {
+			at = rest
+		}
+		part := b[:min(hashBlockBytes, t.info.Size())]
+		if err := t.readAt(part, at); err != nil {
+			return sum, err
+		}
+		h.Write(part)
+		if rest == 0 {
+			break
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
+}
+
+// unchanged looks at the file if it is time to. A ChangedError says that what was read since the last look may be of other contents.
+func (t *tokenFile) unchanged() error {
+	if time.Now().UnixNano() < t.watch.next.Load() {
+		return nil
+	}
+	return t.look()
+}
+
+// look looks at the file, unless another goroutine does.
+func (t *tokenFile) look() error {
+	w := &t.watch
+	if !w.mutex.TryLock() {
+		return nil
+	}
+	defer w.mutex.Unlock()
+	now := time.Now()
+	if err := t.compare(now); err != nil {
+		w.next.Store(0) // each read finds it again
+		return err
+	}
+	w.next.Store(now.Add(lookEvery).UnixNano())
+	return nil
+}
+
+func (t *tokenFile) compare(now time.Time) error {
+	w := &t.watch
+	info, err := t.file.Stat()
+	if err != nil {
+		return readError(t.path, err)
+	}
+	if info.Size() < t.info.Size() {
+		return t.truncated(info.Size())
+	}
+	written := !info.ModTime().Equal(w.modified)
+	if written || now.Sub(w.hashed) >= hashEvery {
+		hash, err := t.sample()
+		if err != nil {
+			return err
+		}
+		if hash != w.hash {
+			return t.overwritten(info.Size())
+		}
+		w.hashed, w.modified = now, info.ModTime()
+	}
+	if info.Size() > t.info.Size() {
+		w.once(&w.toldLonger, "data: %s has grown while training, from %d to %d bytes: this run trains on the first %[2]d; one that resumes would read all of them, "+
+			"and its samples would be others", t.path, t.info.Size(), info.Size())
+	} else if written {
+		w.once(&w.toldSame, "data: %s was written to while training: its size and the %d blocks of it that are compared are what they were; "+
+			"if other parts changed, this run is not reproducible", t.path, hashBlocks)
+	}
+	if now.Sub(w.named) >= nameEvery {
+		w.named = now
+		t.lookAtName()
+	}
+	return nil
+}
+
+// lookAtName notices that the file's name has become another file's. What is read is still the file that was opened.
+func (t *tokenFile) lookAtName() {
+	w := &t.watch
+	info, err := os.Stat(t.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		w.once(&w.told, "data: %s was deleted while training: this run still reads the file that it opened; one that resumes cannot", t.path)
+	case err == nil && !os.SameFile(info, t.info):
+		w.once(&w.told, "data: %s was replaced while training: this run still reads the file that it opened; one that resumes reads the new one", t.path)
+	}
+}
+
+// once gives a notice if it was not given before.
+func (w *watch) once(told *bool, format string, args ...any) {
+	if !*told && w.notice != nil {
+		w.notice(fmt.Sprintf(format, args...))
+	}
+	*told = true
+}
+
+// ended is why the file has no bytes where it had some when it was opened.
+func (t *tokenFile) ended() error {
+	info, err := t.file.Stat()
+	if err == nil && info.Size() < t.info.Size() {
+		return t.truncated(info.Size())
+	}
+	return readError(t.path, io.ErrUnexpectedEOF)
+}
+
+func (t *tokenFile) truncated(size int64) error {
+	was := t.info.Size()
+	return &ChangedError{t.path, was, size, fmt.Sprintf("data: %s was truncated while training: it had %d bytes when it was opened, and has %d now; "+
+		"put the whole file back, then start the run again: it continues from its last checkpoint", t.path, was, size)}
+}
+
+func (t *tokenFile) overwritten(size int64) error {
+	return &ChangedError{t.path, t.info.Size(), size, fmt.Sprintf("data: %s was overwritten while training: it had %d bytes when it was opened and has %d now, "+
+		"and its contents are others; put the old file back, then start the run again: it continues from its last checkpoint; "+
+		"to train on the new contents, start over with --resume never", t.path, t.info.Size(), size)}
+}

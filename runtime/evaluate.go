@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// evaluate writes the validation loss after the last step, once. It gives up where the run is asked to stop.
+func (r *run) evaluate() error {
+	n := r.source.ValidSamples()
+	if n == 0 || r.checked == r.done.step {
+		return nil
+	}
+	r.checked = r.done.step
+	if err := r.crew.settle(); err != nil {
+		return err
+	}
+	l := &r.p.Batch
+	if want := r.s.Train.Eval.Batches; want > 0 { // the same samples on every plan
+		n = min(n, int64(want)*int64(l.GlobalBatch))
+	}
+	loss, tokens, err := r.validate(n)
+	if errors.Is(err, errAsked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if tokens == 0 {
+		return exitf(ExitInput, "validation samples 0 to %d: not a single position counts; each is past its sample's unmasked, or has a negative label", n-1)
+	}
+	r.res.ValidLoss = loss / float64(tokens)
+	r.report.say(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
+		"eval", "step", r.done.step, "valid_loss", r.res.ValidLoss)
+	r.metrics.valid(r.done.step, r.res.ValidLoss)
+	r.written = r.done.step
+	return nil
+}
+
+// validate is the sum of the losses of the first n samples of validation, and how many tokens it is of. It returns errAsked where
+// the run is asked to stop.
+func (r *run) validate(n int64) (loss float64, tokens int, err error) {
+	l := &r.p.Batch
+	rows := l.MicroBatch * l.Replicas
+	batches := int((n + int64(rows) - 1) / int64(rows))
+	_, valid := readers(r.source, r.p)
+	f := newPrefetcher(valid, 0, n, l, rows, 1)
+	defer f.stop()
+	defer r.readFrom(r.rows)
+	r.readFrom(f)
+	var done atomic.Int64
+	defer r.report.during(r.validating(&done, batches))()
+	for i := range batches {
+		if r.halted() {
+			return 0, 0, errAsked
+		}
+		b, err := r.nextBatch()
+		if errors.Is(err, errAsked) {
+			return 0, 0, err
+		}
+		if err != nil {
+			return 0, 0, unreadable{err}
+		}
+		err = r.crew.do(func(k *Rank) {
+			k.load(b, 1)
+			k.Training, k.first = false, i*rows+1
+			k.clearLoss()
+			k.runEval()
+			k.first = 0
+		})
+		if err == nil {
+			err = r.share()
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		loss += r.lossSum()
+		tokens += b.counted()
+		f.give(b)
+		done.Add(1)
+	}
+	return loss, tokens, nil
+}
+
+// validating is the line that tells how far an evaluation is, of which done counts the batches.
+func (r *run) validating(done *atomic.Int64, batches int) func() progressLine {
+	step, begun := r.done.step, time.Now()
+	return func() progressLine {
+		n := int(done.Load())
+		text := fmt.Sprintf("step %d  validating, %d of %d batches", step, n, batches)
+		if n > 0 {
+			left := time.Since(begun) / time.Duration(n) * time.Duration(batches-n)
+			text += fmt.Sprintf("  %s left", left.Round(time.Second))
+		}
+		return progressLine{text, "validating", []any{"step", step, "done", n, "batches", batches}}
+	}
+}

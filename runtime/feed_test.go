@@ -1,0 +1,198 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/planc-dev/planc/runtime/launch"
+)
+
+// hanging is a source whose reads from some sample on do not end, as those of a disk that hangs.
+type hanging struct {
+	drawn
+	train, valid int64         // the first sample that hangs; 0: none does
+	hangs        func()        // called by the first read that does
+	over         chan struct{} // closed at the end of the test
+}
+
+func (h *hanging) wait(g, from int64) {
+	if from > 0 && g >= from {
+		h.hangs()
+		<-h.over
+	}
+}
+
+func (h *hanging) Train(g int64, tokens, labels []int32) (int, error) {
+	h.wait(g, h.train)
+	return h.drawn.Train(g, tokens, labels)
+}
+
+func (h *hanging) Valid(g int64, tokens, labels []int32) (int, error) {
+	h.wait(g, h.valid)
+	return h.drawn.Valid(g, tokens, labels)
+}
+
+// A disk that hangs does not keep a run from being stopped: it ends with a checkpoint of its last step while the read still waits.
+func TestStopWhileTheDiskHangs(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		train, valid int64
+		step         int
+	}{{"in training", 3*8 + 5, 0, 3}, {"in validation", 0, 12, 4}} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			h := &hanging{drawn{40, 30}, tt.train, tt.valid, sync.OnceFunc(func() { time.AfterFunc(50*time.Millisecond, cancel) }), make(chan struct{})}
+			defer close(h.over)
+			dir := t.TempDir()
+			done := make(chan error, 1)
+			go func() {
+				_, err := Run(ctx, bigram[float64](2, 0), Dir(dir), Data(h), Logger(slog.New(slog.DiscardHandler)), Set("train.eval.every", 4))
+				done <- err
+			}()
+			select {
+			case err := <-done:
+				checkpoint := filepath.Join(dir, "checkpoints", fmt.Sprintf("step-%08d", tt.step))
+				wantExit(t, err, ExitOnRequest, fmt.Sprintf("stopped on request after step %d of 12; checkpoint %s continues it", tt.step, checkpoint))
+				weights(t, checkpoint)
+			case <-time.After(time.Minute):
+				t.Fatal("the request to stop is not heard")
+			}
+			res, err := train(t, bigram[float64](2, 0), dir, Data(drawn{40, 30}), Set("train.eval.every", 4))
+			if err != nil || res.FirstStep != tt.step+1 || res.Steps != 12 {
+				t.Errorf("resumed: steps %d to %d, %v", res.FirstStep, res.Steps, err)
+			}
+		})
+	}
+}
+
+// A run that is over does not wait for the batch that it has begun to read and does not want.
+func TestEndWhileTheDiskHangs(t *testing.T) {
+	h := &hanging{drawn{40, 0}, 12 * 8, 0, func() {}, make(chan struct{})}
+	defer close(h.over)
+	done := make(chan error, 1)
+	go func() {
+		_, err := train(t, bigram[float64](2, 0), t.TempDir(), Data(h))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Fatal("a run that is done does not end")
+	}
+}
+
+// heard is a launch of two processes, of which the other says what a test wants.
+type heard struct {
+	others
+	say  func(call int) told
+	own  []told
+	call int
+}
+
+func (h *heard) Exchange(own []byte) ([][]byte, error) {
+	var x told
+	if err := json.Unmarshal(own, &x); err != nil {
+		return nil, err
+	}
+	h.own = append(h.own, x)
+	h.call++
+	b, err := json.Marshal(h.say(h.call))
+	return [][]byte{own, b}, err
+}
+
+// In a team no process begins a step before all have their batch, and a request to stop that one of them hears while it waits stops
+// all before the same step.
+func TestTeamWaitsForTheLastBatch(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		say   func(call int) told
+		hangs bool // this process's disk
+		asked bool // this process is
+		err   error
+		calls int
+	}{
+		{"the other is late twice", func(call int) told { return told{Late: call < 3} }, false, false, nil, 3},
+		{"the other is asked to stop while it is late", func(call int) told { return told{Late: true, Stop: call == 2} }, false, false, errAsked, 2},
+		{"this one is late, and the other is asked to stop", func(call int) told { return told{Stop: call == 2} }, true, false, errAsked, 2},
+		{"this one is late and asked to stop", func(int) told { return told{} }, true, true, errAsked, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := bigram[float64](2, 0)
+			peers := &heard{say: tt.say}
+			team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 2}, Peers: peers}
+			crew, err := newCrew(p, 0, team)
+			must(t, err)
+			defer crew.close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tt.asked {
+				cancel()
+			}
+			h := &hanging{drawn{40, 0}, 0, 0, func() {}, make(chan struct{})}
+			if tt.hangs {
+				h.train = 1
+			}
+			from, _ := readers(h, p)
+			f := newPrefetcher(from, 0, 96, &p.Batch, 8, 1)
+			defer f.stop()
+			defer close(h.over)
+			if !tt.hangs {
+				f.wait(nil, time.Minute)
+			}
+			r := &run{p: p, team: team, crew: crew, ctx: ctx}
+			r.readFrom(f)
+			_, err = r.nextBatch()
+			if !errors.Is(err, tt.err) || peers.call != tt.calls {
+				t.Errorf("%v after %d exchanges, want %v after %d", err, peers.call, tt.err, tt.calls)
+			}
+			for _, x := range peers.own {
+				if x.Late != tt.hangs {
+					t.Errorf("this process says late %v, want %v", x.Late, tt.hangs)
+				}
+			}
+		})
+	}
+}
+
+// sluggish is a source whose validation takes a while.
+type sluggish struct{ drawn }
+
+func (s sluggish) Valid(g int64, tokens, labels []int32) (int, error) {
+	time.Sleep(40 * time.Millisecond)
+	return s.drawn.Valid(g, tokens, labels)
+}
+
+// A validation that takes long says within a second how far it is, and nothing if it is short.
+func TestValidationShowsProgress(t *testing.T) {
+	var out bytes.Buffer
+	begun := time.Now()
+	_, err := train(t, bigram[float32](2, 0), t.TempDir(), Data(sluggish{drawn{40, 40}}), text(&out, false), Set("train.steps", 1))
+	must(t, err)
+	lines := regexp.MustCompile(`(?m)^step 1  validating, \d+ of 10 batches(  \d+s left)?$`).FindAllString(out.String(), -1)
+	if want := int(time.Since(begun)/lineEvery) + 1; len(lines) < 1 || len(lines) > want {
+		t.Errorf("%d lines of progress, want 1 to %d:\n%s", len(lines), want, out.String())
+	}
+	out.Reset()
+	_, err = train(t, bigram[float32](2, 0), t.TempDir(), Data(sluggish{drawn{40, 40}}), text(&out, true), Set("train.steps", 1))
+	must(t, err)
+	if !strings.Contains(out.String(), "\r\x1b[Kstep 1  validating, ") || !strings.Contains(out.String(), "\r\x1b[Kstep 1  valid_loss ") {
+		t.Errorf("a terminal shows %q", out.String())
+	}
+	out.Reset()
+	_, err = train(t, bigram[float32](2, 0), t.TempDir(), Logger(slog.New(slog.NewTextHandler(&out, nil))), Data(sluggish{drawn{40, 40}}), Set("train.steps", 1))
+	must(t, err)
+	if !regexp.MustCompile(`msg=validating step=1 done=\d+ batches=10\n`).MatchString(out.String()) {
+		t.Errorf("the log is\n%s", out.String())
+	}
+}
