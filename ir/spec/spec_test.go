@@ -97,8 +97,8 @@ name: gpt2-owt
 model: {base: gpt2-124m, n_layer: 2}
 data:
   root: ${DATA}
-  train: [data/train.bin, {path: more.bin, weight: 0.5}]
-  valid: val.bin
+  train: [data/train.txt, {path: more.txt, weight: 0.5}]
+  valid: val.txt
   tokenizer: bytes
 train:
   seq_len: 1K
@@ -123,7 +123,7 @@ plan: {tp: [1, 2], dp: 4, sp: false, zero: 1, pp: 1, recompute: none}
 	if want := (Precision{"bf16", "bf16", "bf16", "f32", "f32", "f32", "", LossScale{Kind: "static", Init: 128}}); tr.Precision != want {
 		t.Errorf("precision %+v", tr.Precision)
 	}
-	if want := (Data{"${DATA}", Sources{{"data/train.bin", 1}, {"more.bin", 0.5}}, Valid{Files: Sources{{"val.bin", 1}}}, "bytes"}); !reflect.DeepEqual(j.Data, want) {
+	if want := (Data{"${DATA}", Sources{{"data/train.txt", 1}, {"more.txt", 0.5}}, Valid{Files: Sources{{"val.txt", 1}}}, "bytes"}); !reflect.DeepEqual(j.Data, want) {
 		t.Errorf("data %+v", j.Data)
 	}
 	if j.Config.Layers != 2 || j.Config.Name != "gpt2-124m+" || j.Config.DropEmbd != 0.2 {
