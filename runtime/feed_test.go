@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -150,7 +151,7 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 			if !tt.hangs {
 				f.wait(nil, time.Minute)
 			}
-			r := &run{p: p, team: team, crew: crew, ctx: ctx}
+			r := &run{p: p, team: team, crew: crew, ctx: ctx, metrics: &metrics{}}
 			r.readFrom(f)
 			_, err = r.nextBatch()
 			if !errors.Is(err, tt.err) || peers.call != tt.calls {
@@ -194,5 +195,50 @@ func TestValidationShowsProgress(t *testing.T) {
 	must(t, err)
 	if !regexp.MustCompile(`msg=validating step=1 done=\d+ batches=10\n`).MatchString(out.String()) {
 		t.Errorf("the log is\n%s", out.String())
+	}
+}
+
+// Data that are truncated or overwritten while training end the run with their name and sizes after its state is saved; to start it
+// again would train on what they have become, so the exit status says not to.
+func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(path string) error
+		want   string
+	}{
+		{"truncated", func(path string) error { return os.Truncate(path, 10) },
+			`^data: FILE was truncated while training: it had 12000 bytes when it was opened, and has 10 now; put the whole file back, then start the run again; `},
+		{"overwritten", func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte{3, 0}, 6000), 0o666) },
+			`^data: FILE was overwritten while training: it had 12000 bytes when it was opened and has 12000 now, and its contents are others; ` +
+				`put the old file back, then start the run again; to train on the new contents, start over with --resume never; `},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "tokens.bin")
+			must(t, os.WriteFile(path, bytes.Repeat([]byte{1, 0, 4, 0}, 3000), 0o666))
+			earlier := time.Now().Add(-time.Hour)
+			must(t, os.Chtimes(path, earlier, earlier))
+			res, err := train(t, bigram[float64](2, 0), dir, Data(nil), Set("data.train", path), Set("train.steps", 100), OnStep(func(s Step) error {
+				if s.Step == 4 {
+					must(t, tt.change(path))
+				}
+				if s.Step > 4 { // files are looked at once a second
+					time.Sleep(100 * time.Millisecond)
+				}
+				return nil
+			}))
+			var exit *ExitError
+			if !errors.As(err, &exit) || exit.Code != ExitInput {
+				t.Fatalf("got %v, want exit %d", err, ExitInput)
+			}
+			want := tt.want + fmt.Sprintf(`step %d of 100 is saved: checkpoint DIR/checkpoints/step-%08[1]d continues it$`, res.Steps)
+			if got := strings.NewReplacer(path, "FILE", dir, "DIR").Replace(err.Error()); !regexp.MustCompile(want).MatchString(got) {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if res.Steps < 4 || res.Steps > 30 {
+				t.Errorf("it ends after step %d", res.Steps)
+			}
+			weights(t, res.Checkpoint)
+		})
 	}
 }

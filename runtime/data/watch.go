@@ -172,11 +172,11 @@ func (t *tokenFile) ended() error {
 func (t *tokenFile) truncated(size int64) error {
 	was := t.info.Size()
 	return &ChangedError{t.path, was, size, fmt.Sprintf("data: %s was truncated while training: it had %d bytes when it was opened, and has %d now; "+
-		"put the whole file back, then start the run again: it continues from its last checkpoint", t.path, was, size)}
+		"put the whole file back, then start the run again", t.path, was, size)}
 }
 
 func (t *tokenFile) overwritten(size int64) error {
 	return &ChangedError{t.path, t.info.Size(), size, fmt.Sprintf("data: %s was overwritten while training: it had %d bytes when it was opened and has %d now, "+
-		"and its contents are others; put the old file back, then start the run again: it continues from its last checkpoint; "+
+		"and its contents are others; put the old file back, then start the run again; "+
 		"to train on the new contents, start over with --resume never", t.path, t.info.Size(), size)}
 }

@@ -61,7 +61,7 @@ func wantChanged(t *testing.T, err error, path string, was, now int64, want stri
 // A file that becomes shorter is an error that names it, its size before and its size now, whichever part is read.
 func TestTruncatedFileIsAnError(t *testing.T) {
 	const want = "data: FILE was truncated while training: it had 1048576 bytes when it was opened, and has 5000 now; " +
-		"put the whole file back, then start the run again: it continues from its last checkpoint"
+		"put the whole file back, then start the run again"
 	s, path, _ := watched(t, make([]byte, 1<<20))
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTruncatedFileIsAnError(t *testing.T) {
 // Other contents are an error; the same contents written again are noticed once.
 func TestOverwrittenFile(t *testing.T) {
 	const want = "data: FILE was overwritten while training: it had 1048576 bytes when it was opened and has 1048576 now, and its contents are others; " +
-		"put the old file back, then start the run again: it continues from its last checkpoint; to train on the new contents, start over with --resume never"
+		"put the old file back, then start the run again; to train on the new contents, start over with --resume never"
 	for _, changed := range []struct {
 		name string
 		time bool          // of modification is set back
