@@ -224,6 +224,15 @@ func (c *Comm) Failed() error {
 	return refused(c, r, collective, "%s", c.under())
 }
 
+// Last says what the communicator joins, and what was begun in it last. It is for any goroutine, and waits for nobody.
+func (c *Comm) Last() string {
+	if !c.mutex.TryLock() {
+		return c.Name + ", which NCCL is called with"
+	}
+	c.mutex.Unlock()
+	return c.under()
+}
+
 // under says what the communicator joins, and what was begun in it last. NCCL does not say which of its calls has failed; of a graph
 // that is done again it is the graph's last.
 func (c *Comm) under() string {

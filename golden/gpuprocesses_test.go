@@ -40,7 +40,7 @@ func (b *gpuBinary) start(n int, env func(i int) []string, args func(i int) []st
 	p := &processes{gpuBinary: b, out: make([]bytes.Buffer, n), errs: make([]error, n)}
 	far := b.t.TempDir()
 	for i := range n {
-		cmd := exec.CommandContext(b.t.Context(), "./there", append(args(i), "--join-timeout=60s")...)
+		cmd := exec.CommandContext(b.t.Context(), "./there", append([]string{"--join-timeout=60s"}, args(i)...)...)
 		cmd.Dir, cmd.Env = b.dir, append(append(append(os.Environ(), b.env...), "PLANC_EMULATED_FAR="+far), env(i)...)
 		cmd.Stdout, cmd.Stderr = &p.out[i], &p.out[i]
 		p.cmds = append(p.cmds, cmd)
@@ -96,6 +96,8 @@ func TestProcessesOfGPUs(t *testing.T) {
 	t.Run("resume", func(t *testing.T) { b.on(t).resume(want) })
 	t.Run("killed", func(t *testing.T) { b.on(t).killed() })
 	t.Run("broken", func(t *testing.T) { b.on(t).broken() })
+	t.Run("hung", func(t *testing.T) { b.on(t).hung() })
+	t.Run("opening", func(t *testing.T) { b.on(t).opening() })
 	t.Run("stopped", func(t *testing.T) { b.on(t).stopped() })
 	t.Run("differ", func(t *testing.T) { b.on(t).differ() })
 }
@@ -145,8 +147,10 @@ func (b *gpuBinary) nodes(want []float64) {
 	if entries, err := os.ReadDir(dir + "1"); err == nil {
 		b.t.Errorf("the second process wrote %v", entries)
 	}
-	if out := p.out[1].String(); out != "" {
-		b.t.Errorf("the second process says %s", out)
+	for line := range strings.Lines(p.out[1].String()) { // it may come first, and says nothing else
+		if !strings.Contains(line, "process 1 cannot reach process 0 at ") && !strings.Contains(line, "process 1 has reached process 0 at ") {
+			b.t.Errorf("the second process says %s", line)
+		}
 	}
 	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
 		file := filepath.Join("checkpoints", "step-00000004", name)
@@ -243,6 +247,45 @@ func (b *gpuBinary) broken() {
 	}
 }
 
+// hung has a collective hang of which no library tells anything, while all processes live: the deadline ends the run, and says where.
+func (b *gpuBinary) hung() {
+	dir := filepath.Join(b.dir, "hung")
+	p := b.start(2, func(i int) []string {
+		if i == 0 {
+			return visible(i)
+		}
+		return append(visible(i), "PLANC_EMULATED_HANG=200", "PLANC_TIMEOUT=2s")
+	}, b.nodeFlags(dir, "--steps=1000000"))
+	begin := time.Now()
+	p.wait()
+	for i, cmd := range p.cmds {
+		out := p.out[i].String()
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out, "a collective waits for a rank that does not come, or a GPU hangs. The deadline is --timeout or PLANC_TIMEOUT (2s)") ||
+			!strings.Contains(out, "begun last: nccl") {
+			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	if took := time.Since(begin); took > 2*time.Minute {
+		b.t.Errorf("the run ended after %v", took)
+	}
+}
+
+// opening kills a process while devices are opened, at several moments: that is no fault of the other's machine.
+func (b *gpuBinary) opening() {
+	for i := range 8 {
+		p := b.start(2, visible, b.nodeFlags(filepath.Join(b.dir, fmt.Sprint("opening", i)), "--steps=1000000"))
+		time.Sleep(time.Duration(40+60*i) * time.Millisecond)
+		_ = p.cmds[1].Process.Kill()
+		if i < 2 { // it may not have come at all, and will not
+			time.AfterFunc(5*time.Second, func() { _ = p.cmds[0].Process.Kill() })
+		}
+		p.wait()
+		if code := p.cmds[0].ProcessState.ExitCode(); code != 1 && code != -1 {
+			b.t.Errorf("killed after %d ms: the other process's exit is %d: %s", 40+60*i, code, p.out[0].String())
+		}
+	}
+}
+
 // stopped asks one process to stop: all do, after the same step, with a checkpoint.
 func (b *gpuBinary) stopped() {
 	dir := filepath.Join(b.dir, "stopped")
@@ -263,9 +306,10 @@ func (b *gpuBinary) stopped() {
 // differ starts processes that do not fit.
 func (b *gpuBinary) differ() {
 	port := freePort(b.t)
-	p := b.start(2, visible, func(i int) []string {
-		return []string{"--nnodes=2", "--node-rank", fmt.Sprint(i), "--master-addr=127.0.0.1", "--master-port", port, "--seed", fmt.Sprint(i)}
-	})
+	flags := func(i int) []string {
+		return []string{"--nnodes=2", "--node-rank", fmt.Sprint(i), "--master-addr=127.0.0.1", "--master-port", port, "--join-timeout=10s"}
+	}
+	p := b.start(2, visible, func(i int) []string { return append(flags(i), "--seed", fmt.Sprint(i)) })
 	p.wait()
 	for i, cmd := range p.cmds {
 		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out, "was started with other settings: train.seed=1, and here train.seed=0") {
@@ -276,6 +320,21 @@ func (b *gpuBinary) differ() {
 	p.wait()
 	for i, cmd := range p.cmds {
 		if out := p.out[i].String(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out, "processes 0 and 1 both have GPU 0000:01:00.0 of ") {
+			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	b.write("other.txt", strings.Repeat("something else is learned sooner than it is said. ", 200))
+	p = b.start(2, visible, func(i int) []string {
+		if i == 0 {
+			return flags(i)
+		}
+		return append(flags(i), "--data=other.txt")
+	})
+	p.wait()
+	for i, cmd := range p.cmds {
+		out := p.out[i].String()
+		if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(out, "processes train on different data: process 0 on ") || !strings.Contains(out, "other.txt") ||
+			!strings.Contains(out, "give each the same --data, or copy the files again") {
 			b.t.Errorf("process %d: exit %d: %s", i, cmd.ProcessState.ExitCode(), out)
 		}
 	}

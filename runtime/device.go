@@ -13,8 +13,9 @@ type Devices interface {
 	// Open finds a device for each of the ranks that this process has and says what all ranks' are: "2 × NVIDIA H200". Its error is
 	// of the machine.
 	Open(t *Team) (name string, err error)
-	// Meet joins the other processes of a launch, which must be of the same program and have been started with the same settings.
-	Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration) (Peers, error)
+	// Meet joins the other processes of a launch, which must be of the same program and have been started with the same settings. say is
+	// told how the joining goes.
+	Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration, say func(string)) (Peers, error)
 	// Take gives the rank its device. The rank's goroutine calls it, those of all ranks at once.
 	Take(r *Rank) (Device, error)
 }
@@ -86,6 +87,9 @@ func (r *Rank) Done() <-chan struct{} { return r.world.Done() }
 
 // Failure is with what a rank has failed, nil if none has.
 func (r *Rank) Failure() error { return r.world.Err() }
+
+// Timeout is how long a collective may wait for a rank that does not come.
+func (r *Rank) Timeout() time.Duration { return r.world.Timeout() }
 
 // Fail ends the run with an error that was met beside the rank's goroutine, unless it has failed already.
 func (r *Rank) Fail(err error) { r.world.Fail(err) }

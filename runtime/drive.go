@@ -267,10 +267,14 @@ func (r *run) openDevices() (err error) {
 	if r.where = "this CPU"; r.p.Devices == nil {
 		return nil
 	}
-	if r.where, err = r.p.Devices.Open(r.team); err != nil {
-		return &ExitError{ExitCannot, err}
+	r.where, err = r.p.Devices.Open(r.team)
+	switch p := r.team.Peers; {
+	case err == nil:
+		return nil
+	case p != nil && p.Err() != nil && errors.Is(err, p.Err()): // it is another process that has failed, not this machine
+		return &ExitError{ExitFailed, err}
 	}
-	return nil
+	return &ExitError{ExitCannot, err}
 }
 
 // stepsOf is how many it takes to read that many samples.

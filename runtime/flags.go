@@ -32,6 +32,7 @@ type command struct {
 	threads int // a rank; 0: what there are
 	launch  launch.Flags
 	within  time.Duration // of joining; 0: the default
+	timeout time.Duration // of collectives; 0: not given
 }
 
 func (c *command) add(o Option) error {
@@ -69,6 +70,8 @@ var flags = []flag{
 	{"master-addr", "HOST", "where node 0 is found", false, func(c *command, v string) error { c.launch.Addr = v; return nil }},
 	{"master-port", "PORT", "and at which port (default 29500)", false, func(c *command, v string) error { c.launch.Port = v; return nil }},
 	{"join-timeout", "DURATION", "how long processes wait for each other to come (default 10m)", false, joinFlag},
+	{"timeout", "DURATION", "how long a collective waits for a rank that does not come (default 10m, or $" + timeoutVariable + ")", false,
+		func(c *command, v string) error { return c.setTimeout("--timeout ", v) }},
 	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)", false, logFlag},
 	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
 }
@@ -123,6 +126,30 @@ func isaFlag(c *command, v string) error {
 func joinFlag(c *command, v string) (err error) {
 	if c.within, err = time.ParseDuration(v); err != nil || c.within <= 0 {
 		return fmt.Errorf("--join-timeout %s: write it as 90s or 10m", v)
+	}
+	return nil
+}
+
+// timeoutVariable is the environment's --timeout.
+const timeoutVariable = "PLANC_TIMEOUT"
+
+// setTimeout reads the deadline of collectives. name is what stands before it: "--timeout " or "PLANC_TIMEOUT=".
+func (c *command) setTimeout(name, v string) (err error) {
+	if c.timeout, err = time.ParseDuration(v); err != nil || c.timeout <= 0 {
+		return fmt.Errorf("%s%s: it is a duration over 0, such as 90s or 10m", name, printable(v))
+	}
+	return nil
+}
+
+// environment reads what the environment says and no flag does.
+func (c *command) environment(lookup func(string) (string, bool)) error {
+	if v, _ := lookup(timeoutVariable); v != "" && c.timeout == 0 {
+		if err := c.setTimeout(timeoutVariable+"=", v); err != nil {
+			return &ExitError{ExitInput, err}
+		}
+	}
+	if c.timeout > 0 {
+		return c.add(Timeout(c.timeout))
 	}
 	return nil
 }

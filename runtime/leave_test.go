@@ -1,8 +1,13 @@
 package runtime
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
+
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 // others are processes that hear of nothing but failures.
@@ -35,5 +40,59 @@ func TestLeave(t *testing.T) {
 			t.Errorf("%v: ranks fail with %v", c.err, failed)
 		}
 		crew.close()
+	}
+}
+
+// opened are devices that open with an error.
+type opened struct{ err error }
+
+func (o opened) Open(*Team) (string, error) { return "", o.err }
+func (o opened) Meet(context.Context, *launch.Launch, string, string, time.Duration, func(string)) (Peers, error) {
+	return nil, nil
+}
+func (o opened) Take(*Rank) (Device, error) { return nil, o.err }
+
+// What a machine lacks is exit 3, and a process that ends while devices are opened is exit 1 for the others.
+func TestPeerLostWhileOpening(t *testing.T) {
+	lost, lacks := errors.New("the process of rank 1 on h1 has ended without a word"), errors.New("the driver shows no GPU")
+	for _, c := range []struct {
+		opening, peers error
+		want           int
+	}{{lacks, nil, ExitCannot}, {lost, lost, ExitFailed}, {fmt.Errorf("openNCCL: %w", lost), lost, ExitFailed}, {lacks, lost, ExitCannot}} {
+		p := bigram[float32](4, 1)
+		p.Devices = opened{c.opening}
+		r := &run{p: p, team: &Team{Peers: &others{err: c.peers}}}
+		var exit *ExitError
+		if err := r.openDevices(); !errors.As(err, &exit) || exit.Code != c.want || !errors.Is(err, c.opening) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// Data that differs is named, and so is what else does.
+func TestAgreedDiffers(t *testing.T) {
+	own := agreed{"abc", "a.txt", 100, "0123"}
+	for want, change := range map[string]func(*agreed){
+		"processes train on different data: process 0 on a.txt (digest abc), and process 3 on b\\x1b.txt (digest xyz). Every process needs the same data files, of the same contents: give each the same --data, or copy the files again": func(a *agreed) {
+			a.Data, a.Files = "xyz", "b\x1b.txt"
+		},
+		"processes train for different lengths: process 0 to step 100, and process 3 to step 200. Start all with the same flags": func(a *agreed) { a.Steps = 200 },
+		"processes train with different settings: their digest is 0123 in process 0, and 4567 in process 3. Start all with the same flags and binary": func(a *agreed) {
+			a.Settings = "4567"
+		},
+	} {
+		other := own
+		change(&other)
+		if err := own.differs(&other, 3); err == nil || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+	elsewhere := own
+	if elsewhere.Files = "/other/a.txt"; own.differs(&elsewhere, 1) != nil {
+		t.Error("the same data under another path is refused")
+	}
+	o := options{sets: []setting{{"data.train", nil}, {dataOnly, nil}, {"train.seed", 1}}}
+	if got := o.common(); got != "train.seed=1" {
+		t.Errorf("what all are to be started with: %q", got)
 	}
 }

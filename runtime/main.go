@@ -40,6 +40,9 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		usage(stdout, p)
 		return 0
 	}
+	if err == nil {
+		err = c.environment(os.LookupEnv)
+	}
 	if err != nil {
 		return fail(stderr, p, c, err)
 	}

@@ -132,6 +132,8 @@ func TestFlagMessages(t *testing.T) {
 			"Start the binary once: it runs all its ranks in one process\n"},
 		{"--nnodes=2 --nod_rank=1", 2, "bigram: unknown flag --nod-rank; did you mean --node-rank?\n"},
 		{"--join-timeout 3", 2, "bigram: --join-timeout 3: write it as 90s or 10m\n"},
+		{"--timeout 3", 2, "bigram: --timeout 3: it is a duration over 0, such as 90s or 10m\n"},
+		{"--timeout=-1s", 2, "bigram: --timeout -1s: it is a duration over 0, such as 90s or 10m\n"},
 		{"--set lr", 2, "bigram: --set lr: write it as --set lr=VALUE\n"},
 		{"--cpu-isa=sse", 2, "bigram: --cpu-isa sse: it is one of auto, amx, avx512, avx2, portable\n"},
 		{"--threads 0", 2, "bigram: --threads 0: it is a count from 1 to 1024\n"},
@@ -146,6 +148,33 @@ func TestFlagMessages(t *testing.T) {
 		if code != test.code || !strings.HasSuffix(stderr, test.want) {
 			t.Errorf("%s: exit %d, stderr %q, want %d, %q", test.args, code, stderr, test.code, test.want)
 		}
+	}
+}
+
+// The deadline of collectives is the flag's, else the environment's, else the default.
+func TestTimeoutOfCollectives(t *testing.T) {
+	for _, c := range []struct {
+		flag, variable string
+		want           time.Duration
+	}{{"", "", 0}, {"90s", "", 90 * time.Second}, {"", "5m", 5 * time.Minute}, {"90s", "5m", 90 * time.Second}, {"90s", "junk", 90 * time.Second}} {
+		var args []string
+		if c.flag != "" {
+			args = []string{"--timeout", c.flag}
+		}
+		cmd, err := parse(args)
+		must(t, err)
+		must(t, cmd.environment(func(name string) (string, bool) { return c.variable, name == timeoutVariable }))
+		var o options
+		for _, f := range cmd.opts {
+			f(&o)
+		}
+		if o.timeout != c.want {
+			t.Errorf("%+v: %v", c, o.timeout)
+		}
+	}
+	t.Setenv(timeoutVariable, "ten\x1b[2J")
+	if code, _, stderr := runCommand(t); code != ExitInput || stderr != "bigram: PLANC_TIMEOUT=ten\\x1b[2J: it is a duration over 0, such as 90s or 10m\n" {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

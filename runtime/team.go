@@ -66,15 +66,23 @@ func (r *run) join(ctx context.Context) (err error) {
 	if within <= 0 {
 		within = joinWithin
 	}
-	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, r.o.common(), within)
+	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, r.o.common(), within, r.voice())
 	return err
+}
+
+// voice returns what reports how the joining goes, on every process: one that does not come to the others can only say so itself.
+func (r *run) voice() func(string) {
+	o := r.o
+	o.launch = nil
+	own := newReport(&o)
+	return func(text string) { own.say(r.p.Name+": "+text, "join", "text", text) }
 }
 
 // common is what all processes of a launch are to be started with, for people.
 func (o *options) common() string {
 	words := []string{}
 	for _, s := range o.sets {
-		if !strings.HasPrefix(s.path, "data.") { // paths may differ from node to node
+		if !strings.HasPrefix(s.path, "data.") && s.path != dataOnly { // paths may differ from node to node
 			words = append(words, fmt.Sprintf("%s=%v", s.path, s.value))
 		}
 	}
@@ -82,6 +90,14 @@ func (o *options) common() string {
 		return "none"
 	}
 	return strings.Join(words, " ")
+}
+
+// agreed is what all processes must have alike, each for people.
+type agreed struct {
+	Data     string // what is trained on, by its contents
+	Files    string // and where it lies, which may differ
+	Steps    int
+	Settings string // digest
 }
 
 // agree wants all processes to have the same data and length of training.
@@ -96,17 +112,68 @@ func (r *run) agree() error {
 		return err
 	}
 	sum := sha256.Sum256(text)
-	own := fmt.Sprintf("data %s, %d steps, settings %s", r.dataID(), r.total, hex.EncodeToString(sum[:6]))
-	all, err := r.team.Peers.Exchange([]byte(own))
+	own := agreed{r.dataID(), "", r.total, hex.EncodeToString(sum[:6])}
+	if r.files != nil {
+		own.Files = fileNames(r.s.Data.Train) + ", " + r.files.String()
+	}
+	b, err := json.Marshal(own)
 	if err != nil {
 		return err
 	}
+	all, err := r.team.Peers.Exchange(b)
+	if err != nil {
+		return err
+	}
+	var first, other agreed
 	for i, b := range all {
-		if string(b) != string(all[0]) {
-			return exitf(ExitInput, "processes differ in what they train: process 0 has %s, and process %d has %s", all[0], i, b)
+		if err := json.Unmarshal(b, &other); err != nil {
+			return fmt.Errorf("process %d: %w", i, err)
+		}
+		if i == 0 {
+			first = other
+		}
+		if err := first.differs(&other, i); err != nil {
+			return &ExitError{ExitInput, err}
 		}
 	}
 	return nil
+}
+
+// differs returns in what process i differs from process 0, nil if in nothing.
+func (a *agreed) differs(o *agreed, i int) error {
+	switch {
+	case a.Data != o.Data:
+		return fmt.Errorf("processes train on different data: process 0 on %s, and process %d on %s. Every process needs the same data files, of the same contents: "+
+			"give each the same --data, or copy the files again", a.data(), i, o.data())
+	case a.Steps != o.Steps:
+		return fmt.Errorf("processes train for different lengths: process 0 to step %d, and process %d to step %d. Start all with the same flags", a.Steps, i, o.Steps)
+	case a.Settings != o.Settings:
+		return fmt.Errorf("processes train with different settings: their digest is %s in process 0, and %s in process %d. Start all with the same flags and binary",
+			printable(a.Settings), printable(o.Settings), i)
+	}
+	return nil
+}
+
+// fileNames names files, the first of them.
+func fileNames(files []File) string {
+	const most = 3
+	var names []string
+	for _, f := range files[:min(most, len(files))] {
+		names = append(names, f.Path)
+	}
+	if n := len(files) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
+// data names what is trained on.
+func (a *agreed) data() string {
+	files := printable(a.Files)
+	if files == "" {
+		files = "a source of its own"
+	}
+	return fmt.Sprintf("%s (digest %s)", files, printable(a.Data))
 }
 
 // guardTeam has all processes fail when a rank here does, and the ranks here when another process does.

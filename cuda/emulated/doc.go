@@ -18,6 +18,7 @@
 // It says nothing of speed. Blocks of a grid, and kernels of two streams, never run at the same time, but one after the
 // other. NCCL's ranks are goroutines of one process, and each has a device of its own; where PLANC_EMULATED_FAR
 // names a folder that processes share, they are of several, of which PLANC_EMULATED_FIRST=2 sees devices from the third on.
-// PLANC_EMULATED_BREAK=40 has the network break after so many calls of NCCL: one hangs, and its communicator tells an error. cuBLASLt's products are exact to
-// the rounding of their sums, of which a GPU chooses another order.
+// PLANC_EMULATED_BREAK=40 has the network break after so many calls of NCCL: one hangs, and its communicator tells an error. With
+// PLANC_EMULATED_HANG=40 one hangs and nothing tells of it. cuBLASLt's products are exact to the rounding of their sums, of which a GPU
+// chooses another order.
 package emulated

@@ -56,6 +56,9 @@ func NewWorld(mesh Mesh, timeout time.Duration) *World {
 	return &World{mesh: mesh, timeout: timeout, done: make(chan struct{}), channels: map[string]*channel{}}
 }
 
+// Timeout is how long a collective waits for a rank that does not arrive.
+func (w *World) Timeout() time.Duration { return w.timeout }
+
 // Fail ends the run: every rank that waits in a collective returns. The first error stays.
 func (w *World) Fail(err error) {
 	w.mu.Lock()

@@ -165,7 +165,7 @@ func (d *device) constant(key any, make func() []byte) cuda.Pointer {
 		host := d.staging.At(0, int64(n))
 		copy(host.Slice(), bytes[at:])
 		rt.Check(d.stream().Upload(to.At(int64(at), int64(n)), host))
-		rt.Check(d.stream().Synchronize())
+		d.await("the upload of constants", d.stream().Synchronize)
 	}
 	d.constants[key] = to.Pointer
 	return to.Pointer

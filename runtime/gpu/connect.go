@@ -49,7 +49,7 @@ func (d *device) connect(m *machine) error {
 			return err
 		}
 	}
-	if err := errors.Join(s.Download(room, heard), s.Synchronize()); err != nil {
+	if err := errors.Join(s.Download(room, heard), d.awaited("the first meeting of ranks", s.Synchronize)); err != nil {
 		return err
 	}
 	for i := range lines {

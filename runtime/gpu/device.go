@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
@@ -44,9 +45,11 @@ type device struct {
 	jobs    [][jobKinds]*cuda.Event // of each bucket, what its waiters wait for
 
 	comms     []*cuda.Comm
-	byLine    map[string]*comm // by the name of the rank's lines; nil for a rank alone
-	watched   chan struct{}    // closed when nobody needs to abort the communicators any more
-	unwatched chan struct{}    // closed when nobody will
+	byLine    map[string]*comm         // by the name of the rank's lines; nil for a rank alone
+	under     atomic.Pointer[underway] // what the rank's goroutine does now
+	longest   atomic.Uint64            // seconds of the longest step so far, a float64's bits
+	watched   chan struct{}            // closed when nobody needs to abort the communicators any more
+	unwatched chan struct{}            // closed when nobody will
 
 	constants map[any]cuda.Pointer // what device memory holds, by what it stands for
 	iotas     map[int]iota32       // what numbers lie at an offset of the arena

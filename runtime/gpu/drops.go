@@ -58,7 +58,7 @@ func (d *device) newSite(at site) int {
 		binary.NativeEndian.PutUint32(host.Slice()[4*i:], uint32(x))
 	}
 	rt.Check(d.on.stream.Upload(b.sites.At(int64(b.n*siteSize), siteSize), host))
-	rt.Check(d.on.stream.Synchronize())
+	d.await("the upload of a dropout's key", d.on.stream.Synchronize)
 	b.n++
 	d.deriveKeys(b)
 	return n

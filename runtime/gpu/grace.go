@@ -3,7 +3,9 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -27,8 +29,58 @@ func (d *device) patiently(what string, f func()) {
 	f()
 }
 
+// underway is what a rank's goroutine does on its device, and since when.
+type underway struct {
+	what  string
+	since time.Time
+}
+
+// begins notes what the rank's goroutine does until ended is called: if that takes longer than the deadline, watch has the run fail.
+func (d *device) begins(what string) (ended func()) {
+	before := d.under.Swap(&underway{what, time.Now()})
+	return func() { d.under.Store(before) }
+}
+
+// longSteps is how many of the longest step so far the deadline allows besides the timeout: a step that begins while the one before it
+// runs waits for that, evaluations differ from steps, and the first step is measured by what was predicted.
+const longSteps = 10
+
+// deadline is how long a call on the device may take.
+func (d *device) deadline() time.Duration {
+	step := max(d.rank.Program.Predict.StepSeconds, math.Float64frombits(d.longest.Load()))
+	if !(step < 1e8) { // what is not known, or would overflow
+		step = 0
+	}
+	return d.rank.Timeout() + time.Duration(longSteps*step*float64(time.Second))
+}
+
+// hung is the error for what the rank does, if it takes longer than the deadline; else nil.
+func (d *device) hung(now time.Time) error {
+	u := d.under.Load()
+	if u == nil {
+		return nil
+	}
+	limit := d.deadline()
+	if now.Sub(u.since) <= limit {
+		return nil
+	}
+	text := fmt.Sprintf("rank %d: %s has not ended after %v: a collective waits for a rank that does not come, or a GPU hangs. The deadline is --timeout or "+
+		"PLANC_TIMEOUT (%v), and ten times the longest step", d.rank.ID, u.what, limit.Round(time.Millisecond), d.rank.Timeout())
+	for i, c := range d.comms {
+		if i == 4 {
+			return fmt.Errorf("%s; and %d more", text, len(d.comms)-i)
+		}
+		text += "; " + c.Last()
+	}
+	return errors.New(text)
+}
+
 // await waits, in the middle of a run, for what was put on the device. If the run fails meanwhile, that is waited for no longer than is grace.
-func (d *device) await(what string, wait func() error) {
+func (d *device) await(what string, wait func() error) { rt.Check(d.awaited(what, wait)) }
+
+// awaited is await that returns the error.
+func (d *device) awaited(what string, wait func() error) error {
+	defer d.begins(what)()
 	ended := make(chan struct{})
 	go func() {
 		select {
@@ -39,5 +91,5 @@ func (d *device) await(what string, wait func() error) {
 	}()
 	err := wait()
 	close(ended)
-	rt.Check(err)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ type stuck struct {
 }
 
 func (s stuck) Open(*rt.Team) (string, error) { return "nothing", nil }
-func (s stuck) Meet(context.Context, *launch.Launch, string, string, time.Duration) (rt.Peers, error) {
+func (s stuck) Meet(context.Context, *launch.Launch, string, string, time.Duration, func(string)) (rt.Peers, error) {
 	return nil, errors.New("there is one process")
 }
 func (s stuck) Take(r *rt.Rank) (rt.Device, error) {
@@ -72,4 +73,47 @@ func (s stuck) Take(r *rt.Rank) (rt.Device, error) {
 	}
 	s.stick(&device{rank: r})
 	return nil, errors.New("another failure")
+}
+
+// A call on the device that does not end within the deadline ends the run, though all ranks live; one that takes ten of the longest steps does not.
+func TestHung(t *testing.T) {
+	defer func(d time.Duration) { lookEvery = d }(lookEvery)
+	lookEvery = 10 * time.Millisecond
+	run := func(longest time.Duration, wait func(d *device) error) error {
+		p := toy{pp: 1}.program(false)
+		p.Devices = waiting{longest, wait}
+		_, err := rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)), rt.Timeout(50*time.Millisecond))
+		return err
+	}
+	hangs := func(d *device) error { <-d.rank.Done(); return errors.New("aborted") }
+	err := run(2*time.Millisecond, hangs)
+	want := "a step has not ended after 70ms: a collective waits for a rank that does not come, or a GPU hangs. The deadline is --timeout or PLANC_TIMEOUT (50ms), and ten times the longest step"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	if exit := (*rt.ExitError)(nil); !errors.As(err, &exit) || exit.Code != rt.ExitFailed {
+		t.Errorf("%v is not exit 1", err)
+	}
+	slow := func(*device) error { time.Sleep(200 * time.Millisecond); return errors.New("it ended") }
+	if err := run(time.Second, slow); err == nil || !strings.Contains(err.Error(), "it ended") {
+		t.Errorf("a step of a fifth of the longest: %v", err)
+	}
+}
+
+// waiting are devices of which each waits once.
+type waiting struct {
+	longest time.Duration
+	wait    func(*device) error
+}
+
+func (w waiting) Open(*rt.Team) (string, error) { return "nothing", nil }
+func (w waiting) Meet(context.Context, *launch.Launch, string, string, time.Duration, func(string)) (rt.Peers, error) {
+	return nil, errors.New("there is one process")
+}
+func (w waiting) Take(r *rt.Rank) (rt.Device, error) {
+	d := &device{rank: r, watched: make(chan struct{}), unwatched: make(chan struct{})}
+	d.longest.Store(math.Float64bits(w.longest.Seconds()))
+	go d.watch()
+	defer func() { close(d.watched); <-d.unwatched }()
+	return nil, d.awaited("a step", func() error { return w.wait(d) })
 }

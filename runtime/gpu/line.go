@@ -87,12 +87,15 @@ func (d *device) openLines(m *machine) error {
 	d.byLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
 	ctx, stop := d.until()
 	defer stop()
+	met := max(meeting, d.rank.Timeout())
+	ctx, late := context.WithTimeoutCause(ctx, met, fmt.Errorf("ranks have not come within %v (--timeout)", met))
+	defer late()
 	if m.nccl != nil {
 		world, err := m.nccl.Join(ctx, m.id, d.rank.ID, m.ranks)
 		if err != nil {
 			return err
 		}
-		world.Patience, world.Name = meeting, "all ranks" // the patience is that of its parts, too
+		world.Patience, world.Name = met, "all ranks" // the patience is that of its parts, too
 		d.comms = append(d.comms, world)
 	}
 	for _, l := range d.rank.Lines() {
@@ -105,7 +108,7 @@ func (d *device) openLines(m *machine) error {
 	return d.connect(m)
 }
 
-// meeting is how long ranks may wait for each other when they first meet: some compile kernels for minutes before.
+// meeting is how long ranks may wait for each other when they first meet, at least: some compile kernels for minutes before.
 const meeting = 10 * time.Minute
 
 // openLine makes the communicator of a line, which all ranks do, and the stream of one between stages.
@@ -149,7 +152,11 @@ func (d *device) watch() {
 		case <-d.rank.Done():
 			d.abort()
 			return
-		case <-look.C:
+		case now := <-look.C:
+			if err := d.hung(now); err != nil {
+				d.rank.Fail(err)
+				continue
+			}
 			for _, c := range d.comms {
 				if err := c.Failed(); err != nil {
 					d.rank.Fail(fmt.Errorf("rank %d: %w", d.rank.ID, err))
@@ -159,8 +166,8 @@ func (d *device) watch() {
 	}
 }
 
-// lookEvery is how often NCCL is asked.
-const lookEvery = time.Second
+// lookEvery is how often NCCL is asked, and the deadline looked at.
+var lookEvery = time.Second
 
 // abort aborts all communicators at once: one is ended only when no graph has work of it, and a graph ends when none of its work
 // waits in another.

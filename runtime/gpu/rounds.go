@@ -97,7 +97,7 @@ func (s *routers) prepare(d *device) error {
 	if err := d.compute.stream.Upload(s.limits, host); err != nil {
 		return err
 	}
-	return d.compute.stream.Synchronize()
+	return d.awaited("the upload of routers' limits", d.compute.stream.Synchronize)
 }
 
 // captured has the device count what a call needs, and says how many rounds it has.

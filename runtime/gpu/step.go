@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
@@ -84,6 +85,7 @@ func (s *step) clear(l *line) {
 
 // Step begins a step: the first call by call, the second as it is captured, the others again as they were captured.
 func (d *device) Step(work func()) {
+	defer d.begins("the beginning of a step")()
 	s := &d.step
 	sl := &s.slots[s.begun%len(s.slots)]
 	sl.follows = s.begun > s.heard
@@ -148,6 +150,7 @@ func (d *device) Hear() (h rt.Heard) {
 	var err error
 	h.Seconds, err = sl.to.Since(from)
 	rt.Check(err)
+	d.longest.Store(math.Float64bits(max(h.Seconds, math.Float64frombits(d.longest.Load()))))
 	at := s.heard % len(s.slots)
 	s.heard++
 	x, r := sl.results(), d.rank
@@ -183,6 +186,7 @@ func (d *device) Ended() (n int) {
 
 // Infer does forward passes.
 func (d *device) Infer(work func()) {
+	defer d.begins("the beginning of an evaluation")()
 	s := &d.step
 	d.arrive(func() {})
 	d.begin(work)

@@ -18,14 +18,16 @@ import (
 )
 
 // Meet joins the other processes of a launch.
-func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration) (rt.Peers, error) {
+func (m *machine) Meet(ctx context.Context, l *launch.Launch, program, settings string, within time.Duration, say func(string)) (rt.Peers, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	p, err := meet.Join(ctx, l.Addr, l.Taken, meet.Hello{Process: l.Process, Processes: l.Processes, Ranks: l.Ranks, First: l.First, Count: l.Count,
+	at := meet.Place{Addr: l.Addr, Taken: l.Taken, Wide: !l.Here, Say: say}
+	p, err := meet.Join(ctx, at, meet.Hello{Process: l.Process, Processes: l.Processes, Ranks: l.Ranks, First: l.First, Count: l.Count,
 		Host: host, Program: program, Run: l.Run, Settings: settings}, within)
-	if refused := (*meet.Refused)(nil); errors.As(err, &refused) {
+	refused, limited := (*meet.Refused)(nil), (*meet.Limited)(nil)
+	if errors.As(err, &refused) || errors.As(err, &limited) {
 		return nil, &rt.ExitError{Code: rt.ExitCannot, Err: err}
 	}
 	if err != nil {
@@ -83,7 +85,7 @@ func (m *machine) introduce(t *rt.Team) (string, error) {
 	var names, hosts []string
 	taken := map[string]int{}
 	for process, b := range all {
-		words := strings.Split(string(b), "\n")
+		words := strings.Split(meet.Quote(string(b), len(b)+1, "\n"), "\n")
 		if len(words) < 2 {
 			return "", fmt.Errorf("process %d tells nothing of its GPUs", process)
 		}
@@ -157,6 +159,6 @@ func (d *device) most(group, n int) int {
 	rt.Check(s.Upload(at, room))
 	rt.Check(c.AllReduce(s, at.Pointer, at.Pointer, 1, cuda.Float64, cuda.Max))
 	rt.Check(s.Download(room, at))
-	rt.Check(s.Synchronize())
+	d.await("the largest number of rounds", s.Synchronize)
 	return int(getFloat(room.Slice()))
 }

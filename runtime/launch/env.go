@@ -132,6 +132,7 @@ func (f *found) meets(e *env, l *Launch, flags Flags) (err error) {
 	if flags.Port == "" && e.value("TORCHELASTIC_USE_AGENT_STORE") == "True" {
 		behind, l.Taken = 1, "torchrun's own store"
 	}
+	l.Here = flags.Addr != "" || f.localSize == f.size // PyTorchJob gives localhost to process 0 alone
 	switch {
 	case host != "":
 	case f.by == "srun":

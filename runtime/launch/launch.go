@@ -18,6 +18,7 @@ type Launch struct {
 	Addr      string // host and port where process 0 is found; "" for a process alone
 	Taken     string // who listens at MASTER_PORT, so that Addr is the port behind it
 	Run       string // what tells this launch from others at the same place, before and after
+	Here      bool   // Addr is what all processes were given: "localhost" in it is this machine alone
 }
 
 // Alone is the launch of one process.
@@ -81,7 +82,7 @@ func (f Flags) launch(ranks int) (*Launch, error) {
 	case ranks%n != 0:
 		return nil, fmt.Errorf("--nnodes %d: the program has %d ranks, as many on each node; compile it for a multiple of %d", n, ranks, n)
 	}
-	l := &Launch{By: "--nnodes", Processes: n, Process: node, Ranks: ranks, First: node * (ranks / n), Count: ranks / n}
+	l := &Launch{By: "--nnodes", Processes: n, Process: node, Ranks: ranks, First: node * (ranks / n), Count: ranks / n, Here: true}
 	if f.PerNode != "" && f.PerNode != "auto" && f.PerNode != "gpu" {
 		each, err := count("--nproc-per-node ", f.PerNode, 1)
 		if err != nil {

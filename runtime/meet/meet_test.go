@@ -37,7 +37,7 @@ func join(t *testing.T, n int, within time.Duration, change func(*Hello)) ([]*Pe
 		if change(&h); h.Count == 0 {
 			continue
 		}
-		all.Go(func() { peers[i], errs[i] = Join(t.Context(), addr, "", h, within) })
+		all.Go(func() { peers[i], errs[i] = Join(t.Context(), Place{Addr: addr}, h, within) })
 		time.Sleep(20 * time.Millisecond)
 	}
 	all.Wait()
@@ -85,41 +85,47 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Who does not fit is refused by name, on all sides.
+// Who does not fit is refused by name, on both sides; all others wait for the right one until the time is over, and hear then of whom
+// was refused. What a process of another program hears says nothing of the launch.
 func TestRefused(t *testing.T) {
-	for want, change := range map[string]func(*Hello){
-		"ranks 4 to 5 on h2 is another program: its digest is xyz, and here it is abc": func(h *Hello) {
-			if h.Process == 2 {
-				h.Program = "xyz"
-			}
-		},
-		"ranks 4 to 5 on h2 is compiled for 7 ranks, and here there are 6": func(h *Hello) {
-			if h.Process == 2 {
-				h.Ranks = 7
-			}
-		},
-		`is of another launch, "", and here it is "2"`: func(h *Hello) {
-			if h.Process < 2 {
-				h.Run = "2"
-			}
-		},
-		"two processes have ranks 2 to 3: process 2 on h2 and process 1 on h1": func(h *Hello) {
-			if h.Process == 2 {
-				h.First = 2
-				time.Sleep(300 * time.Millisecond)
-			}
-		},
+	const program = "the process of ranks 4 to 5 on h2 is another program: its digest is xyz, and here it is abc"
+	for _, c := range []struct {
+		lead, caller string
+		change       func(*Hello)
+	}{
+		{program, "this process runs another program than process 0: start the same binary everywhere", func(h *Hello) { h.Program = "xyz" }},
+		{"the process of ranks 4 to 5 on h2 is compiled for 7 ranks, and here there are 6", "", func(h *Hello) { h.Ranks = 7 }},
+		{`the process of ranks 4 to 5 on h2 is of another launch, "2", and here it is ""`, "", func(h *Hello) { h.Run = "2" }},
+		{"the process of ranks 4 to 5 on h2 was started with other settings: b=2, and here ", "", func(h *Hello) { h.Settings = "b=2" }},
+		{"the process of ranks 2 to 3 on h2 says that it is process 2, which has ranks 4 to 5", "", func(h *Hello) { h.First = 2 }},
+		{"two processes have ranks 2 to 3: process 1 on h1 and another on h2", "", func(h *Hello) { h.Process, h.First = 1, 2 }},
 	} {
-		t.Run(want, func(t *testing.T) {
-			t.Parallel() // who calls when the lead has gone waits to the end
-			_, errs := join(t, 3, 2*time.Second, change)
-			var r *Refused
-			if !errors.As(errs[0], &r) || !strings.Contains(r.Text, want) && !strings.Contains(r.Text, "two processes have ranks 2 to 3") {
-				t.Errorf("the lead: %v", errs[0])
+		t.Run(c.lead, func(t *testing.T) {
+			t.Parallel()
+			addr := free(t)
+			var all sync.WaitGroup
+			errs := make([]error, 3)
+			start := func(i int, h Hello) {
+				all.Go(func() { _, errs[i] = Join(t.Context(), Place{Addr: addr}, h, 2*time.Second) })
+				time.Sleep(200 * time.Millisecond)
 			}
-			for i, err := range errs[1:] {
-				if err == nil {
-					t.Errorf("process %d joined", i+1)
+			start(0, member(0, 3))
+			start(1, member(1, 3))
+			h := member(2, 3)
+			c.change(&h)
+			start(2, h)
+			all.Wait()
+			if c.caller == "" {
+				c.caller = c.lead
+			}
+			var r *Refused
+			if !errors.As(errs[2], &r) || r.Text != c.caller {
+				t.Errorf("the caller: %v", errs[2])
+			}
+			want := "1 of 3 processes have not come within 2s: those of ranks 4 to 5; refused: " + c.lead
+			for i, err := range errs[:2] {
+				if err == nil || err.Error() != "joining at "+addr+": "+want || errors.As(err, &r) == (c.lead == program) {
+					t.Errorf("process %d: %v", i, err)
 				}
 			}
 		})
@@ -138,7 +144,7 @@ func TestAbsent(t *testing.T) {
 			t.Errorf("process %d: %v", i, errs[i])
 		}
 	}
-	_, err := Join(t.Context(), free(t), "", member(1, 2), 300*time.Millisecond)
+	_, err := Join(t.Context(), Place{Addr: free(t)}, member(1, 2), 300*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "process 0 has not come within 300ms") {
 		t.Error(err)
 	}
@@ -160,11 +166,11 @@ func TestPortInUse(t *testing.T) {
 		}
 	}()
 	addr := fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port)
-	_, err = Join(t.Context(), addr, "torchrun's own store", member(0, 2), time.Second)
+	_, err = Join(t.Context(), Place{Addr: addr, Taken: "torchrun's own store"}, member(0, 2), time.Second)
 	if err == nil || !strings.Contains(err.Error(), "another process has the port") || !strings.Contains(err.Error(), "torchrun's own store") {
 		t.Error(err)
 	}
-	if _, err = Join(t.Context(), addr, "", member(1, 2), time.Second); err == nil || !strings.Contains(err.Error(), "no program of planc") {
+	if _, err = Join(t.Context(), Place{Addr: addr}, member(1, 2), time.Second); err == nil || !strings.Contains(err.Error(), "no program of planc") {
 		t.Error(err)
 	}
 }
@@ -205,7 +211,7 @@ func TestJoinIsCancelled(t *testing.T) {
 	for i := range 2 {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
-		if _, err := Join(ctx, free(t), "", member(i, 2), time.Minute); !errors.Is(err, why) {
+		if _, err := Join(ctx, Place{Addr: free(t)}, member(i, 2), time.Minute); !errors.Is(err, why) {
 			t.Errorf("process %d: %v", i, err)
 		}
 	}

@@ -1,8 +1,6 @@
 package meet
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +14,7 @@ import (
 // the others are for any.
 type Peers struct {
 	me    Hello
-	addr  string
+	at    Place
 	all   []Hello // by process
 	wires []*wire // the lead's to each of the others, in order; of the others the one to the lead
 
@@ -79,24 +77,12 @@ func (p *Peers) Exchange(own []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var joined []byte
-	for _, b := range all {
-		joined = binary.LittleEndian.AppendUint64(joined, uint64(len(b)))
-		joined = append(joined, b...)
-	}
-	if joined, err = p.Spread(joined); err != nil {
+	joined, err := p.Spread(joinMessages(all))
+	if err != nil {
 		return nil, err
 	}
-	all = all[:0]
-	for len(joined) >= 8 {
-		n := binary.LittleEndian.Uint64(joined)
-		joined = joined[8:]
-		if n > uint64(len(joined)) {
-			break
-		}
-		all, joined = append(all, joined[:n]), joined[n:]
-	}
-	if len(all) != p.me.Processes || len(joined) > 0 {
+	all, ok := partMessages(joined, p.me.Processes)
+	if !ok {
 		return nil, errors.New("meet: the lead sent what is no exchange") // our bug, or another's message
 	}
 	return all, nil
@@ -140,6 +126,11 @@ func (p *Peers) lost(w *wire, err error) error {
 
 // hear takes a wire's frames until the end.
 func (p *Peers) hear(w *wire) {
+	_ = w.SetReadDeadline(time.Now().Add(quiet))
+	if err := <-w.first; err != nil {
+		p.fail(fmt.Errorf("the process of %s %w", w.peer.who(), silence(err)), w.peer.Process)
+		return
+	}
 	for {
 		_ = w.SetReadDeadline(time.Now().Add(quiet))
 		k, b, err := w.read(frameLimit)
@@ -150,9 +141,7 @@ func (p *Peers) hear(w *wire) {
 		case k == ended:
 			return
 		case k == fault:
-			var f failure
-			_ = json.Unmarshal(b, &f)
-			p.fail(errors.New(p.named(f)), w.peer.Process)
+			p.fail(errors.New(p.named(readFailure(b))), w.peer.Process)
 			return
 		case k == said:
 			select {
@@ -162,6 +151,9 @@ func (p *Peers) hear(w *wire) {
 			case <-p.stop:
 				return
 			}
+		case k != alive:
+			p.fail(fmt.Errorf("the process of %s sends what belongs to joining", w.peer.who()), w.peer.Process)
+			return
 		}
 	}
 }
@@ -204,10 +196,12 @@ func (p *Peers) remind(w *wire) {
 }
 
 // Fail tells all other processes that this one has failed. The first failure stays.
-func (p *Peers) Fail(err error) { p.failAs(failure{p.me.Process, err.Error()}, err, -1) }
+func (p *Peers) Fail(err error) { p.failAs(failure{Process: p.me.Process, Text: err.Error()}, err, -1) }
 
 // fail is of what was met on the wire to a process: the lead tells the others.
-func (p *Peers) fail(err error, from int) { p.failAs(failure{-1, err.Error()}, err, from) }
+func (p *Peers) fail(err error, from int) {
+	p.failAs(failure{Process: -1, Text: err.Error()}, err, from)
+}
 
 func (p *Peers) failAs(f failure, err error, from int) {
 	p.mutex.Lock()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,18 +18,20 @@ type kind byte
 const (
 	hello kind = iota + 'a' // a Hello, of one who calls
 	known                   // []Hello, of all: joined
-	alive                   // nothing, every so often
+	alive                   // nothing, every so often; the first says to one who calls that it is taken
 	said                    // a message
 	ended                   // nothing: no more comes
 	fault                   // a failure
 )
 
 // magic is how a connection begins, both ways.
-const magic = "planc meets 1\n"
+const magic = "planc meets 2\n"
 
-// Limits of frames: of those before a peer is known, and of all.
+// Limits of frames: of a caller's hello, of what a waiting process is sent for each process, and of all. Memory is taken for what
+// has come, not for what a frame's head announces.
 const (
 	helloLimit = 64 << 10
+	knownLimit = 1 << 10
 	frameLimit = 1 << 34
 )
 
@@ -44,25 +47,32 @@ type wire struct {
 	peer  Hello
 	in    *bufio.Reader
 	inbox chan []byte
+	first chan error // of a process that waits to start: how its connection was before the first frame
 
 	mutex sync.Mutex // held while a frame is written
 	out   *bufio.Writer
 }
 
+// newWire is a connection that has been greeted.
 func newWire(c net.Conn) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16), inbox: make(chan []byte, 8)}
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16), inbox: make(chan []byte, 8), first: make(chan error, 1)}
 }
 
 // write sends a frame.
 func (w *wire) write(k kind, b []byte) error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	var head [9]byte
-	head[0] = byte(k)
-	binary.LittleEndian.PutUint64(head[1:], uint64(len(b)))
+	head := headOf(k, len(b))
 	w.out.Write(head[:]) // an error stays until Flush
 	w.out.Write(b)
 	return w.out.Flush()
+}
+
+// headOf is how a frame begins.
+func headOf(k kind, n int) (head [9]byte) {
+	head[0] = byte(k)
+	binary.LittleEndian.PutUint64(head[1:], uint64(n))
+	return head
 }
 
 // tell sends a value.
@@ -75,27 +85,44 @@ func (w *wire) tell(k kind, v any) error {
 }
 
 // read receives a frame.
-func (w *wire) read(limit uint64) (kind, []byte, error) {
+func (w *wire) read(limit uint64) (kind, []byte, error) { return readFrame(w.in, limit) }
+
+// firstPiece is how many bytes of a frame memory is taken for before they have come; after that, for as many again as have.
+const firstPiece = 4 << 10
+
+// readFrame receives a frame of at most limit bytes.
+func readFrame(from io.Reader, limit uint64) (kind, []byte, error) {
 	var head [9]byte
-	if _, err := io.ReadFull(w.in, head[:]); err != nil {
+	if _, err := io.ReadFull(from, head[:]); err != nil {
 		return 0, nil, err
 	}
-	n := binary.LittleEndian.Uint64(head[1:])
-	if n > limit {
-		return 0, nil, fmt.Errorf("it sends %d bytes at once, where at most %d are expected", n, limit)
+	k, n := kind(head[0]), binary.LittleEndian.Uint64(head[1:])
+	if k < hello || k > fault {
+		return 0, nil, errStranger
 	}
-	b := make([]byte, n)
-	_, err := io.ReadFull(w.in, b)
-	return kind(head[0]), b, err
+	if n > limit {
+		return 0, nil, fmt.Errorf("it sends %d bytes at once, and at most %d are expected", n, limit)
+	}
+	b := make([]byte, min(n, firstPiece))
+	for filled := 0; ; {
+		if _, err := io.ReadFull(from, b[filled:]); err != nil {
+			return k, nil, err
+		}
+		filled = len(b)
+		if uint64(filled) == n {
+			return k, b, nil
+		}
+		b = append(b, make([]byte, min(n-uint64(filled), uint64(filled)))...)
+	}
 }
 
 // greet exchanges the magic, so that what else listens or calls at the port is told apart.
-func (w *wire) greet() error {
-	if _, err := io.WriteString(w.Conn, magic); err != nil {
+func greet(c net.Conn) error {
+	if _, err := io.WriteString(c, magic); err != nil {
 		return err
 	}
 	b := make([]byte, len(magic))
-	if _, err := io.ReadFull(w.in, b); err != nil {
+	if _, err := io.ReadFull(c, b); err != nil {
 		return err
 	}
 	if string(b) != magic {
@@ -105,10 +132,41 @@ func (w *wire) greet() error {
 }
 
 // errStranger is of whoever does not speak as this package does.
-var errStranger = fmt.Errorf("what answers there is no program of planc")
+var errStranger = errors.New("what answers there is no program of planc")
 
 // failure is why a run fails, as it is sent.
 type failure struct {
 	Process int
 	Text    string
+	Refused bool `json:",omitempty"` // the process that is told may not take part
+}
+
+// readFailure reads what another process sends.
+func readFailure(b []byte) (f failure) {
+	if json.Unmarshal(b, &f) != nil {
+		f = failure{Process: -1, Text: "a process sends a failure that cannot be read"}
+	}
+	f.Text = Quote(f.Text, textMost, "\n\t")
+	return f
+}
+
+// joinMessages returns several messages as one, which partMessages takes apart again.
+func joinMessages(all [][]byte) (joined []byte) {
+	for _, b := range all {
+		joined = binary.LittleEndian.AppendUint64(joined, uint64(len(b)))
+		joined = append(joined, b...)
+	}
+	return joined
+}
+
+// partMessages returns the n messages that were joined; false if it is none of n messages.
+func partMessages(joined []byte, n int) (all [][]byte, ok bool) {
+	for len(joined) >= 8 && len(all) < n {
+		size := binary.LittleEndian.Uint64(joined)
+		if joined = joined[8:]; size > uint64(len(joined)) {
+			return nil, false
+		}
+		all, joined = append(all, joined[:size]), joined[size:]
+	}
+	return all, len(all) == n && len(joined) == 0
 }

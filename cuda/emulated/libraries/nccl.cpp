@@ -271,11 +271,23 @@ static void beginMeeting(const Part &p) {
 	for (const Work &w : all) end(w);
 }
 
-// breaks tells whether the network breaks now: PLANC_EMULATED_BREAK=40 lets 40 calls of the process begin.
+// Countdown is the number of calls of the process that begin before a variable's fault: PLANC_EMULATED_BREAK=40 lets 40 begin.
+struct Countdown {
+	long left;
+	explicit Countdown(const char *variable) : left(-1) {
+		const char *n = getenv(variable);
+		if (n && *n) left = atol(n);
+	}
+	bool over() { return left >= 0 && left-- == 0; }
+};
+// breaks tells whether the network breaks now, and stalls whether a call hangs of which no library tells anything.
 static bool breaks() {
-	static const char *n = getenv("PLANC_EMULATED_BREAK");
-	static long left = n && *n ? atol(n) : -1;
-	return left >= 0 && left-- == 0;
+	static Countdown n("PLANC_EMULATED_BREAK");
+	return n.over();
+}
+static bool stalls() {
+	static Countdown n("PLANC_EMULATED_HANG");
+	return n.over();
 }
 
 void begin(const Work &w) {
@@ -285,6 +297,7 @@ void begin(const Work &w) {
 		w->parts[0].comm->error = SYSTEM;
 		return; // it hangs until it is aborted
 	}
+	if (stalls()) return; // likewise, and nobody is told
 	w->open = w->parts.size() + 1; // one for this call, so that it is done only afterwards
 	for (Part &p : w->parts) {
 		if (!p.comm->world->far.empty()) farBegin(w, p);
