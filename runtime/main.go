@@ -19,9 +19,9 @@ import (
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
-// Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT,
-// SIGTERM and SIGHUP (a terminal that went away), and exits the process with the code of Run's error. Nobody
-// reading its output any more does not end it.
+// Main is Run as a command: it reads the flags in os.Args, ends with a committed checkpoint on SIGINT, SIGTERM, SIGQUIT
+// and SIGHUP (a terminal that went away), and exits the process with the code of Run's error. Nobody reading its output any
+// more does not end it.
 func Main(p *Program) {
 	os.Exit(execute(p, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -54,7 +54,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		goruntime.GOMAXPROCS(c.threads * l.Count)
 	}
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer cancel()
 	stopping := context.AfterFunc(ctx, func() {
 		cancel() // a second signal ends the process at once

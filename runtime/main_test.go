@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("PLANC_TEST_MAIN"); dir != "" {
 		p := bigram[float32](2, 1)
 		p.Settings.Train.Steps = 1e6
+		if arena, err := strconv.Atoi(os.Getenv("PLANC_TEST_ARENA")); err == nil {
+			p.Stages[0].Arena.Size = arena
+		}
 		p.Settings.Data.Train = []File{{filepath.Join(dir, "tokens.bin"), 1}}
 		os.Exit(execute(p, []string{"--dir", dir}, os.Stdout, os.Stderr))
 	}
@@ -36,7 +40,7 @@ func trained(dir string) int {
 func TestSignals(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
-	for attempt, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+	for attempt, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		before := trained(dir)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir)
@@ -55,7 +59,7 @@ func TestSignals(t *testing.T) {
 		if err != nil || c == nil || c.Manifest.Step == 0 {
 			t.Fatalf("checkpoint %+v, %v: %s", c, err, stderr.String())
 		}
-		if resumed := strings.Contains(stderr.String(), "resume: step "); resumed != (attempt == 1) {
+		if resumed := strings.Contains(stderr.String(), "resume: step "); resumed != (attempt > 0) {
 			t.Errorf("attempt %d: %s", attempt, stderr.String())
 		}
 	}
@@ -64,6 +68,47 @@ func TestSignals(t *testing.T) {
 		if s.Step != i+1 {
 			t.Fatalf("line %d is of step %d", i+1, s.Step)
 		}
+	}
+}
+
+// SIGABRT shows where a run is, by all goroutines' stacks, and ends it at once.
+func TestAbortShowsStacks(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	must(t, cmd.Start())
+	for begin := time.Now(); trained(dir) < 1 && time.Since(begin) < 5*time.Minute; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	must(t, cmd.Process.Signal(syscall.SIGABRT))
+	err := cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(stderr.String(), "SIGABRT: abort") || !strings.Contains(stderr.String(), "runtime.(*run).train") {
+		t.Errorf("%v, exit %d: %s", err, code, stderr.String())
+	}
+	if c, _, err := ckpt.Newest(filepath.Join(dir, "checkpoints")); c != nil || err != nil {
+		t.Errorf("checkpoint %v, %v", c, err)
+	}
+}
+
+// Memory that a limit of the process does not allow is refused with the numbers; Go would end the process with status 2.
+func TestMemoryLimitOfTheProcess(t *testing.T) {
+	if _, err := os.Stat("/proc/self/limits"); err != nil {
+		t.Skip("needs /proc")
+	}
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00"), 300), 0o666))
+	cmd := exec.Command("sh", "-c", `ulimit -v 6000000 && exec "$0"`, os.Args[0])
+	cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir, "PLANC_TEST_ARENA="+strconv.Itoa(4<<30))
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "ThreadSanitizer") {
+		t.Skip("the race detector needs more address space")
+	}
+	if code := cmd.ProcessState.ExitCode(); code != ExitCannot || !strings.Contains(string(out), "\nbigram: not enough memory: 2 × 4.0 GiB for the ranks' arenas, ") ||
+		!strings.Contains(string(out), " free within ulimit -v: ") {
+		t.Errorf("%v, exit %d: %s", err, code, out)
 	}
 }
 

@@ -2,33 +2,101 @@ package runtime
 
 import (
 	"bytes"
+	"io/fs"
 	"math"
 	"os"
+	"path"
 	"strconv"
+	"strings"
 )
 
 // peakResident is the most memory that this process has held, in bytes, or 0 where the system does not
 // say.
-func peakResident() int64 { return procField("/proc/self/status", "VmHWM:") }
+func peakResident() int64 { return procField(os.DirFS("/"), "proc/self/status", "VmHWM:") }
 
-// freeMemory is how many bytes this process may still take: what the machine has available, within the
-// limit of its control group. It is a large number where the system does not say.
-func freeMemory() int64 {
-	free := int64(math.MaxInt64)
-	if n := procField("/proc/meminfo", "MemAvailable:"); n > 0 {
-		free = n
+// memoryLimit is how much memory this process may still take, and what limits it.
+type memoryLimit struct {
+	free int64 // bytes
+	by   string
+}
+
+// freeMemory is the tightest limit on this process's memory. It is a large number where the system does not say.
+func freeMemory(root fs.FS) memoryLimit {
+	least := memoryLimit{math.MaxInt64, "the machine"}
+	limits := append(controlGroups(root), addressSpace(root, "Max address space", "VmSize:", "ulimit -v"), addressSpace(root, "Max data size", "VmData:", "ulimit -d"))
+	if n := procField(root, "proc/meminfo", "MemAvailable:"); n > 0 {
+		limits = append(limits, memoryLimit{n, "the machine"})
 	}
-	limit, ok := readInt("/sys/fs/cgroup/memory.max")
-	if used, ok2 := readInt("/sys/fs/cgroup/memory.current"); ok && ok2 {
-		cache := procField("/sys/fs/cgroup/memory.stat", "inactive_file ") >> 10 // in bytes there
-		free = min(free, limit-used+cache)
+	for _, l := range limits {
+		if l.by != "" && l.free < least.free {
+			least = l
+		}
 	}
-	return free
+	least.free = max(0, least.free)
+	return least
+}
+
+// controlGroups are the limits of this process's control groups and those above them, of both versions. In a container the path
+// may be the host's, and the group itself is at the root.
+func controlGroups(root fs.FS) (limits []memoryLimit) {
+	b, _ := fs.ReadFile(root, "proc/self/cgroup")
+	for line := range strings.Lines(string(b)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		g := groupFiles{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "}
+		switch {
+		case fields[1] == "memory":
+			g = groupFiles{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "}
+		case fields[1] != "":
+			continue
+		}
+		for at := path.Join("/", fields[2]); ; at = path.Dir(at) {
+			if l := g.limit(root, at); l.by != "" {
+				limits = append(limits, l)
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return limits
+}
+
+// groupFiles are the names of a control group's files.
+type groupFiles struct{ mount, limitFile, usedFile, cacheField string }
+
+// limit is that of one group; by is "" if it has none. The page cache that the kernel gives back counts as free.
+func (g *groupFiles) limit(root fs.FS, at string) memoryLimit {
+	dir := path.Join(g.mount, at)
+	limit, ok := readInt(root, path.Join(dir, g.limitFile))
+	used, ok2 := readInt(root, path.Join(dir, g.usedFile))
+	if !ok || !ok2 {
+		return memoryLimit{}
+	}
+	cache := procField(root, path.Join(dir, "memory.stat"), g.cacheField) >> 10 // in bytes there
+	return memoryLimit{limit - used + cache, "the control group's limit of " + size(limit)}
+}
+
+// addressSpace is what a limit of this process leaves of what it has taken; by is "" if there is none.
+func addressSpace(root fs.FS, name, taken, by string) memoryLimit {
+	b, _ := fs.ReadFile(root, "proc/self/limits")
+	_, rest, ok := bytes.Cut(b, []byte(name))
+	fields := bytes.Fields(rest)
+	if !ok || len(fields) == 0 {
+		return memoryLimit{}
+	}
+	limit, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil { // unlimited
+		return memoryLimit{}
+	}
+	return memoryLimit{limit - procField(root, "proc/self/status", taken), by}
 }
 
 // procField reads a "NAME N kB" line of a file, in bytes; 0 where there is none.
-func procField(path, name string) int64 {
-	b, err := os.ReadFile(path)
+func procField(root fs.FS, path, name string) int64 {
+	b, err := fs.ReadFile(root, path)
 	if err != nil {
 		return 0
 	}
@@ -44,8 +112,8 @@ func procField(path, name string) int64 {
 	return kib << 10
 }
 
-func readInt(path string) (int64, bool) {
-	b, err := os.ReadFile(path)
+func readInt(root fs.FS, path string) (int64, bool) {
+	b, err := fs.ReadFile(root, path)
 	if err != nil {
 		return 0, false
 	}
@@ -53,12 +121,21 @@ func readInt(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// fits refuses a run whose arenas this machine cannot hold.
+// fits refuses a run whose arenas this machine cannot hold: Go ends a process that runs out of memory with a status that says
+// something else.
 func (r *run) fits() error {
-	need, free := r.res.ArenaBytes*int64(r.res.Ranks), freeMemory()
-	if need <= free || r.p.Devices != nil {
+	if r.p.Devices != nil {
 		return nil
 	}
-	return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, %s free: %s short; compile for fewer ranks, a smaller micro_batch or with recompute",
-		r.res.Ranks, size(r.res.ArenaBytes), size(free), size(need-free))
+	need, limit := r.res.ArenaBytes*int64(r.res.Ranks), freeMemory(os.DirFS("/"))
+	const more = "compile for fewer ranks, a smaller micro_batch or with recompute"
+	if need > limit.free {
+		return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, %s free within %s: %s short; "+more,
+			r.res.Ranks, size(r.res.ArenaBytes), size(limit.free), limit.by, size(need-limit.free))
+	}
+	if err := reserve(need); err != nil {
+		return exitf(ExitCannot, "not enough memory: %d × %s for the ranks' arenas, and the system refuses %s: %w; "+more,
+			r.res.Ranks, size(r.res.ArenaBytes), size(need), err)
+	}
+	return nil
 }
