@@ -17,17 +17,17 @@ func (r *run) cause() error {
 		return r.unread
 	case r.metrics.err != nil:
 		return r.metrics.err
-	case r.team.Peers != nil && r.rows != nil && r.needsMore():
-		return r.rows.failed()
+	case r.team.Peers == nil || r.feed == nil, r.feed == r.rows && !r.needsMore():
+		return nil
 	}
-	return nil
+	return r.feed.failed()
 }
 
 // needsMore reports whether batches are needed beyond those of the steps under way.
 func (r *run) needsMore() bool { return r.done.step+len(r.tasks) < r.total }
 
-// train runs the steps that are left and what comes after the last. Of one process alone, an error of reading data ends it only
-// after its state is saved; of several, each has to learn of that error before the others begin the next step (see share).
+// train runs the steps that are left and what comes after the last. An error of reading data ends a process alone after its state is
+// saved. In a team it is a request to stop, which all hear before the next step (see share), and whose cause this process reports.
 func (r *run) train() error {
 	err := r.steps()
 	var unread unreadable

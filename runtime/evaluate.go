@@ -49,6 +49,11 @@ func (r *run) validate(n int64) (loss float64, tokens int, err error) {
 	f := newPrefetcher(valid, 0, n, l, rows, 1)
 	defer f.stop()
 	defer r.readFrom(r.rows)
+	defer func() {
+		if r.team.Peers != nil && r.unread == nil {
+			r.unread = f.failed()
+		}
+	}()
 	r.readFrom(f)
 	var done atomic.Int64
 	defer r.report.during(r.validating(&done, batches))()

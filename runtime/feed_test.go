@@ -166,6 +166,37 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 	}
 }
 
+// A batch that one process cannot read stops all before the step that needs it, so that its state can be saved; that process has
+// the cause. A batch that is read ahead and not needed any more stops nobody.
+func TestTeamStopsForABatchThatFails(t *testing.T) {
+	gone := errors.New("data: train.bin: input/output error")
+	for _, tt := range []struct {
+		name  string
+		done  int // steps
+		stops bool
+	}{{"a batch that is needed", 3, true}, {"after the last step", 12, false}} {
+		p := bigram[float64](2, 0)
+		peers := &heard{say: func(int) told { return told{} }}
+		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 2}, Peers: peers}
+		crew, err := newCrew(p, 0, team)
+		must(t, err)
+		from, _ := readers(truncated{drawn{40, 0}, 0, 0, gone}, p)
+		f := newPrefetcher(from, 0, 96, &p.Batch, 8, 1)
+		f.wait(nil, time.Minute)
+		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}, rows: f, total: 12, done: progress{step: tt.done}}
+		r.readFrom(f)
+		must(t, r.share())
+		if got := peers.own[0]; got.Stop != tt.stops || r.halted() != tt.stops {
+			t.Errorf("%s: this process says %+v, halted %v", tt.name, got, r.halted())
+		}
+		if err := r.cause(); errors.Is(err, gone) != tt.stops {
+			t.Errorf("%s: the cause is %v", tt.name, err)
+		}
+		f.stop()
+		crew.close()
+	}
+}
+
 // sluggish is a source whose validation takes a while.
 type sluggish struct{ drawn }
 

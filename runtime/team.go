@@ -275,7 +275,8 @@ func (r *run) share() error {
 	if r.team.Peers == nil {
 		return nil
 	}
-	own := told{Stop: r.ctx.Err() != nil || r.cause() != nil, Late: r.feed != nil && r.feed.late()}
+	own := told{Late: r.feed != nil && r.feed.late()}
+	own.Stop = r.ctx.Err() != nil || r.cause() != nil // after Late: a batch that is there and failed is known to have
 	for _, k := range r.crew.mine {
 		own.Ranks = append(own.Ranks, k.tell())
 	}
