@@ -82,6 +82,7 @@ var law2Plans = map[string][]law2Plan{
 	"mixtral-balance":  {four, dp2all, f32dp4},
 	"qwen3moe-balance": {four, dp2tp2, f32dp4},
 	"bert-tiny":        {four, dp2tp2, f32dp4},
+	"bert-untied":      {one, tp2},
 	"vit-tiny":         {four, dp2tp2, f32dp2},
 }
 

@@ -106,7 +106,46 @@ func (p *Program) find(f *ckpt.Weights) ([]found, error) {
 	if len(missing) > 0 {
 		return nil, exitf(ExitInput, "it lacks tensors of the model: %s", several(missing))
 	}
+	for _, twin := range p.Weights.Twins {
+		names := p.Weights.spelled(twin[0])
+		for _, n := range names {
+			known[n] = true
+		}
+		if i := slices.IndexFunc(names, func(n string) bool { return has[n] }); i >= 0 {
+			if err := sameTwin(f, names[i], twin[1], out); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return out, strangers(f.Tensors(), func(name string) bool { return known[name] || p.Weights.ignores(name) })
+}
+
+// sameTwin wants a tensor to equal the one that the model has in its place, by the name of the model's own files.
+// transformers warns where it does not, and trains both.
+func sameTwin(f *ckpt.Weights, name, model string, files []found) error {
+	i := slices.IndexFunc(files, func(x found) bool { return x.name == model })
+	own := &files[i].saved
+	twin, file, err := f.Tensor(name)
+	if err != nil {
+		return err
+	}
+	equal := slices.Equal(twin.Shape, own.Shape)
+	var a, b [blockElems]float64
+	for lo := int64(0); equal && lo < own.Elems(); lo += blockElems {
+		n := min(blockElems, own.Elems()-lo)
+		if err := ckpt.ReadFloats(file, twin.DType, lo, a[:n]); err != nil {
+			return fmt.Errorf("tensor %s: %w", name, err)
+		}
+		if err := ckpt.ReadFloats(files[i].file, own.DType, lo, b[:n]); err != nil {
+			return fmt.Errorf("tensor %s: %w", own.Name, err)
+		}
+		equal = slices.Equal(a[:n], b[:n])
+	}
+	if !equal {
+		return exitf(ExitInput, "%s differs from %s, but the model has tie_word_embeddings: true, so that both are one tensor; "+
+			"to train both, set tie_word_embeddings to false in the model's config.json and compile again", name, own.Name)
+	}
+	return nil
 }
 
 // unlike says that files hold nothing of the model, under no name that is known.

@@ -26,6 +26,7 @@ func publishedBigram[F Float](dp int) *Program {
 			{Name: "m.rest.bias", Shape: []int64{1, vocab - 3}, Shares: []Share{{Param: "b", Rows: [2]int{3, vocab}, Strides: []int{1}}}},
 		},
 		Spellings: [][2]string{{"m.", ""}, {".bias", ".beta"}},
+		Twins:     [][2]string{{"m.tied.weight", "m.out.weight"}},
 		Ignored:   []string{"*.mask"},
 	}
 	return p
@@ -150,6 +151,50 @@ func TestPretrainedMessages(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) { wantExit(t, err, ExitInput, "train.init "+dir, c.want) })
+	}
+}
+
+// A file may hold the head of a tied model too. It must be the embedding: transformers trains both where it is another.
+func TestTiedHeadInFile(t *testing.T) {
+	square, bias := []int64{vocab, vocab}, []ckpt.Tensor{{Name: "first.beta", DType: "F32", Shape: []int64{3}}, {Name: "rest.beta", DType: "F32", Shape: []int64{1, vocab - 3}}}
+	for _, c := range []struct {
+		name  string
+		dtype ckpt.DType
+		shape []int64
+		at    int // byte of the head that is not 0; -1 for none
+		want  string
+	}{
+		{"tied.weight", "F32", square, -1, ""},
+		{"m.tied.weight", "F64", square, -1, ""},
+		{"tied.weight", "F32", square, 4*vocab*vocab - 1, "tied.weight differs from out.weight, but the model has tie_word_embeddings: true, so that both are one tensor; to train both, set tie_word_embeddings to false in the model's config.json and compile again"},
+		{"tied.weight", "F32", square, 2, "tied.weight differs from out.weight"},
+		{"tied.weight", "F32", []int64{vocab, 1}, -1, "tied.weight differs from out.weight"},
+	} {
+		dir := t.TempDir()
+		head := ckpt.Tensor{Name: c.name, DType: c.dtype, Shape: c.shape}
+		file, err := os.Create(filepath.Join(dir, "model.safetensors"))
+		must(t, err)
+		list := append([]ckpt.Tensor{{Name: "out.weight", DType: "F32", Shape: square}, head}, bias...)
+		w, err := ckpt.NewWriter(file, list, nil)
+		must(t, err)
+		for _, x := range list {
+			b := make([]byte, x.Bytes())
+			if x.Name == c.name && c.at >= 0 {
+				b[c.at] = 0x3f
+			}
+			_, err := w.Write(b)
+			must(t, err)
+		}
+		must(t, w.Close())
+		must(t, file.Close())
+		_, err = train(t, publishedBigram[float32](1), t.TempDir(), Set("train.init", dir), Set("train.steps", 1))
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		wantExit(t, err, ExitInput, "train.init "+dir, c.want)
 	}
 }
 

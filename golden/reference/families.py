@@ -84,9 +84,14 @@ def neox(name: str, **options) -> reference.Fixture:
                              matters={"rope_parameters": rope(partial_rotary_factor=1.0)})
 
 
-def bert() -> hf.BertConfig:
+def bert(**options) -> hf.BertConfig:
     return hf.BertConfig(**COMMON, intermediate_size=24, max_position_embeddings=14, type_vocab_size=2, hidden_dropout_prob=0.0,
-                         attention_probs_dropout_prob=0.0)
+                         attention_probs_dropout_prob=0.0, **options)
+
+
+def one_bias(model: hf.BertForMaskedLM) -> None:
+    """Of an untied BERT the logits' bias is the decoder's; the other one is read by nothing and has no gradient."""
+    del model.cls.predictions.bias
 
 
 def vit() -> hf.ViTConfig:
@@ -180,6 +185,8 @@ FIXTURES = [
     moe("qwen3moe-balance", hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, {"num_local_experts": 8, "moe_intermediate_size": 8, "norm_topk_prob": False,
         "head_dim": 6}, beside=sequence_balance),
     reference.Fixture("bert-tiny", bert, hf.BertForMaskedLM, BATCH, SEQ, bert_mask, inputs="types", flat=KEYS),
+    reference.Fixture("bert-untied", lambda: bert(tie_word_embeddings=False), hf.BertForMaskedLM, BATCH, SEQ, bert_mask, inputs="types", flat=KEYS,
+                      prepare=one_bias),
     reference.Fixture("vit-tiny", vit, hf.ViTForImageClassification, BATCH, 10, vit_mask, inputs="pixels", flat=KEYS),
 ]
 

@@ -31,8 +31,11 @@ var namings = map[string]naming{
 // rotaryTable is a buffer that older files hold.
 const rotaryTable = "*rotary_emb.inv_freq"
 
-// tiedHeads are the heads that a file may repeat where the head is the embedding.
-var tiedHeads = []string{"lm_head.weight", "embed_out.weight", "cls.predictions.decoder.*"}
+// The bias of BERT's logits, where its head is the embedding and where it is not.
+const (
+	bertBias        = "cls.predictions.bias"
+	bertDecoderBias = "cls.predictions.decoder.bias"
+)
 
 var (
 	withoutModel = [][2]string{{"model.", ""}}
@@ -202,7 +205,7 @@ var bert = slices.Concat(
 	linear("cls.predictions.transform.dense", "transform, hidden", "head.transform"),
 	norm("cls.predictions.transform.LayerNorm", "head.transform_ln"),
 	table("cls.predictions.decoder", "vocab, hidden", "head.lm_head"),
-	[]row{{"cls.predictions.bias", "vocab", []string{"head.lm_head_bias"}}},
+	[]row{{bertBias, "vocab", []string{"head.lm_head_bias"}}},
 )
 
 // patchWeight is a convolution over patches that do not overlap.

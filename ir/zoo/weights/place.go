@@ -17,11 +17,14 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 		panic(fmt.Sprintf("weights: no names of the weights of family %q", c.Family))
 	}
 	w := &ir.Weights{Family: c.Family, Config: string(c.HF(elemOf(m))), Spellings: n.spellings, Ignored: n.ignored}
-	if c.Tied {
-		w.Ignored = append(slices.Clone(w.Ignored), tiedHeads...)
+	params, rows := untied(m), n.rows
+	switch {
+	case c.Tied:
+		w.Twins = twins(n.rows)
+	case c.Family == spec.BERT:
+		rows, w.Spellings = untiedBERT(n)
 	}
-	params := untied(m)
-	for _, r := range n.rows {
+	for _, r := range rows {
 		for _, one := range r.each(c.Experts) {
 			if t, ok := one.place(params); ok {
 				if strings.HasPrefix(t.Shares[0].Param, ir.BlockName+".") {
@@ -38,6 +41,35 @@ func Of(m *ir.Model, c *spec.Config) *ir.Weights {
 		w.Ignored = append(slices.Clone(w.Ignored), fmt.Sprintf("model.layers.%d.*", c.Layers))
 	}
 	return w
+}
+
+// twins are what a file may repeat where the head is the embedding: the head, and BERT's bias of it.
+func twins(rows []row) (list [][2]string) {
+	names := map[string]string{}
+	for _, r := range rows {
+		for _, p := range r.params {
+			names[p] = r.name
+		}
+	}
+	if head, ok := names["head.lm_head"]; ok {
+		list = append(list, [2]string{head, names["embed.wte"]})
+	}
+	if bias := names["head.lm_head_bias"]; bias == bertBias {
+		list = append(list, [2]string{bertDecoderBias, bias})
+	}
+	return list
+}
+
+// untiedBERT: where BERT's head is not its embedding, transformers 5 adds the bias of the head's own projection, and
+// keeps that of the tied head without reading it. transformers 4 has one bias, and saves it under the other name.
+func untiedBERT(n naming) ([]row, [][2]string) {
+	rows := slices.Clone(n.rows)
+	for i := range rows {
+		if rows[i].name == bertBias {
+			rows[i].name = bertDecoderBias
+		}
+	}
+	return rows, append(slices.Clone(n.spellings), [2]string{bertDecoderBias, bertBias})
 }
 
 // each is the row, or one for each expert where it speaks of them: an expert is a row of a parameter's first dim.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,6 @@ func load(t *testing.T, text []byte) *spec.Config {
 var otherwise = map[string]*strings.Replacer{
 	"llama-llama3": strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`, `"mlp_bias": false`, `"mlp_bias": true`),
 	"opt-post":     strings.NewReplacer(`"tie_word_embeddings": true`, `"tie_word_embeddings": false`),
-	"bert-tiny":    strings.NewReplacer(`"tie_word_embeddings": true`, `"tie_word_embeddings": false`),
 	"neox-tiny":    strings.NewReplacer(`"tie_word_embeddings": false`, `"tie_word_embeddings": true`),
 	"qwen3-tiny":   strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`),
 }
@@ -129,6 +129,37 @@ func TestPlaces(t *testing.T) {
 		}
 		if got != p.want {
 			t.Errorf("%s lies at %s, want %s", p.tensor, got, p.want)
+		}
+	}
+}
+
+// What files may hold besides where the head is the embedding, and must equal it; and the bias of a BERT whose head is not.
+func TestTiedHeads(t *testing.T) {
+	all := configs(t)
+	for model, want := range map[string]string{
+		"gpt2-tiny":           "[[lm_head.weight transformer.wte.weight]]",
+		"gpt2-wide":           "[]",
+		"opt-post":            "[[lm_head.weight model.decoder.embed_tokens.weight]]",
+		"neox-tiny otherwise": "[[embed_out.weight gpt_neox.embed_in.weight]]",
+		"gemma2-tiny":         "[[lm_head.weight model.embed_tokens.weight]]",
+		"bert-tiny":           "[[cls.predictions.decoder.weight bert.embeddings.word_embeddings.weight] [cls.predictions.decoder.bias cls.predictions.bias]]",
+		"bert-untied":         "[]",
+	} {
+		if got := fmt.Sprint(Of(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}), all[model]).Twins); got != want {
+			t.Errorf("%s: %s, want %s", model, got, want)
+		}
+	}
+	for model, want := range map[string]string{"bert-tiny": bertBias, "bert-untied": bertDecoderBias} {
+		w := Of(zoo.Build("x", *all[model], zoo.Options{SeqLen: 4, Batch: 2, Elem: ir.F32}), all[model])
+		var biases []string
+		for _, pub := range w.Tensors {
+			if strings.HasPrefix(pub.Shares[0].Param, "head.lm_head_bias") {
+				biases = append(biases, pub.Name)
+			}
+		}
+		read := slices.Contains(w.Spellings, [2]string{bertDecoderBias, bertBias}) // of transformers 4
+		if !slices.Equal(biases, []string{want}) || read != (model == "bert-untied") {
+			t.Errorf("%s: biases of logits are %v, also read under the other name: %v", model, biases, read)
 		}
 	}
 }
