@@ -112,6 +112,8 @@ type Config struct {
 	Dense      int     // so many first blocks have an MLP of width FFN, and no experts
 	Routing            // what train.experts says
 
+	PaddingRow int // 1 + the row of the token table that looking it up does not train, 0 if there is none
+
 	hf      any            // config.json's keys as read, those that were absent filled in
 	special map[string]any // tokens that mean something to other tools
 	rotary  float64        // part of a head that is turned, from which RotaryDim follows

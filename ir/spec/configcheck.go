@@ -88,7 +88,7 @@ func (c *Config) checkRotary(diags *ir.Diags, k keys) {
 	case c.KVLatent > 0:
 		diags.Addf(c.Pos("qk_rope_head_dim"), BadModel, "qk_rope_head_dim is %d; rotary positions want an even one", c.RotaryDim)
 	case c.rotary == 1:
-		diags.Addf(c.blame(c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel, "the size of a head is %d; rotary positions want an even one", c.HeadDim)
+		diags.Addf(c.blame(c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel, "the size of a head, head_dim or %s / %s, is %d; rotary positions want an even one", c.written(k.hidden), c.written(k.heads), c.HeadDim)
 	default:
 		diags.Addf(c.blame(c.written("rotary_pct|partial_rotary_factor"), c.written(k.headDim), c.written(k.hidden), c.written(k.heads)), BadModel,
 			"rotary positions turn %d of a head's %d elements; an even number of at least 2 is wanted", c.RotaryDim, c.HeadDim)

@@ -24,6 +24,7 @@ type hfDecoder struct {
 type hfWindows struct {
 	Window int      `yaml:"sliding_window" min:"0" null:"none" doc:"keys that a query of a local layer sees; 0 is all"`
 	Types  []string `yaml:"layer_types" enum:"full_attention,sliding_attention" doc:"of each layer"`
+	unused string   // why the window does not hold, if another key says so
 }
 
 // activations are by config.json's names.

@@ -55,6 +55,7 @@ var (
 	absentDeepseekV2 = hfDeepseekV2{hfDeepseek: deepseek(DeepseekV2, 102400, 4096, 11008, 32, 32, 2048), Scores: "softmax", Method: "greedy"}
 	absentDeepseekV3 = func() hfDeepseekV3 {
 		d := deepseek(DeepseekV3, 129280, 7168, 18432, 61, 128, 4096)
+		d.KVHeads = 128
 		d.Experts, d.Shared, d.ExpertFFN, d.Choices, d.Dense, d.RouteScale, d.Groups, d.BestGroups = 256, 1, 2048, 8, 3, 2.5, 8, 4
 		return hfDeepseekV3{hfDeepseek: d, Next: true, Share: true, Scores: "sigmoid", Method: "noaux_tc"}
 	}()
@@ -78,6 +79,9 @@ func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
 	}
 	c.KVLatent, c.QLatent, c.PlainDim, c.VDim, c.HeadDim = hf.KVLatent, hf.QLatent, hf.PlainDim, hf.VDim, hf.PlainDim+hf.RotaryDim
 	c.Experts, c.Choices, c.ExpertFFN, c.SharedFFN, c.RouteScale, c.Dense = hf.Experts, hf.Choices, hf.ExpertFFN, hf.Shared*hf.ExpertFFN, hf.RouteScale, hf.Dense
+	if hf.Choices == 0 {
+		s.diags.Addf(s.Pos("num_experts_per_tok"), Missing, "num_experts_per_tok is required: %s has no default for it", family)
+	}
 	if hf.Dense >= hf.Layers {
 		s.diags.Addf(s.Pos("first_k_dense_replace"), BadModel, "first_k_dense_replace is %d of %d blocks; one with experts is wanted", hf.Dense, hf.Layers)
 	}
@@ -136,9 +140,12 @@ func deepseekV3Config(s *source, hf *hfDeepseekV3) *Config {
 	if hf.Share {
 		c.RouteEps = routeEps
 	}
+	if s.Has("head_dim") && hf.HeadDim != hf.RotaryDim {
+		s.diags.Addf(s.Pos("head_dim"), Conflict, "head_dim is %d; it must be qk_rope_head_dim, which is %d: remove head_dim", hf.HeadDim, hf.RotaryDim)
+	}
 	s.groups(c, &hf.hfDeepseek)
 	if hf.Groups > 1 && hf.Experts/hf.Groups < 2 {
-		s.diags.Addf(s.Pos("n_group"), BadModel, "a group of one expert has no best two, by which groups are chosen")
+		s.diags.Addf(s.Pos("n_group"), BadModel, "n_group %d makes groups of one expert; groups are chosen by their best two", hf.Groups)
 	}
 	return c
 }

@@ -49,6 +49,7 @@ type hfViT struct {
 	Patch      int               `yaml:"patch_size" min:"1" max:"65536" doc:"pixels of a patch's side"`
 	Channels   int               `yaml:"num_channels" min:"1" max:"65536" doc:"colours of a pixel"`
 	QKVBias    bool              `yaml:"qkv_bias" now:"true" doc:"true"`
+	Problem    string            `yaml:"problem_type" enum:"regression,single_label_classification,multi_label_classification" now:"single_label_classification" doc:"whose loss is trained"`
 }
 
 var absentViT = hfViT{ModelType: ViT, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Activation: "gelu", InitStd: 0.02, NormEps: 1e-12,

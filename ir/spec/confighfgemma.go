@@ -73,6 +73,9 @@ func gemma3Config(s *source, hf *hfGemma3) *Config {
 	if hf.ScoreCap != 0 {
 		s.diags.Addf(s.Pos("attn_logit_softcapping"), BadModel, "attn_logit_softcapping is %v; the scores of gemma3_text have no cap: transformers reads the key and does not obey it", hf.ScoreCap)
 	}
+	if hf.Scaling.OldKind != "" && hf.Scaling.Kind == "" {
+		s.diags.Addf(s.Pos("rope_scaling.type"), BadModel, "rope_scaling.type is %s, but transformers reads only rope_scaling.rope_type for gemma3_text: rename the key", hf.Scaling.OldKind)
+	}
 	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling, parameters: hf.Parameters.Full, inner: ".full_attention"})
 	local := Config{Family: Gemma3}
 	s.rope(&local, ropeKeys{theta: "rope_local_base_freq", base: hf.LocalTheta, parameters: hf.Parameters.Local, inner: ".sliding_attention"})
@@ -87,7 +90,7 @@ func gemma3Config(s *source, hf *hfGemma3) *Config {
 
 // windows says which layers are local: those that layer_types names, else those that usual does.
 func (s *source) windows(c *Config, hf hfWindows, usual func(layer int) bool) {
-	if hf.Window == 0 || hf.miscounted(s, c.Layers) {
+	if hf.miscounted(s, c.Layers) {
 		return
 	}
 	local, some, all := make([]bool, max(0, min(c.Layers, 1<<14))), false, true
@@ -97,6 +100,9 @@ func (s *source) windows(c *Config, hf hfWindows, usual func(layer int) bool) {
 		}
 		some, all = some || local[i], all && local[i]
 	}
+	if some && hf.Window == 0 {
+		s.noWindow(hf)
+	}
 	if some {
 		c.Window = hf.Window
 	}
@@ -105,9 +111,26 @@ func (s *source) windows(c *Config, hf hfWindows, usual func(layer int) bool) {
 	}
 }
 
+// noWindow reports local layers of a model without a window.
+func (s *source) noWindow(hf hfWindows) {
+	which := "the family gives some layers a window"
+	if len(hf.Types) > 0 {
+		which = "layer_types has sliding_attention"
+	}
+	const full = "or set layer_types to full_attention for every layer"
+	switch {
+	case hf.unused != "":
+		s.diags.Addf(s.Pos("layer_types"), Conflict, "%s, but %s: set use_sliding_window to true, %s", hf.unused, which, full)
+	case s.Has("sliding_window"):
+		s.diags.Addf(s.Pos("sliding_window"), BadModel, "sliding_window is 0, but %s: set it to 1 or more, %s", which, full)
+	default:
+		s.diags.Addf(s.Pos("sliding_window"), BadModel, "sliding_window is null, but %s: set it to 1 or more, %s", which, full)
+	}
+}
+
 // miscounted reports a list of layers that is not one for each.
 func (hf hfWindows) miscounted(s *source, layers int) bool {
-	if n := len(hf.Types); n > 0 && n != layers {
+	if n := len(hf.Types); hf.Types != nil && n != layers {
 		s.diags.Addf(s.Pos("layer_types"), BadModel, "layer_types has %d layers; the model has %d", n, layers)
 		return true
 	}

@@ -55,50 +55,67 @@ func mistralConfig(s *source, hf *hfMistral) *Config {
 	return s.turned(c, &hf.hfDecoder, hf.Parameters)
 }
 
-// hfQwen are the keys that qwen2 and qwen3 share.
+// hfQwen are the keys that Qwen's families share. Which layers use_sliding_window gives a window differs between them.
 type hfQwen struct {
 	hfDecoder
 	hfWindows
 	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
 	UseWindow  bool   `yaml:"use_sliding_window" doc:"sliding_window holds"`
-	FullLayers int    `yaml:"max_window_layers" min:"0" doc:"first layers that have no window, unless layer_types says otherwise"`
 	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 }
 
-type hfQwen2 struct{ hfQwen }
+// hfQwenDense are the keys that qwen2 and qwen3 share.
+type hfQwenDense struct {
+	hfQwen
+	FullLayers int `yaml:"max_window_layers" min:"0" doc:"first layers that have no window, unless layer_types says otherwise"`
+}
+
+type hfQwen2 struct{ hfQwenDense }
 
 // hfQwen3 is config.json of model_type qwen3.
 type hfQwen3 struct {
-	hfQwen
+	hfQwenDense
 	AttentionBias bool `yaml:"attention_bias" doc:"biases of attention's projections"`
 }
 
 func absentQwen(family string, headDim int) hfQwen {
 	return hfQwen{hfDecoder: hfDecoder{ModelType: family, Vocab: 151936, Hidden: 4096, FFN: 22016, Layers: 32, Heads: 32, KVHeads: 32, HeadDim: headDim,
-		Positions: 32768, InitStd: 0.02, NormEps: 1e-6}, hfWindows: hfWindows{Window: 4096}, Activation: "silu", FullLayers: 28}
+		Positions: 32768, InitStd: 0.02, NormEps: 1e-6}, hfWindows: hfWindows{Window: 4096}, Activation: "silu"}
 }
 
+// windowLayers is max_window_layers of all of Qwen's families if it is absent.
+const windowLayers = 28
+
 var (
-	absentQwen2 = hfQwen2{absentQwen(Qwen2, 0)}
-	absentQwen3 = hfQwen3{hfQwen: absentQwen(Qwen3, 128)}
+	absentQwen2 = hfQwen2{hfQwenDense{absentQwen(Qwen2, 0), windowLayers}}
+	absentQwen3 = hfQwen3{hfQwenDense: hfQwenDense{absentQwen(Qwen3, 128), windowLayers}}
 )
 
-func (s *source) qwen(family string, hf *hfQwen) *Config {
+// qwen reads what Qwen's families share; local says which layers have a window if layer_types does not.
+func (s *source) qwen(family string, hf *hfQwen, local func(layer int) bool) *Config {
 	c := s.decoder(family, &hf.hfDecoder, hf.Activation)
-	if hf.UseWindow {
-		s.windows(c, hf.hfWindows, func(layer int) bool { return layer >= hf.FullLayers })
+	w := hf.hfWindows
+	if !hf.UseWindow {
+		w.Window, w.unused = 0, "use_sliding_window is false"
 	}
+	s.windows(c, w, func(layer int) bool { return hf.UseWindow && local(layer) })
 	return s.turned(c, &hf.hfDecoder, hf.Parameters)
 }
 
+// qwenDense is qwen2 and qwen3. There a sliding_window that is null is no window, and 0 is one that sees nothing.
+func (s *source) qwenDense(family string, hf *hfQwenDense) *Config {
+	window := hf.Window > 0 || s.Has("sliding_window")
+	return s.qwen(family, &hf.hfQwen, func(layer int) bool { return window && layer >= hf.FullLayers })
+}
+
 func qwen2Config(s *source, hf *hfQwen2) *Config {
-	c := s.qwen(Qwen2, &hf.hfQwen)
+	c := s.qwenDense(Qwen2, &hf.hfQwenDense)
 	c.QKVBias = true
 	return c
 }
 
 func qwen3Config(s *source, hf *hfQwen3) *Config {
-	c := s.qwen(Qwen3, &hf.hfQwen)
+	c := s.qwenDense(Qwen3, &hf.hfQwenDense)
 	c.AttentionBias, c.QKVBias, c.QKNorm = hf.AttentionBias, hf.AttentionBias, true
 	return c
 }
@@ -122,6 +139,6 @@ var absentPhi3 = hfPhi3{hfDecoder: hfDecoder{ModelType: Phi3, Vocab: 32064, Hidd
 func phi3Config(s *source, hf *hfPhi3) *Config {
 	c := s.decoder(Phi3, &hf.hfDecoder, hf.Activation)
 	c.DropResid, c.Window = hf.Resid, hf.Window
-	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, part: hf.Part, absentPart: 1, parts: true, original: hf.Original, scaling: hf.Scaling, parameters: hf.Parameters})
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, part: hf.Part, absentPart: 1, parts: true, long: true, original: hf.Original, scaling: hf.Scaling, parameters: hf.Parameters})
 	return c
 }

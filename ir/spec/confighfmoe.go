@@ -1,6 +1,10 @@
 package spec
 
-import "github.com/planc-dev/planc/ir/spec/strict"
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/ir/spec/strict"
+)
 
 // hfMixtral is config.json of model_type mixtral.
 type hfMixtral struct {
@@ -30,7 +34,7 @@ func mixtralConfig(s *source, hf *hfMixtral) *Config {
 // hfExperts are the keys of the experts of Qwen's models.
 type hfExperts struct {
 	Experts   int     `yaml:"num_experts" min:"1" doc:"experts in each MLP"`
-	Local     int     `yaml:"num_local_experts" min:"1" doc:"the same, as transformers 5 spells it"`
+	Local     int     `yaml:"num_local_experts" min:"1" doc:"the same, as transformers 5 spells it in qwen3_moe; qwen2_moe does not read it, so it must be the same"`
 	Choices   int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
 	ExpertFFN int     `yaml:"moe_intermediate_size" min:"1" doc:"width of the hidden layer of an expert"`
 	Share     bool    `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to 1"`
@@ -43,18 +47,20 @@ type hfExperts struct {
 type hfQwen2MoE struct {
 	hfQwen
 	hfExperts
-	SharedFFN int  `yaml:"shared_expert_intermediate_size" min:"1" doc:"width of the hidden layer of the expert that all tokens go to"`
-	QKVBias   bool `yaml:"qkv_bias" doc:"biases of queries, keys and values"`
+	SharedFFN   int  `yaml:"shared_expert_intermediate_size" min:"1" doc:"width of the hidden layer of the expert that all tokens go to"`
+	QKVBias     bool `yaml:"qkv_bias" doc:"biases of queries, keys and values"`
+	LocalLayers int  `yaml:"max_window_layers" min:"0" doc:"of so many first layers every second one, from the first on, has a window, unless layer_types says otherwise"`
 }
 
 type hfQwen3MoE struct {
 	hfQwen
 	hfExperts
 	AttentionBias bool `yaml:"attention_bias" doc:"biases of attention's projections"`
+	LocalLayers   int  `yaml:"max_window_layers" min:"0" doc:"not read: use_sliding_window gives every layer the window, as in transformers"`
 }
 
 var (
-	absentQwen2MoE = hfQwen2MoE{hfQwen: qwenMoE(Qwen2MoE, 5632, 16, 16), SharedFFN: 5632, QKVBias: true,
+	absentQwen2MoE = hfQwen2MoE{hfQwen: qwenMoE(Qwen2MoE, 5632, 16, 16), SharedFFN: 5632, QKVBias: true, LocalLayers: windowLayers,
 		hfExperts: hfExperts{Experts: 60, Choices: 4, ExpertFFN: 1408, Step: 1, Balance: 0.001}}
 	absentQwen3MoE = hfQwen3MoE{hfQwen: qwenMoE(Qwen3MoE, 6144, 32, 4),
 		hfExperts: hfExperts{Experts: 128, Choices: 8, ExpertFFN: 768, Step: 1, Balance: 0.001}}
@@ -67,7 +73,11 @@ func qwenMoE(family string, ffn, heads, kvHeads int) hfQwen {
 }
 
 func (s *source) experts(c *Config, hf *hfExperts) {
-	if s.Has("num_local_experts") {
+	switch {
+	case !s.Has("num_local_experts"):
+	case c.Family == Qwen2MoE && hf.Local != hf.Experts:
+		s.diags.Addf(s.Pos("num_local_experts"), Conflict, "num_local_experts is %d and num_experts is %d; transformers reads only num_experts for qwen2_moe: remove num_local_experts", hf.Local, hf.Experts)
+	default:
 		hf.Experts, hf.Local = hf.Local, 0
 	}
 	if len(hf.Dense) > 0 {
@@ -77,16 +87,35 @@ func (s *source) experts(c *Config, hf *hfExperts) {
 	s.balanced(c, hf.Balanced, hf.Balance)
 }
 
+// qwen2MoEConfig: where qwen2 counts the first layers that have no window, this family counts those that may have one.
 func qwen2MoEConfig(s *source, hf *hfQwen2MoE) *Config {
-	c := s.qwen(Qwen2MoE, &hf.hfQwen)
+	c := s.qwen(Qwen2MoE, &hf.hfQwen, func(layer int) bool { return layer%2 == 0 && layer < hf.LocalLayers })
 	c.QKVBias, c.SharedFFN, c.SharedGate = hf.QKVBias, hf.SharedFFN, true
 	s.experts(c, &hf.hfExperts)
 	return c
 }
 
+// qwen3MoEConfig: all layers have the window, or none.
 func qwen3MoEConfig(s *source, hf *hfQwen3MoE) *Config {
-	c := s.qwen(Qwen3MoE, &hf.hfQwen)
+	s.alike(hf.hfDecoder, hf.Types, hf.UseWindow && (hf.Window > 0 || s.Has("sliding_window")))
+	hf.Types = nil
+	c := s.qwen(Qwen3MoE, &hf.hfQwen, func(int) bool { return hf.Window > 0 || s.Has("sliding_window") })
 	c.AttentionBias, c.QKVBias, c.QKNorm = hf.AttentionBias, hf.AttentionBias, true
 	s.experts(c, &hf.hfExperts)
 	return c
+}
+
+// alike wants what layer_types says of each layer to be what transformers, which does not read it, does in all of them.
+func (s *source) alike(c hfDecoder, types []string, window bool) {
+	if (hfWindows{Types: types}).miscounted(s, c.Layers) {
+		return
+	}
+	want := "full_attention"
+	if window {
+		want = "sliding_attention"
+	}
+	if i := slices.IndexFunc(types, func(t string) bool { return t != want }); i >= 0 {
+		s.diags.Addf(s.Pos("layer_types"), Conflict,
+			"layer_types[%d] is %s, but qwen3_moe has no layer_types: use_sliding_window and sliding_window make every layer %s; remove layer_types", i, types[i], want)
+	}
 }

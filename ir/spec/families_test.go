@@ -80,7 +80,7 @@ func TestLocalLayers(t *testing.T) {
 		"{base: qwen2.5-7b, use_sliding_window: true, max_window_layers: 21}": {131072, "21f7l"},
 		"{base: qwen2.5-7b, use_sliding_window: true, max_window_layers: 0}":  {131072, ""},
 		"{base: qwen2.5-7b, use_sliding_window: true}":                        {0, ""},
-		"{base: gemma2-2b, sliding_window: null}":                             {0, ""},
+		"{base: qwen2.5-7b, use_sliding_window: true, sliding_window: null}":  {0, ""},
 	} {
 		if c := config(t, model, 16); c.Window != want.window || c.Local != want.local {
 			t.Errorf("%s: window %d, local %q; want %d, %q", model, c.Window, c.Local, want.window, want.local)
@@ -103,7 +103,7 @@ func TestRopeScalings(t *testing.T) {
 		{"{base: llama3-8b, rope_scaling: {type: linear, factor: 2}}", 16, "linear,2"},
 		{"{base: llama3-8b, rope_scaling: {rope_type: dynamic, factor: 4}}", 16, "dynamic,4,8192"},
 		{"{base: qwen2.5-7b, rope_scaling: {rope_type: yarn, factor: 4, original_max_position_embeddings: 32768}}", 16, "yarn,4,32,1,32768,1.138629436111989"},
-		{"{base: qwen2.5-7b, rope_scaling: {rope_type: yarn, original_max_position_embeddings: 32768, attention_factor: 1.5, truncate: false}}", 16, "yarn,4,32,1,32768,1.5,exact"},
+		{"{base: qwen2.5-7b, rope_scaling: {rope_type: yarn, factor: 4, original_max_position_embeddings: 32768, attention_factor: 1.5, truncate: false}}", 16, "yarn,4,32,1,32768,1.5,exact"},
 		{phi, 16, "longrope,1.224744871391589,1;1.5"},
 		{phi, 17, "longrope,1.224744871391589,2;3"},
 		{"gemma3-4b", 16, "linear,8"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -39,10 +40,15 @@ func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 	if f.name == "" {
 		return nil
 	}
-	special := specialTokens(m)
+	special, padding := specialTokens(m), paddingToken(m, f)
 	m = l.drop(m, f)
+	l.nulls(m, f)
 	c := f.hf.read(&source{Doc: &strict.Doc{Root: m}, diags: l.diags})
 	c.special = special
+	c.PaddingRow = paddingRow(padding, c.Vocab)
+	if c.PaddingRow > 0 {
+		c.special["pad_token_id"] = c.PaddingRow - 1
+	}
 	c.at = map[string]ir.Pos{"": n.Pos}
 	for _, f := range m.Fields {
 		if p := f.Value.Pos; f.Value.Kind != strict.Null && !strings.HasPrefix(p.File, inCatalogue) {
@@ -59,6 +65,61 @@ func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 		return nil
 	}
 	return c
+}
+
+// paddingToken is what pad_token_id says, as text; "" if there is none, or if transformers does not treat it apart in the family.
+func paddingToken(m *strict.Node, f family) string {
+	if f.padding == "" {
+		return ""
+	}
+	for _, field := range m.Fields {
+		if field.Key == "pad_token_id" {
+			return field.Value.Text
+		}
+	}
+	return f.padding
+}
+
+// paddingRow is Config.PaddingRow of a token. One below 0 counts from the end, as in PyTorch's nn.Embedding.
+func paddingRow(token string, vocab int) int {
+	id, err := strconv.Atoi(token)
+	if err == nil && id < 0 {
+		id += vocab
+	}
+	if err != nil || id < 0 || id >= vocab {
+		return 0
+	}
+	return 1 + id
+}
+
+// ropeNulls are the keys of rope_scaling and rope_parameters that may be null, which is as if they were absent.
+var ropeNulls = strings.Fields("rope_type type attention_factor beta_fast beta_slow mscale mscale_all_dim full_attention sliding_attention")
+
+// nulls refuses a null that transformers refuses, in a file that another tool wrote. In a job null means absent.
+func (l *modelLoader) nulls(m *strict.Node, f family) {
+	refuse := func(field strict.Field, path string) {
+		if field.Value.Kind == strict.Null && slices.Contains(l.foreign, field.Pos.File) {
+			l.diags.Addf(field.Pos, BadModel, "%s is null, which transformers refuses; give it a value, or remove the key", path)
+		}
+	}
+	for _, field := range m.Fields {
+		if !slices.Contains(strings.Fields(f.nulls), field.Key) {
+			refuse(field, field.Key)
+		}
+		if !strings.HasPrefix(field.Key, "rope_") {
+			continue
+		}
+		for _, inner := range field.Value.Fields {
+			if !slices.Contains(ropeNulls, inner.Key) {
+				refuse(inner, field.Key+"."+inner.Key)
+			}
+			for _, inmost := range inner.Value.Fields {
+				if !slices.Contains(ropeNulls, inmost.Key) {
+					refuse(inmost, field.Key+"."+inner.Key+"."+inmost.Key)
+				}
+			}
+		}
+	}
 }
 
 // mapping is config.json's content, and the model's name if it has one.

@@ -34,6 +34,7 @@ type ropeKeys struct {
 	part       float64 // of a head that is turned, 0 if config.json does not say
 	absentPart float64 // 0 is 1
 	parts      bool    // transformers turns a part of a head
+	long       bool    // phi3: all kinds but default are longrope, whatever their name
 	original   int     // where it stands outside of rope_scaling
 	scaling    hfRope
 	parameters hfRope
@@ -62,7 +63,7 @@ func (s *source) rope(c *Config, k ropeKeys) {
 	if k.original != 0 {
 		r.Original = k.original
 	}
-	c.RopeScaling = s.scaling(c, r, at)
+	c.RopeScaling = s.scaling(c, r, at, k.long)
 }
 
 func first(xs ...float64) float64 {
@@ -71,7 +72,7 @@ func first(xs ...float64) float64 {
 }
 
 // scaling is what rope_scaling or rope_parameters, whichever at says, asks for.
-func (s *source) scaling(c *Config, r hfRope, at string) RopeScaling {
+func (s *source) scaling(c *Config, r hfRope, at string, long bool) RopeScaling {
 	kind := r.Kind
 	if kind == "" {
 		kind = r.OldKind
@@ -85,11 +86,23 @@ func (s *source) scaling(c *Config, r hfRope, at string) RopeScaling {
 		}
 		return RopeScaling{}
 	}
+	if long {
+		kind = s.longKind(c, kind, at)
+	}
 	read, ok := ropeKinds[kind]
-	if !ok { // the decoder has refused it
+	if !ok { // it was refused
 		return RopeScaling{}
 	}
 	return read(s, c, r, at)
+}
+
+// longKind is longrope, which phi3's files call su or yarn too. There is no other kind in that family.
+func (s *source) longKind(c *Config, kind, at string) string {
+	if slices.Contains([]string{"longrope", "su", "yarn"}, kind) {
+		return "longrope"
+	}
+	s.diags.Addf(s.Pos(at), BadModel, "%s is %s; %s has only the types default and longrope (also spelled su and yarn)", at, kind, c.Family)
+	return ""
 }
 
 // ropeKinds are the kinds of scaling by config.json's names.
@@ -100,15 +113,18 @@ var ropeKinds = map[string]func(s *source, c *Config, r hfRope, at string) RopeS
 	"dynamic": func(s *source, c *Config, r hfRope, at string) RopeScaling {
 		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "dynamic", Factor: s.factor(r, at), Original: c.MaxPositions}}
 	},
-	"llama3": func(s *source, _ *Config, r hfRope, at string) RopeScaling {
-		if r.LowFreq == 0 || r.Original == 0 || r.HighFreq <= r.LowFreq {
-			s.diags.Addf(s.Pos(at), BadModel, "%s llama3 wants low_freq_factor, a larger high_freq_factor, and original_max_position_embeddings", at)
+	"llama3": func(s *source, c *Config, r hfRope, at string) RopeScaling {
+		if r.LowFreq == 0 || r.HighFreq <= r.LowFreq {
+			s.diags.Addf(s.Pos(at), BadModel, "%s llama3 wants low_freq_factor and a larger high_freq_factor", at)
 		}
-		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "llama3", Factor: s.factor(r, at), LowFreq: r.LowFreq, HighFreq: r.HighFreq, Original: r.Original}}
+		return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "llama3", Factor: s.factor(r, at), LowFreq: r.LowFreq, HighFreq: r.HighFreq, Original: r.original(c)}}
 	},
 	"yarn":     yarn,
 	"longrope": longRope,
-	"su":       longRope, // the name in Phi-3's first files
+	"su": func(s *source, _ *Config, _ hfRope, at string) RopeScaling {
+		s.diags.Addf(s.Pos(at), BadModel, "%s is su, an old name of longrope that only phi3 accepts: write longrope", at)
+		return RopeScaling{}
+	},
 }
 
 // factor is wanted.
@@ -119,13 +135,12 @@ func (s *source) factor(r hfRope, at string) float64 {
 	return r.Factor
 }
 
-// further is the first training's positions, and how much further the model reaches, where config.json may leave
-// both to max_position_embeddings.
-func (r hfRope) further(c *Config) (original int, factor float64) {
-	if original = r.Original; original == 0 {
-		original = max(c.MaxPositions, 1)
+// original is the first training's positions, which config.json may leave to max_position_embeddings.
+func (r hfRope) original(c *Config) int {
+	if r.Original == 0 {
+		return max(c.MaxPositions, 1)
 	}
-	return original, first(r.Factor, float64(c.MaxPositions)/float64(original), 1)
+	return r.Original
 }
 
 func yarn(s *source, c *Config, r hfRope, at string) RopeScaling {
@@ -133,8 +148,8 @@ func yarn(s *source, c *Config, r hfRope, at string) RopeScaling {
 	if fast < slow {
 		s.diags.Addf(s.Pos(at), BadModel, "%s yarn has beta_fast %v, which is below beta_slow %v", at, fast, slow)
 	}
-	original, factor := r.further(c)
-	return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "yarn", Factor: factor, BetaFast: fast, BetaSlow: slow, Original: original,
+	factor := s.factor(r, at)
+	return RopeScaling{RopeScaling: ir.RopeScaling{Kind: "yarn", Factor: factor, BetaFast: fast, BetaSlow: slow, Original: r.original(c),
 		Attention: first(r.Attention, ir.YarnAttention(factor, r.MScale, r.MScaleAll)), Exact: r.Truncate != nil && !*r.Truncate}}
 }
 
@@ -142,7 +157,8 @@ func longRope(s *source, c *Config, r hfRope, at string) RopeScaling {
 	if len(r.Short) == 0 || len(r.Long) == 0 {
 		s.diags.Addf(s.Pos(at), Missing, "%s longrope wants short_factor and long_factor, a number for each pair of a head", at)
 	}
-	original, factor := r.further(c)
+	original := r.original(c)
+	factor := first(r.Factor, float64(c.MaxPositions)/float64(original), 1)
 	return RopeScaling{Long: r.Long, RopeScaling: ir.RopeScaling{Kind: "longrope", Original: original, Factors: r.Short,
 		Attention: first(r.Attention, ir.LongRopeAttention(factor, original))}}
 }
