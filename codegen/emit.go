@@ -73,7 +73,12 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	},
 	ir.OpEmbedGrad: func(e *emitter, n *ir.Node) {
 		lo, size := e.part(n.Outs[0].Type.Dims[0])
-		e.kernel("EmbedGrad", n.Outs[0], n.Args[0], n.Args[1], e.count(n.Outs[0].Type.Dims[1:]), lo, size, e.acc(n))
+		cols, acc := e.count(n.Outs[0].Type.Dims[1:]), e.acc(n)
+		if n.Attr.Frozen > 0 {
+			e.kernel("EmbedGradBut", n.Outs[0], n.Args[0], n.Args[1], n.Attr.Frozen-1, cols, lo, size, acc)
+			return
+		}
+		e.kernel("EmbedGrad", n.Outs[0], n.Args[0], n.Args[1], cols, lo, size, acc)
 	},
 
 	ir.OpRope:          emitRope,

@@ -62,6 +62,7 @@ var law2Plans = map[string][]law2Plan{
 	"llama-tiny":    {four, dp2tp4, f32dp4},
 	"llama-llama3":  {four},
 	"llama-linear":  {one, f32dp2},
+	"llama-padding": {four, dp2tp2, f32dp2},
 	"llama-yarn":    {four},
 	"llama-dynamic": {four},
 	"mistral-tiny":  {four, dp2tp2},

@@ -45,12 +45,12 @@ func lawModels() []lawModel {
 		c.Activation, c.HeadDim, c.RotaryDim, c.RopeTheta, c.ParallelResidual = "gelu", 4, 2, 10000, true
 	})
 	add("mistral", spec.Mistral, llama, func(c *spec.Config) { c.Window = 3 })
-	add("qwen2", spec.Qwen2, llama, func(c *spec.Config) { c.QKVBias, c.Window, c.Local = true, 3, "2f1l" })
+	add("qwen2", spec.Qwen2, llama, func(c *spec.Config) { c.QKVBias, c.Window, c.Local, c.PaddingRow = true, 3, "2f1l", 20 })
 	add("qwen3", spec.Qwen3, llama, func(c *spec.Config) { c.QKNorm, c.Tied = true, true })
 	add("phi3", spec.Phi3, llama, func(c *spec.Config) { c.KVHeads, c.RotaryDim, c.Window = 8, 2, 5 })
 	add("gemma2", spec.Gemma2, llama, func(c *spec.Config) {
 		gemma(c)
-		c.AttentionSoftcap, c.LogitSoftcap, c.Local = 2, 3, "1l1f"
+		c.AttentionSoftcap, c.LogitSoftcap, c.Local, c.PaddingRow = 2, 3, "1l1f", 8
 	})
 	add("gemma3", spec.Gemma3, llama, func(c *spec.Config) {
 		gemma(c)

@@ -65,6 +65,7 @@ type Attr struct {
 	Ends    bool    // of a collective over pp: the first and the last stage alone
 	Offset  int     // of iota: added to each index; of part and rotary: the first element of dim
 	Most    int     // of iota: indices above it become it, 0 for no bound
+	Frozen  int     // of embed and its gradient: 1 + the row of the table that looking it up does not train, 0 for none
 
 	Gate   string // of a router, what makes scores of its outputs: softmax or sigmoid
 	Share  bool   // of a router: weights are shares of the chosen scores' sum (+ eps); all are times Scale

@@ -153,9 +153,9 @@ var ops = [NumOps]opInfo{
 	OpIota: {name: "iota", text: "-> m*",
 		attrs: []string{"offset", "most"}, doc: "min(global index along its dim + offset, most)"},
 	OpEmbed: {name: "embed", ints: 2, text: "v n*, m* -> m* n*", linear: []uint16{1}, grad: true, gathers: true,
-		doc: "rows of the table by index"},
+		attrs: []string{"frozen"}, doc: "rows of the table by index"},
 	OpEmbedGrad: {name: "embed_grad", ints: 2, text: "m* n*, m* -> v n*", linear: []uint16{1}, work: operandFlops, scatters: true,
-		doc: "adds dy's rows into the table's gradient by index"},
+		attrs: []string{"frozen"}, doc: "adds dy's rows into the table's gradient by index, but for row frozen - 1"},
 
 	// attention
 	OpRope: {name: "rope", text: "m* !d -> m* d", linear: []uint16{1}, grad: true, flops: 6,

@@ -72,7 +72,7 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpLayerNorm: norm(ir.OpLayerNormDX, ir.OpLayerNormDGain),
 	ir.OpRMSNorm:   norm(ir.OpRMSNormDX, ir.OpRMSNormDGain),
 	ir.OpEmbed: func(g *gradient, n *ir.Node, d []*ir.Value) {
-		g.add(n.Args[0], g.op(ir.OpEmbedGrad, ir.Attr{}, n.Args[0].Type, d[0], g.use(n.Args[1])))
+		g.add(n.Args[0], g.op(ir.OpEmbedGrad, ir.Attr{Frozen: n.Attr.Frozen}, n.Args[0].Type, d[0], g.use(n.Args[1])))
 	},
 	ir.OpAttention: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		q, k, v := n.Args[0], n.Args[1], n.Args[2]

@@ -14,7 +14,7 @@ from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_fun
 
 BATCH, SEQ = 4, 12
 
-# Sizes that most share. No token is a padding token: its embedding would not be trained.
+# Sizes that most share. But in llama-padding no token is a padding token, whose embedding would not be trained.
 COMMON = {"vocab_size": 37, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "pad_token_id": None}
 DECODER = COMMON | {"intermediate_size": 24, "num_key_value_heads": 2, "max_position_embeddings": 32, "attention_dropout": 0.0,
                     "bos_token_id": 1, "eos_token_id": 2}
@@ -56,9 +56,9 @@ def decoder(name: str, model: type, config: type, options: dict, **more) -> refe
     return reference.Fixture(name, lambda: config(**(DECODER | options)), model, BATCH, SEQ, decoder_mask, **more)
 
 
-def llama(name: str, parameters: dict, **options) -> reference.Fixture:
+def llama(name: str, parameters: dict, matters: dict = {"rope_parameters": PLAIN}, **options) -> reference.Fixture:
     return decoder(name, hf.LlamaForCausalLM, hf.LlamaConfig, {"rope_parameters": parameters, "tie_word_embeddings": False} | options,
-                   matters={"rope_parameters": PLAIN})
+                   matters=matters)
 
 
 def opt(name: str, **options) -> reference.Fixture:
@@ -153,6 +153,7 @@ FIXTURES = [
     neox("neox-serial", use_parallel_residual=False, attention_bias=False),
     llama("llama-llama3", rope("llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16, theta=50.0)),
     llama("llama-linear", rope("linear", factor=2.5), tie_word_embeddings=True, attention_bias=True, mlp_bias=True),
+    llama("llama-padding", PLAIN, pad_token_id=5, tie_word_embeddings=True, matters={}),
     llama("llama-yarn", rope("yarn", factor=4.0, original_max_position_embeddings=8), head_dim=8),
     llama("llama-dynamic", rope("dynamic", factor=2.0), max_position_embeddings=8),
     decoder("mistral-tiny", hf.MistralForCausalLM, hf.MistralConfig, {"sliding_window": 5, "head_dim": 6, "rope_parameters": PLAIN},

@@ -54,7 +54,7 @@ func sortRows(rows []Row) []Row {
 func (c *Config) rows() (out []Row) {
 	for i, v := 0, reflect.ValueOf(*c); i < v.NumField(); i++ {
 		f := v.Type().Field(i)
-		if !f.IsExported() || f.Name == "Name" || strings.HasPrefix(f.Name, "Drop") || f.Name == "Routing" || v.Field(i).IsZero() || c.follows(f.Name) {
+		if !f.IsExported() || f.Name == "Name" || strings.HasPrefix(f.Name, "Drop") || f.Name == "Routing" || f.Name == "PaddingRow" || v.Field(i).IsZero() || c.follows(f.Name) {
 			continue
 		}
 		path := "model." + snake(f.Name)

@@ -159,6 +159,7 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	if d := j.Train.Dropout; d != nil && j.Config != nil {
 		j.Config.DropEmbd, j.Config.DropResid, j.Config.DropAttn = *d, *d, *d
 	}
+	j.paddingRow(diags)
 	j.routing(diags)
 	j.guess()
 }

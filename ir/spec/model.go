@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -65,31 +64,6 @@ func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 		return nil
 	}
 	return c
-}
-
-// paddingToken is what pad_token_id says, as text; "" if there is none, or if transformers does not treat it apart in the family.
-func paddingToken(m *strict.Node, f family) string {
-	if f.padding == "" {
-		return ""
-	}
-	for _, field := range m.Fields {
-		if field.Key == "pad_token_id" {
-			return field.Value.Text
-		}
-	}
-	return f.padding
-}
-
-// paddingRow is Config.PaddingRow of a token. One below 0 counts from the end, as in PyTorch's nn.Embedding.
-func paddingRow(token string, vocab int) int {
-	id, err := strconv.Atoi(token)
-	if err == nil && id < 0 {
-		id += vocab
-	}
-	if err != nil || id < 0 || id >= vocab {
-		return 0
-	}
-	return 1 + id
 }
 
 // ropeNulls are the keys of rope_scaling and rope_parameters that may be null, which is as if they were absent.

@@ -10,6 +10,7 @@ type Train struct {
 	Tokens            int64      `yaml:"tokens" class:"r" min:"1" max:"1e18" doc:"to train on, instead of steps" absent:"not used" eg:"300B"`
 	Precision         Precision  `yaml:"precision" class:"d" doc:"f64, f32, bf16, fp16, fp8 or the block" absent:"bf16; fp16 on V100 and T4; f32 on CPU" eg:"bf16"`
 	Init              string     `yaml:"init" class:"r" doc:"random, or a folder of safetensors: a checkpoint of planc or a model of Hugging Face" eg:"./gpt2"`
+	PaddingRow        string     `yaml:"padding_row" class:"c" enum:"trained,frozen" doc:"whether looking up the model's pad_token_id trains its row of the token table; frozen is what transformers does" absent:"frozen with train.init, else trained" eg:"trained"`
 	Optimizer         Optimizer  `yaml:"optimizer" doc:"how parameters are updated"`
 	Schedule          Schedule   `yaml:"schedule" doc:"of the learning rate"`
 	Dropout           *float64   `yaml:"dropout" class:"c" min:"0" under:"1" doc:"wins over the model's own" absent:"the model's" eg:"0.0"`

@@ -27,7 +27,7 @@ func words(m *model, b *builder) *ir.Value {
 	ids := b.input("tokens", ir.I32, tokens...)
 	wte := b.param("wte", normal(m.InitStd), ir.Vocab, m.width())
 	b.in(ir.VocabR)
-	e := b.op("e", ir.OpEmbed, ir.Attr{}, []ir.Dim{ir.Batch, ir.Seq, m.width()}, wte, ids)
+	e := b.op("e", ir.OpEmbed, ir.Attr{Frozen: m.PaddingRow}, []ir.Dim{ir.Batch, ir.Seq, m.width()}, wte, ids)
 	if m.EmbedDim > 0 {
 		e = b.matmul("e_wide", e, b.param("project_in", normal(m.InitStd), narrow, ir.Hidden), stream...)
 	}

@@ -18,11 +18,18 @@ func embed[F Float](y, table []F, ids []int32, cols, lo, n int) {
 }
 
 func embedGrad[F Float](dtable, dy []F, ids []int32, cols, lo, n int, acc bool) {
+	embedGradBut(dtable, dy, ids, noID, cols, lo, n, acc)
+}
+
+// noID is no token's.
+const noID = -1
+
+func embedGradBut[F Float](dtable, dy []F, ids []int32, but, cols, lo, n int, acc bool) {
 	if !acc {
 		clear(dtable)
 	}
 	for i, id := range ids {
-		if r, ok := here(id, lo, n); ok {
+		if r, ok := here(id, lo, n); ok && int(id) != but {
 			add(dtable[r*cols:][:cols], dy[i*cols:][:cols])
 		}
 	}

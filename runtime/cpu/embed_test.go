@@ -31,6 +31,17 @@ func testEmbed[F Float](t *testing.T, tol float64) {
 			}
 			k.EmbedGrad(dtable, y, ids, cols, lo, n, acc)
 			near(t, name("embed grad ", z, acc), dtable, want, tol)
+			for _, but := range []int{-1, 0, lo, lo + n - 1, 10} {
+				dtable := draw[F](4, (n+1)*cols)
+				want := start(dtable, acc)
+				for i, v := range y {
+					if r := int(ids[i/cols]) - lo; r >= 0 && r < n && int(ids[i/cols]) != but {
+						want[r*cols+i%cols] += float64(v)
+					}
+				}
+				k.EmbedGradBut(dtable, y, ids, but, cols, lo, n, acc)
+				near(t, name("embed grad but ", z, acc, but), dtable, want, tol)
+			}
 		}
 	}
 }

@@ -90,6 +90,9 @@ type Kernels[F Float] struct {
 	//	for i := range ids { dtable[ids[i]-lo] += dy[i] if lo <= ids[i] < lo+n }
 	// after zeroing all of dtable, unless acc.
 	EmbedGrad func(dtable, dy []F, ids []int32, cols, lo, n int, acc bool)
+	// EmbedGradBut is EmbedGrad without the row of one id:
+	//	for i := range ids { dtable[ids[i]-lo] += dy[i] if lo <= ids[i] < lo+n and ids[i] != but }
+	EmbedGradBut func(dtable, dy []F, ids []int32, but, cols, lo, n int, acc bool)
 
 	// LogSumExp is
 	//	for i := range rows { l[i] = max + log sum_{j < valid} exp(x[i,j]-max) }
@@ -251,7 +254,7 @@ func portable[F Float]() Kernels[F] {
 		SumRows: sumRows[F], SumCols: sumCols[F], SumSquares: sumSquares[F], Add: add[F],
 		LayerNorm: layerNorm[F], LayerNormDX: layerNormDX[F], LayerNormDGain: layerNormDGain[F],
 		RMSNorm: rmsNorm[F], RMSNormDX: rmsNormDX[F], RMSNormDGain: rmsNormDGain[F],
-		Embed: embed[F], EmbedGrad: embedGrad[F],
+		Embed: embed[F], EmbedGrad: embedGrad[F], EmbedGradBut: embedGradBut[F],
 		LogSumExp: logSumExp[F], LogSumExpGrad: logSumExpGrad[F], Pick: pick[F], PickGrad: pickGrad[F],
 		CrossEntropy: crossEntropy[F],
 		RoPE:         rope[F],

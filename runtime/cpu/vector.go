@@ -16,7 +16,7 @@ func useVectors(t *Kernels[float32], loops *vec.Kernels) {
 	t.SumRows, t.SumCols, t.SumSquares, t.Add = v.sumRows, v.sumCols, v.sumSquares, v.add
 	t.LayerNorm, t.LayerNormDX, t.LayerNormDGain = v.layerNorm, v.layerNormDX, v.layerNormDGain
 	t.RMSNorm, t.RMSNormDX, t.RMSNormDGain = v.rmsNorm, v.rmsNormDX, v.rmsNormDGain
-	t.Embed, t.EmbedGrad = v.embed, v.embedGrad
+	t.Embed, t.EmbedGrad, t.EmbedGradBut = v.embed, v.embedGrad, v.embedGradBut
 	t.LogSumExp, t.LogSumExpGrad = v.logSumExp, v.logSumExpGrad
 	t.CrossEntropy = v.crossEntropy
 	t.RoPE, t.RoPEPart, t.Dropout = v.rope, v.ropePart, v.dropout
@@ -121,20 +121,24 @@ func (v vectors) embed(y, table []float32, ids []int32, cols, lo, n int) {
 	s.call()
 }
 
-// embedGrad splits the columns: rows of one id are added in their order.
 func (v vectors) embedGrad(dtable, dy []float32, ids []int32, cols, lo, n int, acc bool) {
+	v.embedGradBut(dtable, dy, ids, noID, cols, lo, n, acc)
+}
+
+// embedGradBut splits the columns: rows of one id are added in their order.
+func (v vectors) embedGradBut(dtable, dy []float32, ids []int32, but, cols, lo, n int, acc bool) {
 	if !acc {
 		clear(dtable)
 	}
 	s := sweepOf(cols, len(ids), func(s *sweep, a, b int) {
 		for i, id := range s.ids {
-			if r, ok := here(id, s.i[1], s.i[2]); ok {
+			if r, ok := here(id, s.i[1], s.i[2]); ok && int(id) != s.i[3] {
 				to := s.x[0][r*s.i[0]+a : r*s.i[0]+b]
 				vec.Now().Add(to, to, s.x[1][i*s.i[0]+a:][:b-a])
 			}
 		}
 	}).aligned(columnUnit)
-	s.x, s.ids, s.i = [5][]float32{dtable, dy}, ids, [4]int{cols, lo, n}
+	s.x, s.ids, s.i = [5][]float32{dtable, dy}, ids, [4]int{cols, lo, n, but}
 	s.call()
 }
 

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/planc-dev/planc/cuda"
@@ -41,31 +42,39 @@ func (x iota32) fill(ids []int32) {
 
 // EmbedGrad adds rows to those of a table's gradient. It adds only: acc is true.
 func EmbedGrad[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32], cols, lo, n int, acc bool) {
+	EmbedGradBut(r, dtable, dy, ids, noID, cols, lo, n, acc)
+}
+
+// noID is no token's.
+const noID = -1
+
+// EmbedGradBut is EmbedGrad without the row of the id but.
+func EmbedGradBut[G, T num.Stored](r *rt.Rank, dtable Buf[G], dy Buf[T], ids Buf[int32], but, cols, lo, n int, acc bool) {
 	d := of(r)
 	if !acc {
 		d.Clear(dtable.At, dtable.N*size[G]())
 	}
-	s := d.sorted(ids, lo, n)
+	s := d.sorted(ids, but, lo, n)
 	most := min(ids.N, n)
 	d.call("embed_grad", suffix[G]()+"_"+suffix[T](), most, cols, at(d, dtable), at(d, dy), s, s+4, s+cuda.Pointer(4*(1+most)), s+cuda.Pointer(4*(2+2*most)), cols)
 }
 
 // sortedIDs says which ids of which part of a table are sorted: those of the batch at an offset of the arena, or what an Iota left.
 type sortedIDs struct {
-	at, count, lo, n int
-	iota             iota32
+	at, count, but, lo, n int
+	iota                  iota32
 }
 
 // sorted is where the device has kernels.Buckets of ids: how many, then their rows, where they start, the order. The host makes them, with
 // each batch if the ids are of that.
-func (d *device) sorted(ids Buf[int32], lo, n int) cuda.Pointer {
-	key := sortedIDs{at: ids.At, count: ids.N, lo: lo, n: n}
+func (d *device) sorted(ids Buf[int32], but, lo, n int) cuda.Pointer {
+	key := sortedIDs{at: ids.At, count: ids.N, but: but, lo: lo, n: n}
 	batch := d.rank.Stage.Arena.Batch
 	if ids.At >= batch.Offset && ids.end() <= batch.Offset+batch.Size {
 		if p, ok := d.constants[key]; ok {
 			return p
 		}
-		p := d.feed(4*(2+2*min(ids.N, n)+ids.N), func(to []byte) { sortInto(to, rt.View[int32](d.rank, ids.At, ids.N), lo, n) })
+		p := d.feed(4*(2+2*min(ids.N, n)+ids.N), func(to []byte) { sortInto(to, rt.View[int32](d.rank, ids.At, ids.N), but, lo, n) })
 		d.constants[key] = p
 		return p
 	}
@@ -78,13 +87,21 @@ func (d *device) sorted(ids Buf[int32], lo, n int) cuda.Pointer {
 		host := make([]int32, ids.N)
 		made.fill(host)
 		to := make([]byte, 4*(2+2*min(ids.N, n)+ids.N))
-		sortInto(to, host, lo, n)
+		sortInto(to, host, but, lo, n)
 		return to
 	})
 }
 
-// sortInto leaves the buckets of ids in to.
-func sortInto(to []byte, ids []int32, lo, n int) {
+// sortInto leaves the buckets of all ids but one in to.
+func sortInto(to []byte, ids []int32, but, lo, n int) {
+	if but != noID {
+		ids = slices.Clone(ids)
+		for i, id := range ids {
+			if int(id) == but {
+				ids[i] = noID
+			}
+		}
+	}
 	all := unsafe.Slice((*int32)(unsafe.Pointer(&to[0])), len(to)/4)
 	most := min(len(ids), n)
 	rows, starts, order := kernels.Buckets(ids, lo, n)
