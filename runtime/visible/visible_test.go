@@ -11,13 +11,13 @@ import (
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"plan  dp 8 · zero 3\n\tstep ± 11 %\r\n": "plan  dp 8 · zero 3\n\tstep ± 11 %\r\n",
-		"a\x1b[31mred\x1b]0;title\a":            `a\u001b[31mred\u001b]0;title\u0007`,
-		"line\rover":                            `line\u000dover`,
-		"c1 \u009b31m raw \x9b":                 `c1 \u009b31m raw \x9b`,
-		"job\u202elmay.":                        `job\u202elmay.`,
-		"\ufeffx\u200by\u00ad\u2028\U000e0041":  `\ufeffx\u200by\u00ad\u2028\udb40\udc41`,
-		"naïve 日本 \u00a0 \ufffd":                "naïve 日本 \u00a0 \ufffd",
-		"":                                      "",
+		"a\x1b[31mred\x1b]0;title\a":             `a\u001b[31mred\u001b]0;title\u0007`,
+		"line\rover":                             `line\u000dover`,
+		"c1 \u009b31m raw \x9b":                  `c1 \u009b31m raw \x9b`,
+		"job\u202elmay.":                         `job\u202elmay.`,
+		"\ufeffx\u200by\u00ad\u2028\U000e0041":   `\ufeffx\u200by\u00ad\u2028\udb40\udc41`,
+		"naïve 日本 \u00a0 \ufffd":                 "naïve 日本 \u00a0 \ufffd",
+		"":                                       "",
 	} {
 		if got := Text(in); got != want {
 			t.Errorf("Text(%q) is %q, want %q", in, got, want)
