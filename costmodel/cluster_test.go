@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )

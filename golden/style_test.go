@@ -4,6 +4,7 @@ package golden_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -15,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/golden/quickfuzz"
 )
 
 // Every package says what it is for.
@@ -222,5 +225,34 @@ func TestBuildsForBrowser(t *testing.T) {
 	cmd.Dir, cmd.Env = repoRoot, append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("GOOS=js GOARCH=wasm go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// Packages with fuzz targets import quickfuzz, without which the go command spends minutes on making one input smaller.
+func TestFuzzTargetsAreQuick(t *testing.T) {
+	const quick = modulePath + "/golden/quickfuzz"
+	targets, imports := map[string]bool{}, map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.test() {
+			continue
+		}
+		targets[s.dir()] = targets[s.dir()] || bytes.Contains(s.text, []byte("\nfunc Fuzz"))
+		imports[s.dir()] = imports[s.dir()] || slices.Contains(s.imports(), quick)
+	}
+	found := 0
+	for dir, has := range targets {
+		if !has {
+			continue
+		}
+		found++
+		if !imports[dir] {
+			t.Errorf("%s has fuzz targets: its tests import _ %q", dir, quick)
+		}
+	}
+	if found < 8 {
+		t.Errorf("fuzz targets in %d packages", found)
+	}
+	if f := flag.Lookup("test.fuzzminimizetime"); f == nil || f.DefValue == quickfuzz.Minimize || f.Value.String() != quickfuzz.Minimize {
+		t.Errorf("the time of minimizing is %v", f)
 	}
 }

@@ -257,6 +257,9 @@ func (p *Program) PlaceSize(segment, place string) int {
 	case PlaceX, PlaceOut, PlaceDY, PlaceDX:
 		return p.Stream
 	case PlaceWork, PlaceHead:
+		if len(p.Stages) == 0 { // a text whose arenas are missing
+			return 0
+		}
 		return p.Stages[0].Region(place).Size
 	case PlaceGrad:
 		n := 0

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
@@ -124,6 +125,15 @@ func FuzzProgram(f *testing.F) {
 		}
 		_ = p.Check(passes.Names())
 	})
+}
+
+// A program without stages has no place of any size; the checker says so of its values.
+func TestPlacesWithoutStages(t *testing.T) {
+	for _, place := range []string{ir.PlaceX, ir.PlaceSlot, ir.PlaceWork, ir.PlaceHead, ir.PlaceGrad, "other"} {
+		if n := new(ir.Program).PlaceSize("block", place); n != 0 {
+			t.Errorf("%s has %d bytes", place, n)
+		}
+	}
 }
 
 // The text form loses nothing of a program at any stage: the program read back passes the checker's every demand.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 	"github.com/planc-dev/planc/ir"
 )
 

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 )
 
 // raw is a safetensors file of that header and data.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand"
 	"testing"
+
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 )
 
 // guarded is x with a page's worth of a value behind and before it that no kernel may read into a result or write over.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 )
 
 // Tokens that count up show where each sample comes from.

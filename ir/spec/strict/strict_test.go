@@ -3,6 +3,8 @@ package strict
 import (
 	"reflect"
 	"testing"
+
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 )
 
 type sample struct {
@@ -36,8 +38,23 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// An unknown key is looked for in a type that holds itself, once.
+func TestUnknownKeyOfRecursiveType(t *testing.T) {
+	d, _ := Parse("a.yaml", []byte("n: 1\nin: {x: 1, s: a}\nk: 2\n"))
+	var got sample
+	diags := d.Decode(&got)
+	const want = "a.yaml:2:6: no key x in in; did you mean n? [UnknownKey]\na.yaml:3:1: no key k; did you mean n? [UnknownKey]"
+	if err := diags.Err(); err == nil || err.Error() != want {
+		t.Errorf("%v\nwant\n%s", err, want)
+	}
+	if got := Places(reflect.TypeFor[sample](), "s"); !reflect.DeepEqual(got, []string{"s"}) {
+		t.Errorf("s is at %q", got)
+	}
+}
+
 func FuzzPrintRoundTrip(f *testing.F) {
 	f.Add("n: 1\nin: {l: [1, 2], in: {s: 'true'}}")
+	f.Add("x: 1\nin: {k: 2}")
 	f.Add("s: \"null\"\nm: {a: '010', b: 1e3, c: ~, d: \"x\\ny\"}")
 	f.Fuzz(func(t *testing.T, text string) {
 		d, diags := Parse("a.yaml", []byte(text))

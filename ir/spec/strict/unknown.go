@@ -2,6 +2,7 @@ package strict
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -11,7 +12,7 @@ import (
 // own, or all of those.
 func (c *Context) unknown(f Field, path string, keys []string) {
 	fix, list := "", ""
-	switch elsewhere := placesOf(c.all, f.Key, ""); {
+	switch elsewhere := Places(c.all, f.Key); {
 	case len(elsewhere) == 1 && elsewhere[0] == f.Key:
 		list = "; it stands at the top level"
 	case len(elsewhere) == 1:
@@ -45,22 +46,24 @@ func (c *Context) moreUnknown() {
 	}
 }
 
-// Places are the dotted paths at which a document of type t has a key, those of lists and tables left out.
-func Places(t reflect.Type, key string) []string { return placesOf(t, key, "") }
+// Places are the dotted paths at which a document of type t has a key, those of lists and tables left out. A type that holds itself
+// is not entered again.
+func Places(t reflect.Type, key string) []string { return placesOf(t, key, "", nil) }
 
-// placesOf are the dotted paths at which a document of type t has a key, those of lists and tables left out.
-func placesOf(t reflect.Type, key, path string) (places []string) {
+// placesOf is Places below a path; within are the types that the path goes through.
+func placesOf(t reflect.Type, key, path string, within []reflect.Type) (places []string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || slices.Contains(within, t) {
 		return nil
 	}
+	within = append(slices.Clip(within), t)
 	for _, k := range Keys(t) {
 		if k == key {
 			places = append(places, join(path, k))
 		}
-		places = append(places, placesOf(t.FieldByIndex(fieldOf(t, k)).Type, key, join(path, k))...)
+		places = append(places, placesOf(t.FieldByIndex(fieldOf(t, k)).Type, key, join(path, k), within)...)
 	}
 	return places
 }

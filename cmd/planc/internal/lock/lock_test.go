@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/planc-dev/planc/costmodel"
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
 )
