@@ -50,7 +50,7 @@ func (r *run) checkState() error {
 			continue
 		}
 		r.metrics.event(r.done.step, "stop", text)
-		return exitf(ExitNonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text, r.remedy(), r.lastGood())
+		return exitf(ExitNonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text, r.calmer(), r.lastGood())
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (r *run) watchLoss(s *Step) {
 	case lossDiverges:
 		r.metrics.event(s.Step, "divergence", detail)
 		r.report.warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s", s.Step, lossDiverges, detail,
-			r.remedy(), r.beforeDivergence()), "step", s.Step, "loss", s.Loss, "limit", w.limit())
+			r.calmer(), r.beforeDivergence()), "step", s.Step, "loss", s.Loss, "limit", w.limit())
 	}
 }
 

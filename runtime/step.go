@@ -193,6 +193,11 @@ func (r *run) remedy() string {
 	if r.s.Train.Precision.LossScale.Kind == "static" {
 		return fmt.Sprintf("Lower train.precision.loss_scale (%g), or train.optimizer.lr (%g)", r.scaler.scale, r.s.Train.Optimizer.LR)
 	}
+	return r.calmer()
+}
+
+// calmer is what to try where updates are too large.
+func (r *run) calmer() string {
 	advice := fmt.Sprintf("Lower train.optimizer.lr (%g), or raise train.schedule.warmup (%d)", r.s.Train.Optimizer.LR, r.s.Train.Schedule.Warmup)
 	if r.s.Train.Optimizer.ClipNorm == 0 {
 		advice += ", or clip gradients (train.optimizer.clip_norm=1)"

@@ -82,27 +82,51 @@ func (s *finiteScan) readHeader(p []byte) []byte {
 
 // elements checks the next bytes of a tensor.
 func (s *finiteScan) elements(e *entry, p []byte) {
-	infinite := exponents[e.DType]
-	if infinite == nil {
+	find := nonfinite[e.DType]
+	if find == nil {
 		return
 	}
 	width := int(dtypeBits[e.DType] / 8)
 	first := (s.at - int64(len(s.rest)) - e.begin) / int64(width)
 	b := append(s.rest, p...)
 	whole := len(b) / width * width
-	for at := 0; at < whole; at += width {
-		if infinite(b[at:]) {
-			s.err = &NonfiniteError{e.Name, first + int64(at/width), decoders[e.DType](b[at:])}
-			return
-		}
+	if at := find(b[:whole]); at >= 0 {
+		s.err = &NonfiniteError{e.Name, first + int64(at/width), decoders[e.DType](b[at:])}
+		return
 	}
 	s.rest = append(b[:0], b[whole:]...)
 }
 
-// exponents report, for each type of real numbers, whether an element's exponent is that of NaN and infinity.
-var exponents = map[DType]func(b []byte) bool{
-	F64:  func(b []byte) bool { return binary.LittleEndian.Uint64(b)&(0x7ff<<52) == 0x7ff<<52 },
-	F32:  func(b []byte) bool { return binary.LittleEndian.Uint32(b)&(0xff<<23) == 0xff<<23 },
-	BF16: func(b []byte) bool { return binary.LittleEndian.Uint16(b)&(0xff<<7) == 0xff<<7 },
-	F16:  func(b []byte) bool { return binary.LittleEndian.Uint16(b)&(0x1f<<10) == 0x1f<<10 },
+// nonfinite finds, for each type of real numbers, the offset of the first element whose exponent is that of NaN and infinity;
+// -1 if there is none.
+var nonfinite = map[DType]func(b []byte) int{
+	F64: func(b []byte) int {
+		const exponent = 0x7ff << 52
+		for at := 0; at+8 <= len(b); at += 8 {
+			if binary.LittleEndian.Uint64(b[at:])&exponent == exponent {
+				return at
+			}
+		}
+		return -1
+	},
+	F32: func(b []byte) int {
+		const exponent = 0xff << 23
+		for at := 0; at+4 <= len(b); at += 4 {
+			if binary.LittleEndian.Uint32(b[at:])&exponent == exponent {
+				return at
+			}
+		}
+		return -1
+	},
+	BF16: func(b []byte) int { return nonfinite16(b, 0xff<<7) },
+	F16:  func(b []byte) int { return nonfinite16(b, 0x1f<<10) },
+}
+
+func nonfinite16(b []byte, exponent uint16) int {
+	for at := 0; at+2 <= len(b); at += 2 {
+		if binary.LittleEndian.Uint16(b[at:])&exponent == exponent {
+			return at
+		}
+	}
+	return -1
 }
