@@ -225,10 +225,11 @@ func (b *block) command(args []string) (string, error) {
 }
 
 var (
-	progress = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+(?: [kM])? tokens/s  .* left\n`)
-	measured = regexp.MustCompile(`(?m)measured [\d.].*$`)
-	outside  = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +other load .*\n +planc calibrate .*\n`) // of a step on a busy machine
-	waiting  = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)                                                        // planc says on a slow machine what it is doing
+	progress  = regexp.MustCompile(`(?m)^(step (\d+)/(\d+) .*?)  [\d.]+(?: [kM])? tokens/s  .* left\n`)
+	measured  = regexp.MustCompile(`(?m)measured [\d.].*$`)
+	outside   = regexp.MustCompile(`(?m)^ +outside the predicted .*\n +other load .*\n +planc calibrate .*\n`) // of a step on a busy machine
+	validates = regexp.MustCompile(`(?m)^step \d+  validating, .*\n`)                                          // of a validation that takes long
+	waiting   = regexp.MustCompile(`(?m)^\w+ \.\.\.\n`)                                                        // planc says on a slow machine what it is doing
 )
 
 // scrub takes out what differs from run to run: measured figures, and the steps that are reported because time passed.
@@ -239,7 +240,7 @@ func scrub(text string) string {
 		}
 		return ""
 	})
-	text = outside.ReplaceAllString(text, "")
+	text = validates.ReplaceAllString(outside.ReplaceAllString(text, ""), "")
 	return measured.ReplaceAllString(waiting.ReplaceAllString(text, ""), "measured …")
 }
 
