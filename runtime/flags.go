@@ -136,7 +136,7 @@ const timeoutVariable = "PLANC_TIMEOUT"
 // setTimeout reads the deadline of collectives. name is what stands before it: "--timeout " or "PLANC_TIMEOUT=".
 func (c *command) setTimeout(name, v string) (err error) {
 	if c.timeout, err = time.ParseDuration(v); err != nil || c.timeout <= 0 {
-		return fmt.Errorf("%s%s: it is a duration over 0, such as 90s or 10m", name, printable(v))
+		return fmt.Errorf("%s%s: it is a duration over 0, such as 90s or 10m", name, v)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func TestPeerLostWhileOpening(t *testing.T) {
 func TestAgreedDiffers(t *testing.T) {
 	own := agreed{"abc", "a.txt", 100, "0123"}
 	for want, change := range map[string]func(*agreed){
-		"processes train on different data: process 0 on a.txt (digest abc), and process 3 on b\\x1b.txt (digest xyz). Every process needs the same data files, of the same contents: give each the same --data, or copy the files again": func(a *agreed) {
+		"processes train on different data: process 0 on a.txt (digest abc), and process 3 on b\\u001b.txt (digest xyz). Every process needs the same data files, of the same contents: give each the same --data, or copy the files again": func(a *agreed) {
 			a.Data, a.Files = "xyz", "b\x1b.txt"
 		},
 		"processes train for different lengths: process 0 to step 100, and process 3 to step 200. Start all with the same flags": func(a *agreed) { a.Steps = 200 },

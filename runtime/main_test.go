@@ -218,7 +218,7 @@ func TestTimeoutOfCollectives(t *testing.T) {
 		}
 	}
 	t.Setenv(timeoutVariable, "ten\x1b[2J")
-	if code, _, stderr := runCommand(t); code != ExitInput || stderr != "bigram: PLANC_TIMEOUT=ten\\x1b[2J: it is a duration over 0, such as 90s or 10m\n" {
+	if code, _, stderr := runCommand(t); code != ExitInput || stderr != "bigram: PLANC_TIMEOUT=ten\\u001b[2J: it is a duration over 0, such as 90s or 10m\n" {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/visible"
 )
 
 // Team is the launch that a run is part of. Every process of it does the whole run in step with the others: it reads each batch,
@@ -149,7 +150,7 @@ func (a *agreed) differs(o *agreed, i int) error {
 		return fmt.Errorf("processes train for different lengths: process 0 to step %d, and process %d to step %d. Start all with the same flags", a.Steps, i, o.Steps)
 	case a.Settings != o.Settings:
 		return fmt.Errorf("processes train with different settings: their digest is %s in process 0, and %s in process %d. Start all with the same flags and binary",
-			printable(a.Settings), printable(o.Settings), i)
+			visible.Text(a.Settings), visible.Text(o.Settings), i)
 	}
 	return nil
 }
@@ -169,11 +170,11 @@ func fileNames(files []File) string {
 
 // data names what is trained on.
 func (a *agreed) data() string {
-	files := printable(a.Files)
+	files := visible.Text(a.Files)
 	if files == "" {
 		files = "a source of its own"
 	}
-	return fmt.Sprintf("%s (digest %s)", files, printable(a.Data))
+	return fmt.Sprintf("%s (digest %s)", files, visible.Text(a.Data))
 }
 
 // guardTeam has all processes fail when a rank here does, and the ranks here when another process does.

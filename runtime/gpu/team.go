@@ -85,7 +85,7 @@ func (m *machine) introduce(t *rt.Team) (string, error) {
 	var names, hosts []string
 	taken := map[string]int{}
 	for process, b := range all {
-		words := strings.Split(meet.Quote(string(b), len(b)+1, "\n"), "\n")
+		words := strings.Split(meet.Lines(string(b)), "\n")
 		if len(words) < 2 {
 			return "", fmt.Errorf("process %d tells nothing of its GPUs", process)
 		}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
+
+	"github.com/planc-dev/planc/runtime/visible"
 )
 
 // Unobeyed is the error for a variable by which a launcher says that this process is one of several, if nothing else says how
@@ -145,9 +148,9 @@ func texts(v any, inArray bool) (n int) {
 // printable is a value of the environment as a message quotes it: without characters that a terminal obeys, and not too long.
 func printable(value string) string {
 	const most = 80
-	q := strconv.QuoteToASCII(value)
-	if q = q[1 : len(q)-1]; len(q) > most {
-		return q[:most] + "..."
+	text := visible.Text(value)
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
-	return q
+	return text
 }

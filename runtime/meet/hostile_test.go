@@ -180,7 +180,7 @@ func TestEscapes(t *testing.T) {
 	h.Settings = "\r\nstep 1/1 loss 0"
 	stranger(t, at.Addr, helloFrame(h))
 	completes(t, at, joined)
-	for _, want := range []string{`on \x1b[2J\u202e\a�xxx`, `its digest is \x1b]0;owned\a`, `other settings: \r\nstep 1/1 loss 0`, "xxx... ("} {
+	for _, want := range []string{`on \u001b[2J\u202e\u0007�xxx`, `its digest is \u001b]0;owned\u0007`, `other settings: \u000d\u000astep 1/1 loss 0`, "xxx... ("} {
 		if !strings.Contains(log.text(), want) {
 			t.Errorf("lacks %s:\n%s", want, log.text())
 		}
@@ -188,7 +188,7 @@ func TestEscapes(t *testing.T) {
 	if strings.ContainsAny(log.text(), "\x1b\u202e\x07\r") || len(log.text()) > 4000 {
 		t.Errorf("%d bytes, with characters that a terminal obeys: %q", len(log.text()), log.text())
 	}
-	if got := readFailure([]byte(`{"Process":3,"Text":"a\u001b[31m\n\tb"}`)); got.Text != "a\\x1b[31m\n\tb" {
+	if got := readFailure([]byte(`{"Process":3,"Text":"a\u001b[31m\n\tb"}`)); got.Text != "a\\u001b[31m\n\tb" {
 		t.Errorf("a failure's text is %q", got.Text)
 	}
 }

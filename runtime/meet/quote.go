@@ -2,10 +2,9 @@ package meet
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/planc-dev/planc/runtime/visible"
 )
 
 // quotedMost and textMost are how many bytes of a word, and of a text of several lines, are shown of what another process sent.
@@ -14,28 +13,19 @@ const (
 	textMost   = 16 << 10
 )
 
-// quoted is a word that another process sent as a message shows it: on one line, not too long, and escaped where a terminal would
-// obey a character or show the word in another order.
-func quoted(s string) string { return Quote(s, quotedMost, "") }
+// oneLine escapes what [visible.Text] leaves.
+var oneLine = strings.NewReplacer("\r", `\u000d`, "\n", `\u000a`, "\t", `\u0009`)
 
-// Quote returns at most most bytes of a text that another process sent, in which characters are escaped that do not print, but
-// for those of keep.
-func Quote(s string, most int, keep string) string {
-	var out strings.Builder
-	for i, c := range s {
-		if out.Len() >= most {
-			fmt.Fprintf(&out, "... (%d bytes)", len(s))
-			break
-		}
-		_, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case c == utf8.RuneError && size == 1:
-			fmt.Fprintf(&out, `\x%02x`, s[i])
-		case unicode.IsPrint(c), strings.ContainsRune(keep, c):
-			out.WriteRune(c)
-		default: // controls, and what changes the direction of writing
-			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-		}
+// quoted returns a word that another process sent as a message shows it: on one line, escaped, and not too long.
+func quoted(s string) string { return shortened(oneLine.Replace(Lines(s)), quotedMost) }
+
+// Lines returns a text that another process sent as it may be shown: escaped, but for ends of lines and tabs.
+func Lines(s string) string { return visible.Text(s) }
+
+// shortened returns the first most bytes of a text that is longer, and how long it is.
+func shortened(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return out.String()
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(s[:most], ""), len(s))
 }

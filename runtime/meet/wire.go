@@ -146,7 +146,7 @@ func readFailure(b []byte) (f failure) {
 	if json.Unmarshal(b, &f) != nil {
 		f = failure{Process: -1, Text: "a process sends a failure that cannot be read"}
 	}
-	f.Text = Quote(f.Text, textMost, "\n\t")
+	f.Text = shortened(Lines(f.Text), textMost)
 	return f
 }
 
