@@ -3,7 +3,9 @@ package golden_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -98,6 +100,7 @@ func TestProcessesOfGPUs(t *testing.T) {
 	t.Run("broken", func(t *testing.T) { b.on(t).broken() })
 	t.Run("hung", func(t *testing.T) { b.on(t).hung() })
 	t.Run("opening", func(t *testing.T) { b.on(t).opening() })
+	t.Run("strangers", func(t *testing.T) { b.on(t).strangers(want) })
 	t.Run("stopped", func(t *testing.T) { b.on(t).stopped() })
 	t.Run("differ", func(t *testing.T) { b.on(t).differ() })
 }
@@ -283,6 +286,65 @@ func (b *gpuBinary) opening() {
 		if code := p.cmds[0].ProcessState.ExitCode(); code != 1 && code != -1 {
 			b.t.Errorf("killed after %d ms: the other process's exit is %d: %s", 40+60*i, code, p.out[0].String())
 		}
+	}
+}
+
+// strangers call before the launch's own process, one of them with a hello like its own: the run comes to what it comes to alone. A process
+// that finds no process 0 says so, and one that may open too few files says that.
+func (b *gpuBinary) strangers(want []float64) {
+	dir, port := filepath.Join(b.dir, "strangers"), freePort(b.t)
+	flags := func(i int) []string {
+		return []string{"--dir", fmt.Sprint(dir, i), "--nnodes=2", "--node-rank", fmt.Sprint(i), "--master-addr=127.0.0.1", "--master-port", port}
+	}
+	p := b.start(2, visible, func(i int) []string {
+		if i == 1 { // the strangers come before it
+			b.stranger("127.0.0.1:"+port, `{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":0,"Program":"guessed\u001b[2J"}`)
+			b.stranger("127.0.0.1:"+port, `{"Process":-1,"Count":-1,"Host":"\u001b[2J"}`)
+			b.stranger("127.0.0.1:"+port, `{"Process":1,"Processes":2,"Ranks":4,"First":2,"Count":2,"Host":"h1"}`)
+		}
+		return flags(i)
+	})
+	p.wait()
+	p.good(want, dir+"0")
+	if out := p.out[0].String(); strings.Count(out, "process 0 has refused a caller from 127.0.0.1:") != 3 || strings.Contains(out, "\x1b") {
+		b.t.Errorf("the first process says %q", out)
+	}
+	lost := b.start(1, visible, func(int) []string {
+		return []string{"--nnodes=2", "--node-rank=1", "--master-addr=no-such.invalid", "--join-timeout=1s"}
+	})
+	lost.wait()
+	if out := lost.out[0].String(); lost.cmds[0].ProcessState.ExitCode() != 1 ||
+		!strings.HasPrefix(out, "job: process 1 cannot reach process 0 at no-such.invalid:29500 yet: no-such.invalid cannot be resolved (") {
+		b.t.Errorf("exit %d: %s", lost.cmds[0].ProcessState.ExitCode(), out)
+	}
+	few := exec.Command("sh", "-c", "ulimit -n 30 && exec ./there "+strings.Join(flags(0), " "))
+	few.Dir, few.Env = b.dir, append(os.Environ(), b.env...)
+	out, _ := few.CombinedOutput()
+	if few.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "this process may open 30 files and connections, and a launch of 2 processes needs about ") {
+		b.t.Errorf("exit %d: %s", few.ProcessState.ExitCode(), out)
+	}
+}
+
+// stranger says a hello to process 0, once it listens, and hears it out.
+func (b *gpuBinary) stranger(addr, hello string) {
+	b.t.Helper()
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", addr)
+		if err != nil && time.Since(begin) < 30*time.Second {
+			continue
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		head := binary.LittleEndian.AppendUint64([]byte("planc meets 2\na"), uint64(len(hello)))
+		_, _ = c.Write(append(head, hello...))
+		answer, _ := io.ReadAll(c)
+		if !bytes.Contains(answer, []byte("this process runs another program than process 0")) {
+			b.t.Errorf("a stranger hears %q", answer)
+		}
+		return
 	}
 }
 

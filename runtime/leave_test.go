@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,5 +95,72 @@ func TestAgreedDiffers(t *testing.T) {
 	o := options{sets: []setting{{"data.train", nil}, {dataOnly, nil}, {"train.seed", 1}}}
 	if got := o.common(); got != "train.seed=1" {
 		t.Errorf("what all are to be started with: %q", got)
+	}
+}
+
+// A program that calls Run under a launcher trains alone, and says so.
+func TestRunAloneUnderLauncher(t *testing.T) {
+	for name, want := range map[string]string{
+		"JOB_COMPLETION_INDEX": "JOB_COMPLETION_INDEX=2 (a Kubernetes Indexed Job)", "WORLD_SIZE": "WORLD_SIZE=2 (torchrun)", "PLANC_NO_LAUNCHER": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "2")
+			var out strings.Builder
+			r := &run{p: bigram[float32](4, 1)}
+			text(&out, false)(&r.o)
+			r.report = newReport(&r.o)
+			if err := r.join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if want != "" {
+				want = "warning: " + want + " says that this process is one of several, and Run trains in this process alone: each process trains a model of its own\n"
+			}
+			if out.String() != want {
+				t.Errorf("it says %q, want %q", out.String(), want)
+			}
+		})
+	}
+}
+
+// silent are processes that live and tell nothing, or what they like.
+type silent struct {
+	Peers
+	tells  []byte
+	failed chan error
+}
+
+func (s *silent) Exchange(own []byte) ([][]byte, error) {
+	if s.tells != nil {
+		return [][]byte{own, s.tells}, nil
+	}
+	return nil, <-s.failed
+}
+func (s *silent) Awaited() string { return "ranks 2 to 3 on h1" }
+func (s *silent) Fail(err error)  { s.failed <- err }
+
+// A process that lives and does not go on ends the run at the deadline, and one that tells of other ranks than it has is an error.
+func TestStuckProcess(t *testing.T) {
+	p := bigram[float32](4, 1)
+	p.Predict.StepSeconds = 0.002
+	for want, tells := range map[string]string{
+		"process 0 has waited 70ms for the process of ranks 2 to 3 on h1: it lives, and does not go on, as when a disk does not answer. --timeout or PLANC_TIMEOUT (50ms) and ten times the step are how long is waited": "",
+		"process 1 tells of 3 ranks, and it has 2": `{"Ranks":[{},{},{}]}`,
+		"process 1 tells of 0 ranks, and it has 2": `{}`,
+	} {
+		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 4, Count: 2}}
+		crew, err := newCrew(p, 50*time.Millisecond, team)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &silent{failed: make(chan error, 1)}
+		if tells != "" {
+			s.tells = []byte(tells)
+		}
+		team.Peers = s
+		r := &run{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &metrics{}}
+		if err := r.share(); err == nil || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+		crew.close()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ type Peers interface {
 	Gather(own []byte) ([][]byte, error)   // of all processes, to the first alone
 	Spread(b []byte) ([]byte, error)       // of the first, to all
 	Exchange(own []byte) ([][]byte, error) // of all, to all
+	Awaited() string                       // whom a call waits for now, for people; "" for nobody
 	Fail(err error)                        // has all fail
 	Done() <-chan struct{}                 // closed when one has failed
 	Err() error
@@ -53,6 +55,7 @@ func (r *run) join(ctx context.Context) (err error) {
 	l := r.o.launch
 	if l == nil {
 		l = launch.Alone(r.p.mesh().Size())
+		r.warnAlone()
 	}
 	r.team, r.res.Here = &Team{Launch: l}, l.Count
 	switch {
@@ -69,6 +72,18 @@ func (r *run) join(ctx context.Context) (err error) {
 	}
 	r.team.Peers, err = r.p.Devices.Meet(ctx, l, r.p.Hash, r.o.common(), within, r.voice())
 	return err
+}
+
+// warnAlone warns if a launcher says that this process is one of several: of programs that call Run, only Main obeys or refuses that.
+func (r *run) warnAlone() {
+	what := launch.Several(os.LookupEnv)
+	_, err := launch.Resolve(launch.Flags{}, r.p.mesh().Size(), os.LookupEnv)
+	if u := (*launch.Unobeyed)(nil); what == "" && errors.As(err, &u) {
+		what = fmt.Sprintf("%s=%s (%s)", u.Name, u.Value, u.By)
+	}
+	if what != "" {
+		r.report.warn(what+" says that this process is one of several, and Run trains in this process alone: each process trains a model of its own", "launcher", what)
+	}
 }
 
 // voice returns what reports how the joining goes, on every process: one that does not come to the others can only say so itself.
@@ -285,16 +300,20 @@ func (r *run) share() error {
 	if err != nil {
 		return err
 	}
+	late := time.AfterFunc(r.patience(), r.stuck)
 	all, err := r.team.Peers.Exchange(b)
-	if err != nil {
+	if late.Stop(); err != nil {
 		return err
 	}
-	at := 0
+	at, each := 0, len(r.crew.ranks)/len(all)
 	r.late = false
 	for process, b := range all {
 		var x told
 		if err := json.Unmarshal(b, &x); err != nil {
 			return fmt.Errorf("process %d: %w", process, err)
+		}
+		if len(x.Ranks) != each {
+			return fmt.Errorf("process %d tells of %d ranks, and it has %d", process, len(x.Ranks), each)
 		}
 		r.halt, r.late = r.halt || x.Stop, r.late || x.Late
 		for i := range x.Ranks {
@@ -305,6 +324,32 @@ func (r *run) share() error {
 		}
 	}
 	return nil
+}
+
+// longSteps is how many of the longest step are waited for besides the timeout: processes do not begin a step at the same moment.
+const longSteps = 10
+
+// patience is how long what the others tell after a pass is waited for. Process 0 hears of all, and hence is to give up first: it knows who is missing.
+func (r *run) patience() time.Duration {
+	step := max(r.p.Predict.StepSeconds, r.last.Seconds)
+	if !(step < 1e8) { // what is not known, or would overflow
+		step = 0
+	}
+	limit := r.crew.world.Timeout() + time.Duration(longSteps*step*float64(time.Second))
+	if !r.team.lead() {
+		limit += limit / 10
+	}
+	return limit
+}
+
+// stuck ends the run because a process that lives tells nothing.
+func (r *run) stuck() {
+	who := r.team.Peers.Awaited()
+	if who == "" {
+		return // it has just come
+	}
+	r.team.Peers.Fail(fmt.Errorf("process %d has waited %v for the process of %s: it lives, and does not go on, as when a disk does not answer. "+
+		"--timeout or PLANC_TIMEOUT (%v) and ten times the step are how long is waited", r.team.Process, r.patience().Round(time.Millisecond), who, r.crew.world.Timeout()))
 }
 
 // halted tells whether the run was asked to stop: in all processes at once.

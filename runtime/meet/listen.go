@@ -212,18 +212,17 @@ func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 	}
 }
 
-// listenOn listens on those of some addresses that this machine has.
+// listenOn listens on those of some addresses that this machine has, or on none.
 func listenOn(ctx context.Context, addresses []string, port string) (all []net.Listener, err error) {
 	for _, a := range addresses {
 		l, e := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(a, port))
-		switch {
-		case e == nil:
+		if e == nil {
 			all = append(all, l)
-		case err == nil || !errors.Is(e, syscall.EADDRNOTAVAIL):
+		} else if err == nil || errors.Is(e, syscall.EADDRINUSE) {
 			err = e
 		}
 	}
-	if len(all) > 0 && (err == nil || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
+	if len(all) > 0 && !errors.Is(err, syscall.EADDRINUSE) {
 		return all, nil
 	}
 	for _, l := range all {

@@ -205,6 +205,27 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// Whom a call waits for is known while it waits.
+func TestAwaited(t *testing.T) {
+	peers := met(t, 2)
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = peers[0].Gather(nil) })
+	for begin := time.Now(); peers[0].Awaited() != "ranks 2 to 3 on h1"; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("process 0 waits for %q", peers[0].Awaited())
+		}
+	}
+	_, _ = peers[1].Gather(nil)
+	all.Wait()
+	if got := peers[0].Awaited(); got != "" {
+		t.Errorf("nobody is waited for, not %s", got)
+	}
+	for _, p := range peers {
+		all.Go(p.Close)
+	}
+	all.Wait()
+}
+
 // Joining ends when the run does.
 func TestJoinIsCancelled(t *testing.T) {
 	why := errors.New("stopped")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Peers struct {
 	all   []Hello // by process
 	wires []*wire // the lead's to each of the others, in order; of the others the one to the lead
 
+	waits  atomic.Pointer[wire] // whose next message is waited for
 	busy   sync.WaitGroup
 	stop   chan struct{} // closed when nothing more is said
 	mutex  sync.Mutex
@@ -106,12 +108,22 @@ func (p *Peers) next(w *wire) ([]byte, error) {
 		return b, nil
 	default:
 	}
+	p.waits.Store(w)
+	defer p.waits.Store(nil)
 	select {
 	case b := <-w.inbox:
 		return b, nil
 	case <-p.done:
 		return nil, p.Err()
 	}
+}
+
+// Awaited names the process whose message a call waits for now, "" for none.
+func (p *Peers) Awaited() string {
+	if w := p.waits.Load(); w != nil {
+		return w.peer.who()
+	}
+	return ""
 }
 
 // lost fails for a wire that broke, and waits a moment for the reason, which may still be on its way.
