@@ -108,7 +108,9 @@ func (h *heard) Exchange(own []byte) ([][]byte, error) {
 	}
 	h.own = append(h.own, x)
 	h.call++
-	b, err := json.Marshal(h.say(h.call))
+	other := h.say(h.call)
+	other.Ranks = make([]toldRank, 1)
+	b, err := json.Marshal(other)
 	return [][]byte{own, b}, err
 }
 
@@ -131,7 +133,7 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := bigram[float64](2, 0)
 			peers := &heard{say: tt.say}
-			team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 2}, Peers: peers}
+			team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
 			crew, err := newCrew(p, 0, team)
 			must(t, err)
 			defer crew.close()
@@ -177,7 +179,7 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 	}{{"a batch that is needed", 3, true}, {"after the last step", 12, false}} {
 		p := bigram[float64](2, 0)
 		peers := &heard{say: func(int) told { return told{} }}
-		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 2}, Peers: peers}
+		team := &Team{Launch: &launch.Launch{Processes: 2, Ranks: 2, Count: 1}, Peers: peers}
 		crew, err := newCrew(p, 0, team)
 		must(t, err)
 		from, _ := readers(truncated{drawn{40, 0}, 0, 0, gone}, p)
