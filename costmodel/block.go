@@ -9,6 +9,7 @@ import (
 type Transformer struct {
 	Seq, Hidden, Heads, KVHeads, HeadDim, FFN, Vocab int
 	Experts, Choices, ExpertFFN                      int  // of a block that has experts; FFN is then the width of what all tokens share, 0 if nothing
+	Groups, BestGroups                               int  // experts are in so many equal groups, and a token's choices are of so many of them; 0: of all experts
 	Gated                                            bool // the MLP's activation gates
 	Rotary                                           bool
 	Bias                                             bool // projections have biases
@@ -42,8 +43,8 @@ type Exchange struct {
 	Op     ir.Op
 	Bytes  float64
 	Axis   ir.Axis
-	Beside bool // runs beside attention, but for the turn that begins it
-	Once   int  // choices of a token that is sent once to each rank and each node that any of them is on; 0: for each choice
+	Beside bool    // runs beside attention, but for the turn that begins it
+	Once   Routing // of a token that is sent once to each rank and each node that any of its choices is on; zero: once for each choice
 }
 
 // Layer is a layer's functions, the bytes that it saves beside its input for backward, and the bytes of temporaries at
@@ -301,6 +302,9 @@ func (b *builder) mlp(l *Layer) {
 	b.product(l, b.tokens, wide, h)
 	b.stream(&l.Forward, b.tokens, wide+f, 1)
 	b.stream(&l.Backward, b.tokens, 2*wide+f, 1)
+	if b.e.ActivationAgain {
+		b.stream(&l.Backward, b.tokens, wide+f, 1)
+	}
 	if b.s.Bias {
 		b.stream(&l.Weights, b.tokens, f, 1)
 	}
@@ -317,9 +321,25 @@ func (b *builder) norms(l *Layer) {
 	}
 	b.stream(&l.Forward, b.near, forward*h, 4)
 	b.stream(&l.Backward, b.near, backward*h, 6)
+	if b.e.NormsAgain {
+		b.stream(&l.Backward, b.near, 2*2.0*h, 2)
+	}
 	if b.s.Bias {
 		b.stream(&l.Weights, b.near, 2*h, 2)
 	}
+}
+
+// activationKept is what an MLP of a width saves for a token that an engine saves which recomputes the activation, less: its
+// result, and of its inputs half where operands of matmuls are cast to 8 bits. In elements.
+func (b *builder) activationKept(width float64) float64 {
+	if !b.p.Narrow {
+		return width
+	}
+	inputs := width
+	if b.s.Gated {
+		inputs = 2 * width
+	}
+	return width/2 + inputs/2
 }
 
 // kept is what a block saves beside its input and scores, in bytes: Korthikanti et al. 2022, equations 1-4, with the
@@ -333,6 +353,9 @@ func (b *builder) kept() float64 {
 		kv = q
 	}
 	near := 3*h + b.latentKept() // of four inputs of norms and projections the block's own is counted as its input
+	if b.e.NormsAgain {          // of norms their inputs
+		near = h + b.latentKept()/2
+	}
 	far := q + 2*kv + q + 2*f
 	if s.KVLatent > 0 && b.upAgain {
 		far -= q + 2*kv
@@ -341,7 +364,13 @@ func (b *builder) kept() float64 {
 		far += f
 	}
 	if b.p.Narrow { // inputs of matmuls are kept as they were cast
-		near, far = near-h, far-(q+f)/2
+		far -= (q + f) / 2
+		if !b.e.NormsAgain {
+			near -= h
+		}
+	}
+	if b.e.ActivationAgain {
+		far -= b.activationKept(f)
 	}
 	bytes := b.size*(b.near*near+b.tokens*far) + b.routed()
 	if s.Dropout {

@@ -1,8 +1,6 @@
 package costmodel
 
 import (
-	"math"
-
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -36,6 +34,9 @@ func (b *builder) experts(l *Layer) {
 	if !b.e.FusedExperts {
 		b.stream(&l.Forward, rows, wide+f, 1)
 		b.stream(&l.Backward, rows, 2*wide+f, 1)
+		if b.e.ActivationAgain {
+			b.stream(&l.Backward, rows, wide+f, 1)
+		}
 	}
 	b.grouped(l, here, rows, h, f)
 	b.move(l, sent, etp, false)
@@ -77,12 +78,15 @@ func (b *builder) rows(etp float64) (taken, sent float64) {
 // move is the way to the experts, or back from them; backward goes the other way.
 func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 	h := float64(b.s.Hidden)
-	for _, f := range []*Function{&l.Forward, &l.Backward} {
+	for i, f := range []*Function{&l.Forward, &l.Backward} {
 		b.stream(f, sent, 2*2*h, 2) // two sorts, each read and written
 		if b.p.EP > 1 {
 			x := Exchange{Op: ir.OpAllToAll, Bytes: b.size * sent * h, Axis: "ep"}
+			if toExperts := out == (i == 0); toExperts && b.e.NarrowSent && b.p.Narrow {
+				x.Bytes = sent * h * narrowBytes
+			}
 			if b.e.Once {
-				x.Once = b.s.Choices
+				x.Once = Routing{b.s.Choices, b.s.Groups, b.s.BestGroups}
 			}
 			f.Comms = append(f.Comms, x)
 		}
@@ -153,17 +157,19 @@ func (b *builder) routed() float64 {
 	if b.p.Narrow { // inputs of products are kept as they were cast
 		in, columns = in/2, columns-float64(s.ExpertFFN)/etp/2
 	}
+	if b.e.ActivationAgain {
+		columns -= b.activationKept(float64(s.ExpertFFN) / etp)
+	}
 	return b.size * rows * (in + columns)
 }
 
-// OnceTime is the time of an all-to-all of b bytes to experts, a copy for each of so many choices, where a token goes over the
+// narrowBytes are those of an element in 8 bits with a scale in f32 for each 128 of them ("DeepSeek-V3 Technical Report", 3.3.2).
+const narrowBytes = 1 + 4.0/128
+
+// OnceTime is the time of an all-to-all of b bytes to experts, a copy for each choice, where a token goes over the
 // network once to each node and over the links once to each rank that any of its choices is on (DeepEP, Zhao et al. 2025).
-// Choices are spread evenly, so that of n places so many are on the way: n·(1 - (1-1/n)^choices).
-func (c *Cluster) OnceTime(p Placement, b Bytes, choices int) Seconds {
-	part := func(places int) Bytes {
-		n := float64(places)
-		return Bytes(n * (1 - math.Pow(1-1/n, float64(choices))) / float64(choices))
-	}
+func (c *Cluster) OnceTime(p Placement, b Bytes, r Routing) Seconds {
+	part := func(places int) Bytes { return Bytes(r.Places(places) / float64(r.Choices)) }
 	near := c.CollectiveTime(ir.OpAllToAll, Placement{Local: p.Local, Nodes: 1, Span: 1}, b*part(p.Ranks()))
 	if p.Nodes == 1 {
 		return near

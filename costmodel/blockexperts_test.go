@@ -70,10 +70,10 @@ func TestOnceTime(t *testing.T) {
 	c := twoTier(8)
 	for _, p := range []Placement{{Local: 4, Nodes: 1, Span: 1}, {Local: 4, Nodes: 2, Span: 2}, {Local: 2, Nodes: 8, Span: 8}} {
 		each := c.CollectiveTime(ir.OpAllToAll, p, 1e9)
-		if one := c.OnceTime(p, 1e9, 1); math.Abs(float64(one/each-1)) > 1e-12 {
+		if one := c.OnceTime(p, 1e9, Routing{Choices: 1}); math.Abs(float64(one/each-1)) > 1e-12 {
 			t.Errorf("%+v: one choice takes %v, an all-to-all %v", p, one, each)
 		}
-		if eight := c.OnceTime(p, 1e9, 8); eight >= each || eight < each/8 {
+		if eight := c.OnceTime(p, 1e9, Routing{Choices: 8}); eight >= each || eight < each/8 {
 			t.Errorf("%+v: eight choices take %v, a copy for each %v", p, eight, each)
 		}
 	}

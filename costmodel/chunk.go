@@ -32,15 +32,15 @@ type Layers struct {
 
 // Chunk is a run of layers on one stage, in times.
 type Chunk struct {
-	Runs   []Layers
-	From   int     // what the layers of the first run's segment are further on in the model than Runs says
-	Split  bool    // backward is: gradients of parameters come with its second part
-	Apart  bool    // the stage has other chunks: what runs before a pass is of other layers
-	Output Seconds // sending what it hands on, to the chunk after it
-	Grad   Seconds // sending the gradient of what it took, to the chunk before it
-	Waits  bool    // each pass ends when what it sends has gone
-	Slows  float64 // by how much compute is slower while parameters and gradients move beside it
-	Host   Seconds // of the engine's own time for a micro-batch beside its layers, the chunk's part
+	Runs       []Layers
+	From       int     // what the layers of the first run's segment are further on in the model than Runs says
+	Split      bool    // backward is: gradients of parameters come with its second part
+	Apart      bool    // the stage has other chunks: what runs before a pass is of other layers
+	Output     Seconds // sending what it hands on, to the chunk after it
+	Grad       Seconds // sending the gradient of what it took, to the chunk before it
+	Waits      bool    // each pass ends when what it sends has gone
+	Contention         // of what moves with each pass; its Slows is also that of what moves once a step
+	Host       Seconds // of the engine's own time for a micro-batch beside its layers, the chunk's part
 }
 
 // Pass is what a chunk's pass over a micro-batch takes, by parts that add up to Total.
@@ -148,7 +148,7 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 	}
 	p.Exposed = max(0, end-work)
 	if overlap {
-		p.Exposed += Seconds(c.Slows) * min(f.moved, work)
+		p.Exposed = c.Contention.Added(work, f.moved, p.Exposed)
 	}
 	p.Tail = max(0, f.free-work-p.Exposed)
 	if c.Waits {

@@ -17,39 +17,48 @@ type Engine struct {
 	Like string // engine whose measured runs stand for it, as it has that engine's constants; "": its own do
 
 	// Kernels.
-	Own          bool    // ops are those of planc's programs; else those of block.go's transformer
-	Matrix       float64 // of the rate that the GPU sustains: what a layer's matmuls reach
-	Vendor       bool    // fused attention is the GPU vendor's; else FlashAttention-2
-	Attention    float64 // of its published rate
-	Memory       float64 // of the memory rate of streaming kernels
-	Elementwise  float64 // traffic of element-wise ops, over that of well fused kernels
-	FloatLogits  bool    // logits are widened and the loss computed op by op
-	Unfused      bool    // attention scores go through memory
-	SeparateSums bool    // gradients of weights are added to their sums by kernels of their own, after each micro-batch; else by the matmul
-	Outputs      bool    // selective recomputation keeps every other matmul's output and makes the rest again; else scores alone
-	Launch       Seconds // a kernel's start and drain, on the device
-	Host         Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
-	Looped       float64 // of Host, for a kernel that a library issues in a loop of its own and not an op of PyTorch's, as each expert's products and casts (Transformer Engine's GroupedLinear)
-	Pass         Seconds // the host's for a micro-batch: schedule, data, loss
-	Step         Seconds // a step's own time: learning rate, logging, loss scale
-	PerExpert    bool    // each expert's products are kernels of their own, and so are casts to 8 bits with a scale a block; else one does all
-	OpByOp       bool    // the router's choice and rotary positions are PyTorch's ops one by one; else fused kernels
-	FusedExperts bool    // an expert's activation and casts are parts of its products' kernels
-	PadVocab     int     // columns of the classifier's products on a rank of tp are priced as a multiple of this; memory, the embedding and traffic of gradients are of the vocabulary as it is; 0: no column is added
-	UpAgain      bool    // of latent attention what widens the narrow streams is recomputed
-	Even         bool    // layers are split evenly over chunks, unless the job gives stage_layers
-	Graphed      Graphed // what the host issues at once, as CUDA graphs: up to this
+	Own           bool    // ops are those of planc's programs; else those of block.go's transformer
+	Matrix        float64 // of the rate that the GPU sustains: what a layer's matmuls reach
+	Vendor        bool    // fused attention is the GPU vendor's; else FlashAttention-2
+	Attention     float64 // of its published rate
+	Memory        float64 // of the memory rate of streaming kernels
+	Elementwise   float64 // traffic of element-wise ops, over that of well fused kernels
+	FloatLogits   bool    // logits are widened and the loss computed op by op
+	Unfused       bool    // attention scores go through memory
+	SeparateSums  bool    // gradients of weights are added to their sums by kernels of their own, after each micro-batch; else by the matmul
+	Outputs       bool    // selective recomputation keeps every other matmul's output and makes the rest again; else scores alone
+	Launch        Seconds // a kernel's start and drain, on the device
+	Host          Seconds // the host's time for a kernel: a pass takes no less than its kernels' sum
+	Looped        float64 // of Host, for a kernel that a library issues in a loop of its own and not an op of PyTorch's, as each expert's products and casts (Transformer Engine's GroupedLinear)
+	Pass          Seconds // the host's for a micro-batch: schedule, data, loss
+	Step          Seconds // a step's own time: learning rate, logging, loss scale
+	PerExpert     bool    // each expert's products are kernels of their own, and so are casts to 8 bits with a scale a block; else one does all
+	OpByOp        bool    // the router's choice and rotary positions are PyTorch's ops one by one; else fused kernels
+	FusedExperts  bool    // an expert's activation and casts are parts of its products' kernels
+	PadVocab      int     // columns of the classifier's products on a rank of tp are priced as a multiple of this; memory, the embedding and traffic of gradients are of the vocabulary as it is; 0: no column is added
+	SplitsExperts bool    // backward passes of layers with experts may be two
+	UpAgain       bool    // of latent attention what widens the narrow streams is recomputed
+	Even          bool    // layers are split evenly over chunks, unless the job gives stage_layers
+	NormsAgain    bool    // norms are recomputed, and their inputs alone are saved
+
+	TileScaled bool // FP8 operands have a scale for each tile along their depth, which costs what [MXFP8] does; else one a tensor
+
+	ActivationAgain bool    // the MLP's and experts' activation is recomputed, and its inputs are saved as 8-bit operands are
+	Graphed         Graphed // what the host issues at once, as CUDA graphs: up to this
 
 	// Communication.
-	Overlap   [2]bool // data-parallel traffic runs beside compute: with ZeRO 0, and above
-	Ahead     bool    // parameters are gathered beside the next step's first forward pass
-	HiddenTP  float64 // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
-	HiddenEP  float64 // part of what moves tokens to experts and back that runs beside another micro-batch's compute
-	Blocking  bool    // sends to other stages are waited for
-	Beside    bool    // but for those of an interleaved schedule, which go beside the next pass
-	Scattered bool    // and are split over tensor parallel ranks
-	Once      bool    // tokens go once to each rank and node that has some of their experts, else once for each expert
-	Interfere float64 // by how much compute is slower while data-parallel traffic runs beside it, which takes multiprocessors and memory bandwidth
+	Overlap    [2]bool    // data-parallel traffic runs beside compute: with ZeRO 0, and above
+	Ahead      bool       // parameters are gathered beside the next step's first forward pass
+	HiddenTP   float64    // part of tensor-parallel collectives that runs beside matmuls, on sm_90 and later
+	HiddenEP   float64    // part of what moves tokens to experts and back that may overlap another micro-batch's compute; the function's own time bounds it
+	SlowsEP    float64    // by how much compute is slower meanwhile
+	Blocking   bool       // sends to other stages are waited for
+	Beside     bool       // but for those of an interleaved schedule, which go beside the next pass
+	Scattered  bool       // and are split over tensor parallel ranks
+	NarrowSent bool       // tokens go to experts, and gradients to what made them, as 8-bit operands where matmuls are in 8 bits; back in 16
+	Once       bool       // tokens go once to each rank and node that has some of their experts, else once for each expert
+	Interfere  float64    // by how much compute is slower while data-parallel traffic runs beside it, which takes multiprocessors and memory bandwidth
+	Sharded    Contention // of what ZeRO 2 and 3 move with each pass; Slows 0: Interfere
 
 	// Memory. Fitted to what tools showed of whole devices, where the row does not say otherwise.
 	Context    Bytes        // context and libraries of a rank
@@ -58,6 +67,7 @@ type Engine struct {
 	ShardGrads float64      // f32 gradients of a rank's shard at the update, a part of the optimizer's bytes
 	SumsWide   bool         // gradients of bf16 are summed in f32 beside the 16-bit ones
 	WholeWide  bool         // 16-bit gradients that are not sharded are summed in f32, in their place (FSDP2's unsharded_accumulated_grad; DDP's are of f32 weights)
+	Copies     int          // of parameters and their gradients with a pipeline; 0 is 1
 	Bytes16    ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
 }
 
@@ -75,7 +85,7 @@ const (
 // PlancEngine is planc's own: on a CPU what its kernels were measured at. On GPUs its constants are those of the best
 // comparable engine, Megatron's, and nothing was measured on planc's own kernels.
 var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Like: "megatron", Own: true, Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1,
-	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107}
+	Launch: 3e-6, Step: 200e-6, Overlap: [2]bool{true, true}, Interfere: 0.107, Sharded: Contention{fsdpSlows, studiedGain}}
 
 // Engines are those that can be priced, planc's first. PadVocab is Megatron-LM's --make-vocab-size-divisible-by, as nobody sets it. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are
 // fitted (tools/validate, 2026-11-22).
@@ -88,15 +98,16 @@ var Engines = []*Engine{
 		Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true, Bytes16: mixed(ir.F16)},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
 		Matrix: 1.008, Attention: 0.724, Memory: 1, Elementwise: 2.56, FloatLogits: true, Outputs: true, Launch: 2e-6, Host: 25e-6, Pass: 1.96e-3, Step: 10.2e-3,
-		Overlap: [2]bool{true, true}, Interfere: 0.2,
+		Overlap: [2]bool{true, true}, Interfere: fsdpSlows, Sharded: Contention{Gain: fsdpGain},
 		Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true, Bytes16: mixed(ir.F16)},
 	megatronFSDP(),
+	haiEngine,
 }
 
 // megatron has a row of its own, since others have its constants. It is what its users mean by 3D parallelism: ZeRO up to 1.
 var megatron = &Engine{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and NeMo",
 	Matrix: 1, Vendor: true, Attention: 0.76, Memory: 1, Elementwise: 1.03, FloatLogits: true, PadVocab: 128, Even: true, Launch: 2e-6, Host: 76.8e-6, Looped: 0.496, Pass: 1.57e-3, Step: 5.1e-3,
-	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107,
+	Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true, Beside: true, Scattered: true, Once: true, PerExpert: true, Interfere: 0.107, Sharded: Contention{Gain: megatronGain},
 	Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)}
 
 // megatronFSDP is Megatron-LM with --use-megatron-fsdp, by Megatron's constants: its kernels are the same, and none of its runs
@@ -172,6 +183,9 @@ func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
 	}
 	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() {
 		m.Grads *= 2
+	}
+	if e.Copies > 1 && p.PP > 1 {
+		m.Params, m.Grads = m.Params*int64(e.Copies), m.Grads*int64(e.Copies)
 	}
 	m.Optimizer += int64(e.ShardGrads * float64(m.Optimizer))
 	groups := 0

@@ -36,7 +36,7 @@ func (r *PlanRule) Why(p *ir.Plan, m *Shape, value string) string {
 
 // PlanRules are those of all engines but planc's own, which runs every legal plan. Published runs are priced whether they keep
 // them or not: patched versions of these engines ran some of them.
-var PlanRules = slices.Concat(megatronRules, megatronFSDPRules, deepspeedRules, fsdpRules)
+var PlanRules = slices.Concat(megatronRules, megatronFSDPRules, deepspeedRules, fsdpRules, haiRules)
 
 // PlanRules are the rules of the engine; none for planc's own.
 func (e *Engine) PlanRules() []*PlanRule { return rulesOf[e.Name] }
@@ -94,6 +94,15 @@ var fsdpRules = []PlanRule{
 	schedulesOf("fsdp", "PyTorch, distributed/pipelining/schedules.py", "gpipe", "1f1b", "interleaved", "zb-v"),
 	contextsOf("fsdp", "PyTorch, distributed/tensor/experimental: context_parallel, set_rotate_method", "gather", "ring"),
 	ordersOf("fsdp", "torchtitan, distributed/parallel_dims.py: the mesh is pp, dp, cp, tp", "tp,dp", "tp,dp,pp", "tp,cp,dp", "tp,cp,dp,pp"),
+}
+
+var haiRules = []PlanRule{
+	{"hai-llm", "tp", "engine hai-llm is known to train without tensor parallelism", "tp 1, or engine megatron", "DeepSeek-V3 Technical Report, 3.2: without using costly tensor parallelism",
+		func(p *ir.Plan, _ *Shape) bool { return p.TP == 1 }, nil},
+	{"hai-llm", "zero", "engine hai-llm is known to run zero 0 and 1", "zero 1, or engine megatron-fsdp", "DeepSeek-V3 Technical Report, 3.2: ZeRO-1 data parallelism", mostZero(1), nil},
+	{"hai-llm", "cp", "engine hai-llm is known to train without context parallelism", "cp 1, or engine megatron", "DeepSeek-V3 Technical Report, 3.2: pipeline, expert and data parallelism",
+		func(p *ir.Plan, _ *Shape) bool { return p.CP == 1 }, nil},
+	schedulesOf("hai-llm", "DeepSeek-V3 Technical Report, 3.2.1: DualPipe, whose bubble is that of zb-h1", "zb-h1"),
 }
 
 // unevenChunks says how many chunks the layers do not divide into.

@@ -10,7 +10,7 @@ import (
 )
 
 // CostModel is raised whenever a prediction can change; locks record it.
-const CostModel = 5
+const CostModel = 6
 
 // Predict is what planc expects of a plan: the "predict" object of contract.md. Times have six significant
 // digits; the parts of Time add up to StepS.

@@ -78,7 +78,7 @@ func (c *Cluster) predicted(engine *Engine, compute string) (d Device, ok bool) 
 		return c.cpuDevice(compute)
 	}
 	nominal, scaled := compute, 1.0
-	if compute == MXFP8 {
+	if compute == MXFP8 || compute == "fp8" && engine.TileScaled {
 		nominal, scaled = "fp8", BlockScaled
 	}
 	peak, ok := c.GPU.Peak(nominal)

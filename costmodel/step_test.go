@@ -43,7 +43,7 @@ func TestInterference(t *testing.T) {
 	if got := s.Simulate().DPComm; math.Abs(float64(got-(2+0.2+0.2))) > 1e-12 {
 		t.Errorf("with gathers ahead %v, want 2.4", got)
 	}
-	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 4}, Backward: Cost{Compute: 4}, Fetch: 3}}, Slows: 0.1}
+	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 4}, Backward: Cost{Compute: 4}, Fetch: 3}}, Contention: Contention{Slows: 0.1}}
 	if p := c.Pass(ir.Forward, true); p.Compute != 12 || math.Abs(float64(p.Exposed-0.6)) > 1e-12 {
 		t.Errorf("forward beside two gathers of 3 s %+v", p)
 	}
@@ -86,7 +86,7 @@ func randomStep(r *rand.Rand) (*Step, *Floor) {
 	s := &Step{Overlap: true, Timetable: &ir.Timetable{Micro: micro}, Other: seconds()}
 	f := &Floor{Micro: micro, Stages: stages, Output: seconds() / 4, Grad: seconds() / 4}
 	for i := range stages {
-		c := Chunk{Output: f.Output, Grad: f.Grad, Slows: r.Float64() / 2}
+		c := Chunk{Output: f.Output, Grad: f.Grad, Contention: Contention{Slows: r.Float64() / 2, Gain: []float64{0, 1.2, 1.6}[r.IntN(3)]}}
 		if i == stages-1 {
 			c.Output = 0
 		}

@@ -41,6 +41,7 @@ var tables = map[string]func(arg string) []string{
 	"kernels":        kernelTable,
 	"later":          laterTable,
 	"engines":        engineTable,
+	"known":          knownTable,
 }
 
 var tableMark = regexp.MustCompile(`(?s)(<!-- table (\S+) ?(\S*) -->\n).*?(<!-- end -->)`)

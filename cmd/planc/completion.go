@@ -122,7 +122,7 @@ var flagCompleters = map[string]completer{
 	"set":       setKeys,
 	"why-not":   whyNotKeys,
 	"precision": values("bf16", "f32", "f64", "fp16"),
-	"engine":    values("planc", "megatron", "megatron-fsdp", "fsdp", "deepspeed"),
+	"engine":    values("planc", "megatron", "megatron-fsdp", "fsdp", "deepspeed", "hai-llm"),
 	"objective": values("throughput", "devices", "cost"),
 	"target":    values("cpu"),
 	"after":     oneOf(stages),

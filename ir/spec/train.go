@@ -19,7 +19,7 @@ type Train struct {
 	Eval              Eval       `yaml:"eval" doc:"evaluation"`
 	Checkpoint        Checkpoint `yaml:"checkpoint" doc:"when state is saved"`
 	OnNonfinite       string     `yaml:"on_nonfinite" class:"r" enum:"skip,stop,rollback" now:"skip,stop" doc:"what a step does whose gradients are not finite; skip ends the run at the tenth in a row" eg:"stop"`
-	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed" doc:"whose runtime is priced, and which plans it can run; only planc's is compiled" eg:"planc"`
+	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed,hai-llm" doc:"whose runtime is priced, and which plans it can run; only planc's is compiled" eg:"planc"`
 }
 
 // Optimizer is its kind and rates.

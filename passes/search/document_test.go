@@ -111,3 +111,27 @@ func TestLlama405BLongRows(t *testing.T) {
 		t.Errorf("steps take %v: a ring travels beside compute, and 8 K/V heads over tp 8 are one, which heads has to gather too", step)
 	}
 }
+
+// The guides' rule of checkpoints is about each fourth layer's input: what is priced for it is recompute_every 4 of all blocks.
+// Llama 3 8B on 8 H100 keeps less of activations so than by checkpoints of each layer, and its time is the rule's.
+func TestCheckpointRuleIsEachFourthLayer(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 8, 14336, 128256, 8192), 8192, 128, mixed)
+	r := must(t, p)
+	plan := r.Best.Plan
+	price := func(kind string, layers, every int) costmodel.Predict {
+		plan.Recompute, plan.RecomputeLayers, plan.RecomputeEvery, plan.RecomputeSplit = kind, layers, every, false
+		got, err := Price(p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	none, each, fourth := price("none", 0, 1), price("full", 32, 1), price("full", 32, 4)
+	rule := checkpointing(&thumbs{p: p, chosen: r.Best}, &Series{})
+	if want := checkpointed(1-float64(fourth.MemoryBytes.Activations)/float64(none.MemoryBytes.Activations), float64(fourth.StepS/none.StepS)-1); *rule != *want {
+		t.Errorf("the rule comes to %+v, each fourth layer to %+v", rule, want)
+	}
+	if slower := fourth.StepS / none.StepS; slower < 1.2 || slower > 1.34 || fourth.StepS <= each.StepS {
+		t.Errorf("a step takes %v, %v with a checkpoint each layer, %v with one each fourth", none.StepS, each.StepS, fourth.StepS)
+	}
+}

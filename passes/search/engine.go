@@ -33,6 +33,8 @@ func transformer(m *ir.Model, d Dims) costmodel.Transformer {
 	for _, s := range m.Segments {
 		for _, n := range s.Forward.Nodes {
 			switch n.Op {
+			case ir.OpRoute:
+				t.Groups, t.BestGroups = n.Attr.Groups, n.Attr.Best
 			case ir.OpAttention:
 				e, _ := n.Args[0].Type.Extent(ir.HeadDim)
 				v, _ := n.Args[2].Type.Extent(ir.VDim)

@@ -220,7 +220,7 @@ func (p *Problem) schedules(plan *ir.Plan) []string {
 	var out []string
 	for _, name := range schedules {
 		plan.Schedule = name
-		if plan.Splits() && experts(plan) { // on request: gradients of experts are made in their rounds, and cannot wait
+		if plan.Splits() && experts(plan) && !p.engine().SplitsExperts { // on request: gradients of experts are made in their rounds, and cannot wait
 			continue
 		}
 		if stageRules[0].ok(plan, nil) && stageRules[2].ok(plan, nil) && (plan.PP == 1 || knownSchedule(name)) && p.runs(plan, "schedule") {

@@ -43,10 +43,10 @@ func orderOf(plan ir.Plan, name string) order {
 // work is a pass's own seconds and what its stream moves.
 type work struct{ own, moved costmodel.Seconds }
 
-// bound is what a pass takes at least; slows is by how much compute is slower beside what moves. It grows with both.
-func (w work) bound(overlap bool, slows costmodel.Seconds) costmodel.Seconds {
+// bound is what a pass takes at least. It grows with both.
+func (w work) bound(overlap bool, beside costmodel.Contention) costmodel.Seconds {
 	if overlap {
-		return max(w.own, w.moved) + slows*min(w.own, w.moved)
+		return w.own + beside.Added(w.own, w.moved, max(0, w.moved-w.own))
 	}
 	return w.own + w.moved
 }
@@ -55,7 +55,7 @@ func (w work) bound(overlap bool, slows costmodel.Seconds) costmodel.Seconds {
 type kindFloor struct{ forward, backward, weights costmodel.Seconds }
 
 // kindFloor of chunks the first layers of which are recomputed. What moves is nil where nothing does.
-func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *family, overlap bool, slows costmodel.Seconds) (out kindFloor) {
+func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *family, overlap bool, beside costmodel.Contention) (out kindFloor) {
 	var forward, backward work
 	var first costmodel.Seconds
 	for i := range c.runs {
@@ -88,12 +88,12 @@ func (c *chunkKind) floor(costs []costSums, move []moved, layers, every int, f *
 		forward.moved -= first
 		backward.moved -= first
 	}
-	out.forward = forward.bound(overlap, slows)
+	out.forward = forward.bound(overlap, beside)
 	if f.splits { // either part may be the one that moves gradients
 		out.backward = backward.own
 		return out
 	}
-	out.backward = backward.bound(overlap, slows)
+	out.backward = backward.bound(overlap, beside)
 	return out
 }
 
@@ -139,11 +139,12 @@ func (s *searcher) closed(f *family, of sharding, a *again, n int, o *order, cos
 	}
 	fr := s.frame(f)
 	layers, every := a.numbers(n)
-	overlap, slows := s.overlap[min(of.zero, 1)], costmodel.Seconds(s.interferes())
+	overlap, beside := s.overlap[min(of.zero, 1)], s.contends(of.zero)
+	slows := costmodel.Seconds(beside.Slows)
 	kinds := s.kindFloors[:0]
 	through := costmodel.Seconds(0)
 	for i := range fr.kinds {
-		k := fr.kinds[i].floor(costs, move, layers, every, f, overlap, slows)
+		k := fr.kinds[i].floor(costs, move, layers, every, f, overlap, beside)
 		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
 		kinds = append(kinds, k)
 	}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -109,7 +110,7 @@ func TestForeignExperts(t *testing.T) {
 		}
 		plan := ir.SerialPlan(8, 1, p.Precision)
 		plan.DP, plan.EP, plan.MoESlack, plan.MicroBatches, plan.Zero, plan.ZeroGroup = 32, 16, expertSlack, 2, 1, 32
-		own.Once = true
+		own.Once, own.HiddenEP = true, 0
 		once, err := Price(p, plan)
 		if err != nil {
 			t.Fatal(err)
@@ -153,6 +154,35 @@ func TestForeignChunks(t *testing.T) {
 		more := price(vpp, pass, true).Compute - price(vpp, 0, true).Compute
 		if want := costmodel.Seconds(32 * pass); more < 0.99*want || more > 1.01*want {
 			t.Errorf("vpp %d: 32 micro-batches of %v each take %v", vpp, costmodel.Seconds(pass), more)
+		}
+	}
+}
+
+// What an engine hides of the way to experts is no more than its part of it and no more than the time that the function computes, which is
+// slower meanwhile.
+func TestOverlapOfExperts(t *testing.T) {
+	for _, x := range []struct{ part, slows, compute, experts, left, slower float64 }{
+		{0, 0, 4, 3, 3, 4}, {0.5, 0, 4, 3, 1.5, 4}, {1, 0.25, 4, 3, 0, 4.75}, {1, 0.25, 2, 3, 1, 2.5}, {0.5, 0, 1, 3, 2, 1},
+	} {
+		s := &searcher{problem: &Problem{Engine: &costmodel.Engine{HiddenEP: x.part, SlowsEP: x.slows}}}
+		c := costmodel.Cost{Compute: costmodel.Seconds(x.compute), Experts: costmodel.Seconds(x.experts)}
+		if s.overlapExperts(&c); float64(c.Experts) != x.left || float64(c.Compute) != x.slower {
+			t.Errorf("%+v: %+v", x, c)
+		}
+	}
+}
+
+// HAI-LLM's pipelines are DualPipe's alone, with experts too.
+func TestSchedulesOfEngine(t *testing.T) {
+	cfg := llamaConfig(8, 2048, 16, 4, 1408, 32000, 2048)
+	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN, cfg.RouteShare = spec.Mixtral, 16, 4, 1408, true
+	p := problem(cluster(t, "dgx-h100", 4, 0), cfg, 2048, 64, mixed)
+	plan := ir.SerialPlan(8, 1, mixed)
+	plan.PP, plan.VPP, plan.EP, plan.MoESlack, plan.StageLayers = 4, 1, 8, expertSlack, "2,2,2,2"
+	for name, want := range map[string]string{"hai-llm": "[zb-h1]", "megatron": "[1f1b]"} {
+		p.Engine = costmodel.EngineOf(name)
+		if got := fmt.Sprint(p.schedules(&plan)); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestBoundOfScatteredGradients(t *testing.T) {
 		cfg.Family = of.name
 		of.change(&cfg)
 		p := problem(cluster(t, "dgx-h100", 1, 8), cfg, 128, 4096, mixed)
-		p.Pins = Pins{"schedule": {"zb-h1"}, "micro_batch": {"1"}}
+		p.Pins = Pins{"schedule": {"zb-h1"}, "micro_batch": {"1"}, "zero": {"2"}}
 		b := bruteForce(t, p, nil)
 		best, n, found := b.searcher.best(b.space, nil)
 		b.run().agrees(best, n, found)

@@ -33,7 +33,7 @@ func (s *searcher) step(t *tables) *costmodel.Step {
 		st.Buckets, st.Norm = state.buckets, state.norm
 		for j := range t.Stages[i].Chunks {
 			c := &t.Stages[i].Chunks[j]
-			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1, Slows: s.interferes()}
+			chunk := costmodel.Chunk{Split: t.Plan.Splits(), Apart: len(t.Stages[i].Chunks) > 1, Contention: s.contends(t.Plan.Zero)}
 			for k := range c.Runs {
 				r := &c.Runs[k]
 				at := index[r.Segment]
@@ -68,12 +68,9 @@ func (s *searcher) overlaps(zero int) bool {
 	return c.Node.Host.Cores > c.Node.Devices
 }
 
-// interferes is by how much compute is slower while collectives run beside it: on a CPU they have cores of their own.
-func (s *searcher) interferes() float64 {
-	if s.problem.Cluster.IsCPU() {
-		return 0
-	}
-	return s.problem.engine().Interfere
+// contends returns what collectives cost compute that runs concurrently, at a stage of ZeRO.
+func (s *searcher) contends(zero int) costmodel.Contention {
+	return s.problem.engine().Contends(s.problem.Cluster, zero)
 }
 
 // layersOf are a run in times.

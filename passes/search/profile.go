@@ -105,8 +105,8 @@ type opLine struct {
 type commLine struct {
 	what   ir.Collective
 	slope  float64
-	once   int  // of other engines: choices of a token that goes once to each place
-	beside bool // of other engines: runs beside attention, but for the first of its members' turns
+	once   costmodel.Routing // of other engines: of a token that goes once to each place
+	beside bool              // of other engines: runs beside attention, but for the first of its members' turns
 	flight
 	group group
 	round bool
@@ -358,13 +358,20 @@ func (s *searcher) cost(p *funcProfile, own *arithmetic, k int, of load, ways []
 			hidden = own.attention * costmodel.Seconds(1-1/float64(w.place.Ranks()))
 			continue
 		}
-		if l.group.experts != nil {
-			t *= costmodel.Seconds(1 - s.problem.engine().HiddenEP)
-		}
 		l.enter(&c, t)
 	}
 	c.Context += max(0, beside-hidden)
+	s.overlapExperts(&c)
 	return s.waited(c, kernels)
+}
+
+// overlapExperts takes out of a cost what the engine hides of the way to experts and back: a part of it, and no more than compute takes,
+// which is slower meanwhile. The sum of both grows with each of them.
+func (s *searcher) overlapExperts(c *costmodel.Cost) {
+	e := s.problem.engine()
+	hidden := min(costmodel.Seconds(e.HiddenEP)*c.Experts, c.Compute)
+	c.Experts -= hidden
+	c.Compute += costmodel.Seconds(e.SlowsEP) * hidden
 }
 
 // waited makes whole a cost whose Comm is that of tensor parallelism alone, as [commLine.enter] adds collectives up. Of those
@@ -384,7 +391,7 @@ func (s *searcher) moving(l *commLine, w *way, k int, rounds float64) (t costmod
 		times = rounds
 	}
 	bytes := costmodel.Bytes(float64(l.what.Bytes) + float64(float64(k-1)*l.slope))
-	if l.once > 0 {
+	if l.once.Choices > 0 {
 		t = s.problem.Cluster.OnceTime(w.place, bytes, l.once)
 	} else {
 		t = w.route.Time(bytes)

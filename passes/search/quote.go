@@ -194,7 +194,7 @@ func (s *searcher) stepOf(p *point) *costmodel.Step {
 		to := &step.Stages[i]
 		for _, c := range of.chunks {
 			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.first[c], Split: f.splits, Apart: len(of.chunks) > 1,
-				Waits: e.Waits(&f.plan), Slows: s.interferes(), Host: s.device.PassOverhead() / costmodel.Seconds(f.plan.VPP)}
+				Waits: e.Waits(&f.plan), Contention: s.contends(p.of.zero), Host: s.device.PassOverhead() / costmodel.Seconds(f.plan.VPP)}
 			if c+1 < len(fr.kindOf) && f.plan.StageOf(c+1) != i {
 				chunk.Output = message
 			}

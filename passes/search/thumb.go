@@ -71,7 +71,7 @@ var theThumbs = []thumb{
 	{"small models gain little from GPUs", func(q *thumbs) bool {
 		return q.many() && !q.p.Cluster.IsCPU() && q.params < smallModel // fewer devices of a CPU are other devices
 	}, nil, halfTheDevices},
-	{"checkpointing: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
+	{"a checkpoint each 4 layers: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
 	{"learning rate × GPUs", (*thumbs).many, nil, learningRate},
 }
 
@@ -182,12 +182,16 @@ func halfTheDevices(q *thumbs, r *Series) *Thumb {
 	return t
 }
 
-// checkpointing compares all blocks recomputed with none, the rest of the chosen plan kept. Both are priced whether they
-// fit or not.
+// checkpointed layers of the rule: of each so many the first one's input is kept, from which the others are recomputed.
+const checkpointEach = 4
+
+// checkpointing compares blocks recomputed in groups of checkpointEach with none recomputed, the rest of the chosen plan kept.
+// Both are priced whether they fit or not.
 func checkpointing(q *thumbs, r *Series) *Thumb {
 	none, all := q.chosen.Plan, q.chosen.Plan
 	none.Recompute, none.RecomputeLayers, none.RecomputeEvery, none.RecomputeSplit = "none", 0, 1, false
-	all.Recompute, all.RecomputeLayers, all.RecomputeEvery, all.RecomputeSplit = "full", all.LargestChunk(), 1, false
+	all.Recompute, all.RecomputeLayers, all.RecomputeSplit = "full", all.LargestChunk(), false
+	all.RecomputeEvery = min(checkpointEach, all.RecomputeLayers)
 	a, err := r.Price(q.p, none)
 	b, err2 := r.Price(q.p, all)
 	if err != nil || err2 != nil {

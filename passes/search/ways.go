@@ -50,7 +50,7 @@ func (p *profile) sort() {
 		for _, f := range p.segs[i].functions() {
 			for j := range f.comms {
 				l := &f.comms[j]
-				k := commKind{l.what.Op, l.what.Axes, l.group, l.once > 0}
+				k := commKind{l.what.Op, l.what.Axes, l.group, l.once.Choices > 0}
 				if l.kind = slices.IndexFunc(p.kinds, k.equal); l.kind < 0 {
 					l.kind = len(p.kinds)
 					p.kinds = append(p.kinds, k)

@@ -54,7 +54,7 @@ var Columns = []Column{
 	{"dist_optimizer", "", "yes: ZeRO 1 at least"},
 	{"micro_batch", "", "sequences; empty: the engine's"},
 	{"global_batch", "", "sequences of a step; empty: one micro-batch for each stage"},
-	{"schedule", "", "1F1B, interleaved or gpipe"},
+	{"schedule", "", "1F1B, interleaved, gpipe, or zb-h1, of which DualPipe has the bubble"},
 	{"stage_layers", "", "layers of each chunk; empty: even"},
 	{"recompute", "", "none, selective or full"},
 	{"flash_attention", "", "yes or no; empty: on sm_90 and later, and with a gated MLP"},

@@ -30,13 +30,14 @@ var defaultsOf = map[string]defaults{
 	"megatron":      {0, defaultMicro, "ring", "zero 0 (1 with dist_optimizer), micro_batch 1, cp_kind ring"},
 	"megatron-fsdp": {3, defaultMicro, "ring", "zero 3, micro_batch 1, cp_kind ring"},
 	"deepspeed":     {1, defaultMicro, "heads", "zero 1, micro_batch 1, cp_kind heads"},
+	"hai-llm":       {1, defaultMicro, "ring", "zero 1, micro_batch 1, cp_kind ring"},
 	"fsdp":          {3, defaultMicroRaw, "gather", "zero 3, micro_batch the largest up to 8 that divides a replica's share; with a pipeline zero 1, micro_batch 1; cp_kind gather"},
 }
 
 // runtimes are words of a row's source or note that say whose runtime ran it.
 var runtimes = []struct{ word, engine string }{
 	{"deepspeed", "deepspeed"}, {"bigscience", "deepspeed"}, {"mt-nlg", "deepspeed"}, {"glm-130b", "deepspeed"}, {"vtrain", "deepspeed"},
-	{"amp (neurips", "deepspeed"}, {"megatron", "megatron"}, {"nemo", "megatron"}, {"fsdp", "fsdp"}, {"llm-foundry", "fsdp"}, {"torchtitan", "fsdp"},
+	{"amp (neurips", "deepspeed"}, {"hai-llm", "hai-llm"}, {"megatron", "megatron"}, {"nemo", "megatron"}, {"fsdp", "fsdp"}, {"llm-foundry", "fsdp"}, {"torchtitan", "fsdp"},
 	{"pytorch", "fsdp"}, {"accelerate", "fsdp"}, {"maxtext", "fsdp"},
 }
 
@@ -68,7 +69,7 @@ func (r *Row) engine() string {
 
 // engineNames are the engines as people write them.
 var engineNames = map[string]string{"planc": "planc", "megatron": "megatron", "megatron-lm": "megatron", "megatron-core": "megatron", "nemo": "megatron", "megatron-fsdp": "megatron-fsdp",
-	"fsdp": "fsdp", "fsdp2": "fsdp", "ddp": "fsdp", "torchtitan": "fsdp", "pytorch": "fsdp", "deepspeed": "deepspeed", "megatron-deepspeed": "deepspeed"}
+	"fsdp": "fsdp", "fsdp2": "fsdp", "ddp": "fsdp", "torchtitan": "fsdp", "pytorch": "fsdp", "deepspeed": "deepspeed", "megatron-deepspeed": "deepspeed", "hai-llm": "hai-llm"}
 
 // zeroStage is zero_or_fsdp; stated is false where the cell is empty or "none".
 func (r *Row) zeroStage() (stage int, stated bool) {

@@ -124,11 +124,7 @@ func (r *Row) stages(p *ir.Plan, layers int) error {
 		p.VPP = chunksOf(layers / p.PP)
 		chunks = p.PP * p.VPP
 	}
-	if p.Schedule = "1f1b"; p.VPP > 1 {
-		p.Schedule = "interleaved"
-	} else if strings.Contains(r.lower("schedule"), "gpipe") {
-		p.Schedule = "gpipe"
-	}
+	p.Schedule = r.schedule(p.VPP)
 	words := make([]string, chunks)
 	extra := layers % chunks
 	first := (chunks - extra) / 2
@@ -144,6 +140,20 @@ func (r *Row) stages(p *ir.Plan, layers int) error {
 	}
 	p.StageLayers = strings.Join(words, ",")
 	return nil
+}
+
+// schedule is the row's for so many chunks a stage. DualPipe's bubble is that of zb-h1, see costmodel's haiEngine.
+func (r *Row) schedule(chunks int) string {
+	text := r.lower("schedule")
+	switch {
+	case chunks > 1:
+		return "interleaved"
+	case strings.Contains(text, "gpipe"):
+		return "gpipe"
+	case strings.Contains(text, "zb-h1"), strings.Contains(text, "dualpipe"):
+		return "zb-h1"
+	}
+	return "1f1b"
 }
 
 // again sets what is recomputed, of all blocks.

@@ -108,7 +108,7 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	}
 	engine := r.engine()
 	if _, ok := defaultsOf[engine]; !ok {
-		return nil, fmt.Errorf("engine %q is none of planc, megatron, megatron-fsdp, fsdp, deepspeed", r.Text("engine"))
+		return nil, fmt.Errorf("engine %q is none of planc, megatron, megatron-fsdp, fsdp, deepspeed, hai-llm", r.Text("engine"))
 	}
 	text := r.lower("precision")
 	if text == "" {

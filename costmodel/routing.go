@@ -1,0 +1,39 @@
+package costmodel
+
+import "math"
+
+// Routing is how a token's experts are chosen: so many of them, and where Groups is above 1, all of the BestGroups best of so many equal
+// groups, which limits how many nodes a token goes to (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2.1.2).
+type Routing struct{ Choices, Groups, BestGroups int }
+
+// Places is on how many of n places that share the experts, in order, a token's experts are expected. Choices are spread evenly over the
+// experts that they may be of. A place that has a part of a group, or some groups, is on the way if a choice is there.
+func (r Routing) Places(n int) float64 {
+	places, choices := float64(n), float64(r.Choices)
+	if r.Groups <= 1 || r.BestGroups >= r.Groups || n%r.Groups != 0 && r.Groups%n != 0 {
+		return places * (1 - math.Pow(1-1/places, choices))
+	}
+	groups, best := float64(r.Groups), float64(r.BestGroups)
+	if n >= r.Groups {
+		return places * best / groups * (1 - math.Pow(1-groups/(best*places), choices))
+	}
+	each := r.Groups / n // groups of a place
+	hit := 0.0
+	for k := 1; k <= min(each, r.BestGroups); k++ {
+		chosen := choose(each, k) * choose(r.Groups-each, r.BestGroups-k) / choose(r.Groups, r.BestGroups)
+		hit += chosen * (1 - math.Pow(1-float64(k)/best, choices))
+	}
+	return places * hit
+}
+
+// choose returns the number of ways to take k of n.
+func choose(n, k int) float64 {
+	if k < 0 || k > n {
+		return 0
+	}
+	out := 1.0
+	for i := range k {
+		out *= float64(n-i) / float64(i+1)
+	}
+	return out
+}
