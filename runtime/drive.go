@@ -299,6 +299,9 @@ func (r *run) announce() {
 	if r.files != nil {
 		r.report.say("data: "+r.files.String(), "data", "data", r.files.String())
 	}
+	if rate := r.s.Train.Experts.BiasRate; p.expertBiasNote(rate) != "" {
+		r.report.say(p.expertBiasNote(rate), "expert_bias", "rate", rate)
+	}
 }
 
 func shortHash(h string) string { return h[:min(12, len(h))] }

@@ -1,5 +1,24 @@
 package runtime
 
+import (
+	"fmt"
+	"slices"
+)
+
+// hasExpertBias reports whether the model adds a number to each expert's score where experts are chosen.
+func (p *Program) hasExpertBias() bool {
+	return slices.ContainsFunc(p.Params, func(x Param) bool { return x.Choices > 0 })
+}
+
+// expertBiasNote is the line at the start of a run whose expert bias moves, which transformers' never does; "" for other runs.
+func (p *Program) expertBiasNote(rate float64) string {
+	if rate == 0 || !p.hasExpertBias() {
+		return ""
+	}
+	return fmt.Sprintf("expert bias: each step moves it by %v against the expert's load (train.experts.bias_rate); "+
+		"transformers keeps it fixed, as --set train.experts.bias_rate=0 does", rate)
+}
+
 // balance moves a run of the numbers that are added to experts' scores where experts are chosen: up by BiasRate where the
 // expert got less choices than its share of the step's, down where it got more (Wang et al. 2024, as DeepSeek-V3 does it).
 // There the gradient is how many it got. Both sides are whole numbers, so that every plan finds the same sign. state is

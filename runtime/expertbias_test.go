@@ -81,3 +81,18 @@ func TestBiasRateWants32Bits(t *testing.T) {
 		}
 	}
 }
+
+// A run whose expert bias moves says so, because transformers' does not.
+func TestExpertBiasNote(t *testing.T) {
+	p := &Program{Params: []Param{{Name: "w"}, {Name: "bias", Choices: 2}}}
+	const want = "expert bias: each step moves it by 0.001 against the expert's load (train.experts.bias_rate); transformers keeps it fixed, as --set train.experts.bias_rate=0 does"
+	if got := p.expertBiasNote(0.001); got != want {
+		t.Errorf("the note is %q, want %q", got, want)
+	}
+	if got := p.expertBiasNote(0); got != "" {
+		t.Errorf("a bias that stays is noted: %q", got)
+	}
+	if p.Params = p.Params[:1]; p.expertBiasNote(0.001) != "" {
+		t.Error("a model without a bias has a note")
+	}
+}

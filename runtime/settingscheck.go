@@ -71,7 +71,7 @@ func (p *Program) checkBias(rate float64) error {
 	if elem.Size() > 2 {
 		elem = t.Reduce
 	}
-	if rate <= 0 || elem.Size() > 2 || !slices.ContainsFunc(p.Params, func(x Param) bool { return x.Choices > 0 }) {
+	if rate <= 0 || elem.Size() > 2 || !p.hasExpertBias() {
 		return nil
 	}
 	return fmt.Errorf("train.experts.bias_rate is %v, and the program adds gradients in %v, in which experts' choices cannot be counted: 0 is wanted, "+
