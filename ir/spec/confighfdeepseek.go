@@ -49,6 +49,7 @@ type hfDeepseekV3 struct {
 	Scores string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"sigmoid" doc:"what makes scores of the router's outputs"`
 	Method string `yaml:"topk_method" enum:"greedy,group_limited_greedy,noaux_tc" now:"noaux_tc" doc:"how a token's experts are chosen"`
 	Ahead  int    `yaml:"num_nextn_predict_layers" min:"0" doc:"blocks that predict further tokens; their weights are left out, as transformers leaves them"`
+	MTP    *int   `yaml:"num_mtp_layers" min:"0" doc:"the same, as transformers 5 spells it"`
 }
 
 var (
@@ -135,6 +136,9 @@ const routeEps = 1e-20
 
 func deepseekV3Config(s *source, hf *hfDeepseekV3) *Config {
 	c := s.deepseek(DeepseekV3, &hf.hfDeepseek)
+	if hf.MTP != nil {
+		hf.Ahead, hf.MTP = s.either("num_nextn_predict_layers", hf.Ahead, "num_mtp_layers", *hf.MTP), nil
+	}
 	c.Ahead = hf.Ahead
 	c.RotaryNext, c.RouteShare, c.RouteGate, c.RouteBias = hf.Next, hf.Share, "sigmoid", true
 	if hf.Share {
