@@ -279,10 +279,9 @@ func (b *gpuBinary) opening() {
 		p := b.start(2, visible, b.nodeFlags(filepath.Join(b.dir, fmt.Sprint("opening", i)), "--steps=1000000"))
 		time.Sleep(time.Duration(40+60*i) * time.Millisecond)
 		_ = p.cmds[1].Process.Kill()
-		if i < 2 { // it may not have come at all, and will not
-			time.AfterFunc(5*time.Second, func() { _ = p.cmds[0].Process.Kill() })
-		}
+		enough := time.AfterFunc(20*time.Second, func() { _ = p.cmds[0].Process.Kill() }) // the killed process may not have come at all
 		p.wait()
+		enough.Stop()
 		if code := p.cmds[0].ProcessState.ExitCode(); code != 1 && code != -1 {
 			b.t.Errorf("killed after %d ms: the other process's exit is %d: %s", 40+60*i, code, p.out[0].String())
 		}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -277,6 +276,13 @@ func TestUnreachedIsReported(t *testing.T) {
 			t.Errorf("%d times %q:\n%s", n, want, log.text())
 		}
 	}
+	var own heard
+	if _, err := Join(t.Context(), Place{Addr: "no-such.invalid:2950", Say: own.say}, member(0, 2), time.Second); err == nil {
+		t.Error("process 0 listens at a name that there is not")
+	}
+	if n := strings.Count(own.text(), "process 0 cannot listen at no-such.invalid:2950 yet: no-such.invalid cannot be resolved ("); n < 2 || n > 5 {
+		t.Errorf("process 0 reports %d times:\n%s", n, own.text())
+	}
 	var log heard
 	done := make(chan error, 1)
 	go func() {
@@ -296,6 +302,28 @@ func TestUnreachedIsReported(t *testing.T) {
 	if err := <-done; err != nil || !strings.HasSuffix(log.text(), "process 1 has reached process 0 at "+addr) {
 		t.Errorf("%v\n%s", err, log.text())
 	}
+}
+
+// A process whose own time of joining is over before process 0's says so.
+func TestOwnTimeIsOver(t *testing.T) {
+	defer func(d time.Duration) { lastWord = d }(lastWord)
+	lastWord = 100 * time.Millisecond
+	addr := free(t)
+	var all sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	all.Go(func() { _, _ = Join(ctx, Place{Addr: addr}, member(0, 3), time.Minute) })
+	_, err := Join(t.Context(), Place{Addr: addr}, member(1, 3), 500*time.Millisecond)
+	if err == nil || !strings.HasSuffix(err.Error(), "not all processes have come within 500ms: process 0 waits for others") {
+		t.Error(err)
+	}
+	all.Go(func() {
+		if _, err := Join(t.Context(), Place{Addr: addr}, member(1, 3), time.Minute); err == nil || !strings.HasSuffix(err.Error(), "before all had come, process 0 has ended without a word; its own output may say why") {
+			t.Error(err)
+		}
+	})
+	time.Sleep(300 * time.Millisecond)
+	cancel()
+	all.Wait()
 }
 
 // The lead reports whom it waits for.
@@ -353,8 +381,17 @@ func TestListensWhereItIsTold(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "this machine has no such address; process 0 listens at the master's address") {
 		t.Error(err)
 	}
-	p := &Peers{me: member(0, 2)}
-	if all, why, err := p.listenAt(t.Context(), "localhost.localdomain"); err == nil && (!slices.Equal(all, []string{""}) || !strings.Contains(why, "is a loopback address on this machine, which others cannot reach")) {
-		t.Errorf("%q, %q: a machine whose own name is a loopback address would be found by no other", all, why)
+	defer func(f func(context.Context, string) ([]string, error)) { lookupHost = f }(lookupHost)
+	for _, c := range []struct{ found, want, why string }{
+		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address to listen on that alone"}, // as Debian's /etc/hosts has it
+		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address to listen on that alone"},
+		{"10.0.0.5 fe80::1%eth0", "10.0.0.5 fe80::1%eth0", ""},
+		{"127.0.1.1 10.0.0.5", "127.0.1.1 10.0.0.5", ""},
+	} {
+		lookupHost = func(context.Context, string) ([]string, error) { return strings.Fields(c.found), nil }
+		all, why, err := (&Peers{me: member(0, 2)}).listenAt(t.Context(), "h0")
+		if err != nil || strings.Join(all, " ") != c.want || why != c.why {
+			t.Errorf("%+v: it listens at %q, %q, %v", c, all, why, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"syscall"
 	"time"
 )
@@ -31,6 +32,9 @@ func (e *Refused) Error() string { return e.Text }
 
 // sayEvery is how often a process that waits reports what for.
 var sayEvery = 10 * time.Second
+
+// lastWord is how long after the time of joining a process waits for what process 0 then says.
+var lastWord = 10 * time.Second
 
 // Join meets the other processes of me's launch, within a time.
 func Join(ctx context.Context, at Place, me Hello, within time.Duration) (*Peers, error) {
@@ -84,7 +88,7 @@ func (p *Peers) call(ctx context.Context, within time.Duration) error {
 				p.at.say("process %d has reached process 0 at %s", p.me.Process, p.at.Addr)
 			}
 			var taken bool
-			if taken, err = p.welcomed(ctx, w); taken || err == nil {
+			if taken, err = p.welcomed(ctx, w, within); taken || err == nil {
 				return err
 			}
 		}
@@ -129,7 +133,7 @@ func (p *Peers) dial(ctx context.Context) (*wire, error) {
 }
 
 // welcomed says who this is and waits until all have come. taken is whether the lead has heard it: else it may be called again.
-func (p *Peers) welcomed(ctx context.Context, w *wire) (taken bool, err error) {
+func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (taken bool, err error) {
 	p.wires = []*wire{w}
 	defer func() {
 		if err != nil {
@@ -147,7 +151,7 @@ func (p *Peers) welcomed(ctx context.Context, w *wire) (taken bool, err error) {
 	}
 	for {
 		wait := time.Now().Add(quiet)
-		if last := end.Add(10 * time.Second); wait.After(last) {
+		if last := end.Add(lastWord); wait.After(last) {
 			wait = last // the lead gives up first, and says why
 		}
 		_ = w.SetDeadline(wait)
@@ -155,8 +159,10 @@ func (p *Peers) welcomed(ctx context.Context, w *wire) (taken bool, err error) {
 		switch {
 		case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return true, context.Cause(ctx)
+		case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
+			return true, fmt.Errorf("not all processes have come within %v: process 0 waits for others", within)
 		case err != nil:
-			return taken, fmt.Errorf("process 0 ended before all had come: %w", err)
+			return taken, fmt.Errorf("before all had come, process 0 %w", silence(err))
 		case k == alive:
 			taken = true
 		case k == fault:

@@ -154,6 +154,9 @@ func (p *Peers) meet() error {
 	return nil
 }
 
+// lookupHost finds the addresses of a name.
+var lookupHost = net.DefaultResolver.LookupHost
+
 // listenAt are the addresses at which the lead listens, "" for all of the machine, and why if that is not what was given.
 func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why string, err error) {
 	switch {
@@ -162,7 +165,7 @@ func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why st
 	case host == "localhost" && p.at.Wide:
 		return []string{""}, "the launcher gives it localhost, and processes may run on other machines", nil
 	}
-	if all, err = net.DefaultResolver.LookupHost(ctx, host); err != nil || host == "localhost" {
+	if all, err = lookupHost(ctx, host); err != nil || host == "localhost" {
 		return all, "", err
 	}
 	if !slices.ContainsFunc(all, func(a string) bool { ip := net.ParseIP(a); return ip == nil || !ip.IsLoopback() }) {
