@@ -129,7 +129,9 @@ func TestNoLogitsNoSample(t *testing.T) {
 	if _, err := train(t, p, t.TempDir()); err != nil {
 		t.Error(err)
 	}
-	_, err := train(t, p, t.TempDir(), Data(nil))
+	_, err := train(t, bigram[float32](1, 0), t.TempDir(), Set("train.eval.sample", "\x01a"))
+	wantExit(t, err, ExitInput, "train.eval.sample: byte 1 of the prompt is 97, and the model's vocabulary is 11 (0 to 10); leave the key out, or give a prompt of such bytes")
+	_, err = train(t, p, t.TempDir(), Data(nil))
 	wantExit(t, err, ExitInput, "the model does not learn what comes next, which is all that the job's files say: give rt.Data a source of its labels")
 }
 

@@ -239,9 +239,9 @@ func (r *run) openSource() error {
 			return err
 		}
 		r.files, r.source = set, set
-		if err := r.checkPrompt(); err != nil {
-			return err
-		}
+	}
+	if err := r.checkPrompt(); err != nil {
+		return err
 	}
 	b, t := r.p.Batch, &r.s.Train
 	r.end = math.MaxInt64

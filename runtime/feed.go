@@ -67,9 +67,19 @@ func (r *run) openFiles() (*data.Set, error) {
 
 // checkPrompt refuses a text to continue that cannot be turned into tokens.
 func (r *run) checkPrompt() error {
-	if r.s.Train.Eval.Sample == "" || r.files.Bytes() {
+	prompt, vocab := r.s.Train.Eval.Sample, r.p.Model.Vocab
+	if prompt == "" {
 		return nil
 	}
-	return exitf(ExitInput, "train.eval.sample is given, and the data are tokens of a vocabulary of %d: a prompt can be text only if tokens are bytes, "+
-		"as in text files and in a vocabulary of 256; leave it out (--set train.eval.sample=null)", r.p.Model.Vocab)
+	if r.files != nil && !r.files.Bytes() {
+		return exitf(ExitInput, "train.eval.sample is given, and the data are tokens of a vocabulary of %d: a prompt can be text only if tokens are bytes, "+
+			"as in text files and in a vocabulary of 256; leave it out (--set train.eval.sample=null)", vocab)
+	}
+	for i, c := range []byte(prompt) {
+		if int(c) >= vocab {
+			return exitf(ExitInput, "train.eval.sample: byte %d of the prompt is %d, and the model's vocabulary is %d (0 to %d); leave the key out, or give a prompt of such bytes",
+				i, c, vocab, vocab-1)
+		}
+	}
+	return nil
 }

@@ -156,6 +156,13 @@ func plain(r io.ReaderAt, size int64, path string) (Format, error) {
 
 // headerless is the format of nanoGPT's files.
 func headerless(r io.ReaderAt, size int64, path string) (Format, error) {
+	text, err := printable(r, size)
+	if err != nil {
+		return Format{}, err
+	}
+	if text {
+		return Format{}, badFile("seems to be text, and a .bin file is read as 16-bit tokens; give it a name that ends in .txt")
+	}
 	if size%2 != 0 {
 		return Format{}, badFile("has an odd length, %d bytes: 16-bit tokens were cut off, or it holds something else", size)
 	}

@@ -44,6 +44,8 @@ func TestOtherKindsOfFileAreRefused(t *testing.T) {
 		{"a.tar", strings.Repeat("x", 257) + "ustar", "is a tar archive, not text; unpack it: tar -xf DIR/a.tar"},
 		{"a.pkl", "\x80\x04\x95\x0f", "is a Python pickle, not text" + advice},
 		{"a.h5", "\x89HDF\r\n\x1a\n", "is an HDF5 file, not text" + advice},
+		{"text.bin", text, "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that ends in .txt"},
+		{"oddtext.bin", text + "!", "seems to be text, and a .bin file is read as 16-bit tokens; give it a name that ends in .txt"},
 		{"a.idx", "MMIDIDX\x00\x00\x01", "is the index of a Megatron data set, whose .bin is not read yet, not text" + tokens},
 		{"a.safetensors", tensors, "is a safetensors file, not text" + tokens},
 		{"tensors.bin", tensors + "x", "is a safetensors file, not 16-bit tokens (nanoGPT's or llm.c's .bin)" + tokens},

@@ -119,3 +119,15 @@ func alternates(r io.ReaderAt, size int64) (string, error) {
 	}
 	return "", nil
 }
+
+// printable reports whether the bytes of a file are ASCII text: printable characters, tabs and line ends. Tokens of 16 bits are not
+// all pairs of these.
+func printable(r io.ReaderAt, size int64) (bool, error) {
+	text := size >= 2*enoughNumbers
+	err := eachProbe(r, size, func(b []byte) {
+		for _, c := range b {
+			text = text && (' ' <= c && c <= '~' || '\t' <= c && c <= '\r')
+		}
+	})
+	return text, err
+}
