@@ -55,7 +55,7 @@ type run struct {
 	good       int   // step of res.Checkpoint
 	checked    int   // step of the last evaluation, -1 for none
 	written    int   // step of the last validation loss in the metrics, 0 for none
-	owed       bool  // the run before was stopped while it evaluated the step that this run begins after
+	owed       bool  // a request to stop interrupted the evaluation after the last step, here or in the run before
 	unread     error // with which reading data has ended
 	losses     lossWatch
 	beforeHigh int       // step of the last checkpoint before the loss became high, 0 for none
@@ -371,7 +371,7 @@ func (r *run) finish() error {
 	if err := r.save(); err != nil {
 		return err
 	}
-	if r.cause() != nil {
+	if r.owed || r.cause() != nil {
 		return r.stop()
 	}
 	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {

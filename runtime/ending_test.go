@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -95,6 +96,13 @@ func (d stopsIn) Valid(g int64, tokens, labels []int32) (int, error) {
 
 // An evaluation that a stop interrupts is done by the run that continues, so that no validation loss is missing.
 func TestInterruptedEvaluationIsDoneLater(t *testing.T) {
+	for at, step := range map[int32]int{4: 4, 14: 8, 24: 12} { // 10 samples are evaluated after each of these steps
+		interruptEvaluation(t, at, fmt.Sprintf("after step %d of 12", step))
+	}
+}
+
+func interruptEvaluation(t *testing.T, at int32, want string) {
+	t.Helper()
 	every := Set("train.eval.every", 4)
 	whole := t.TempDir()
 	_, err := train(t, bigram[float64](1, 0), whole, every)
@@ -102,9 +110,9 @@ func TestInterruptedEvaluationIsDoneLater(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	source := stopsIn{drawn{40, 10}, 14, new(atomic.Int32), cancel} // 10 samples at step 4, and in the midst of those of step 8
+	source := stopsIn{drawn{40, 10}, at, new(atomic.Int32), cancel}
 	_, err = Run(ctx, bigram[float64](1, 0), Dir(dir), Data(source), Logger(slog.New(slog.DiscardHandler)), every)
-	wantExit(t, err, ExitOnRequest, "after step 8 of 12")
+	wantExit(t, err, ExitOnRequest, want)
 	_, err = train(t, bigram[float64](1, 0), dir, every)
 	must(t, err)
 	valid := func(dir string) (out []line) {
@@ -116,13 +124,13 @@ func TestInterruptedEvaluationIsDoneLater(t *testing.T) {
 		}
 		return out
 	}
-	got, want := valid(dir), valid(whole)
-	if len(got) != 3 || len(want) != 3 {
-		t.Fatalf("%d validation losses, and %d without a stop", len(got), len(want))
+	got, usual := valid(dir), valid(whole)
+	if len(got) != 3 || len(usual) != 3 {
+		t.Fatalf("%s: %d validation losses, and %d without a stop", want, len(got), len(usual))
 	}
 	for i := range got {
-		if got[i].Step != want[i].Step || *got[i].ValidLoss != *want[i].ValidLoss {
-			t.Errorf("validation %d: step %d, %v; want %d, %v", i, got[i].Step, *got[i].ValidLoss, want[i].Step, *want[i].ValidLoss)
+		if got[i].Step != usual[i].Step || *got[i].ValidLoss != *usual[i].ValidLoss {
+			t.Errorf("validation %d: step %d, %v; want %d, %v", i, got[i].Step, *got[i].ValidLoss, usual[i].Step, *usual[i].ValidLoss)
 		}
 	}
 }

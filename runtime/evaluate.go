@@ -23,6 +23,7 @@ func (r *run) evaluate() error {
 	}
 	loss, tokens, err := r.validate(n)
 	if errors.Is(err, errAsked) {
+		r.owed = true
 		return nil
 	}
 	if err != nil {
@@ -35,7 +36,7 @@ func (r *run) evaluate() error {
 	r.report.say(fmt.Sprintf("step %d  valid_loss %.4f", r.done.step, r.res.ValidLoss),
 		"eval", "step", r.done.step, "valid_loss", r.res.ValidLoss)
 	r.metrics.valid(r.done.step, r.res.ValidLoss)
-	r.written = r.done.step
+	r.written, r.owed = r.done.step, false
 	return nil
 }
 
