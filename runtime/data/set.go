@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/planc-dev/planc/runtime/rng"
 )
@@ -33,9 +34,10 @@ type Spec struct {
 	Notice func(text string)
 }
 
-// Set is open data. Its methods may be called by any number of goroutines; nothing in it changes.
+// Set is open data. Its methods may be called by any number of goroutines; what they return does not depend on their order.
 type Set struct {
 	spec    Spec
+	order   atomic.Pointer[epochOrder] // that was used last
 	files   []*tokenFile
 	opened  []int // how many of files each source of spec.Train has
 	sources []source
@@ -229,7 +231,7 @@ func (s *Set) ValidSamples() int64 { return s.nvalid }
 func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
 	n := s.TrainSamples()
 	epoch := uint64(g / n)
-	order := newPermutation(uint64(n), rng.Key(s.spec.Seed, orderKey, epoch))
+	order := s.orderOf(epoch)
 	place := int64(order.at(uint64(g % n)))
 
 	i := sort.Search(len(s.sources), func(i int) bool { return place < s.starts[i+1] })
@@ -238,6 +240,22 @@ func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
 	begin := mulMod(epoch, uint64(src.epoch), m) // where the last epoch ended
 	k := (begin + uint64(place-s.starts[i])%m) % m
 	return s.read(src.sections, int64(k), tokens, labels)
+}
+
+// epochOrder is the order of an epoch's samples.
+type epochOrder struct {
+	epoch uint64
+	permutation
+}
+
+// orderOf is the order of an epoch, which is computed once while samples of that epoch are read.
+func (s *Set) orderOf(epoch uint64) *epochOrder {
+	if last := s.order.Load(); last != nil && last.epoch == epoch {
+		return last
+	}
+	order := &epochOrder{epoch, newPermutation(uint64(s.TrainSamples()), rng.Key(s.spec.Seed, orderKey, epoch))}
+	s.order.Store(order)
+	return order
 }
 
 // orderKey sets the data's order apart from the other uses of the seed.

@@ -73,12 +73,15 @@ func decode(tokens []int32, b []byte, width int, limit int32) bool {
 			over |= limit - int32(c)
 		}
 	case 2:
-		for len(tokens) >= 4 && len(b) >= 8 {
-			x := binary.LittleEndian.Uint64(b)
+		for len(tokens) >= 8 && len(b) >= 16 {
+			t := (*[8]int32)(tokens)
+			x, y := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 			v0, v1, v2, v3 := int32(x&0xffff), int32(x>>16&0xffff), int32(x>>32&0xffff), int32(x>>48)
-			tokens[0], tokens[1], tokens[2], tokens[3] = v0, v1, v2, v3
-			over |= (limit - v0) | (limit - v1) | (limit - v2) | (limit - v3)
-			tokens, b = tokens[4:], b[8:]
+			v4, v5, v6, v7 := int32(y&0xffff), int32(y>>16&0xffff), int32(y>>32&0xffff), int32(y>>48)
+			t[0], t[1], t[2], t[3] = v0, v1, v2, v3
+			t[4], t[5], t[6], t[7] = v4, v5, v6, v7
+			over |= (limit - v0) | (limit - v1) | (limit - v2) | (limit - v3) | (limit - v4) | (limit - v5) | (limit - v6) | (limit - v7)
+			tokens, b = tokens[8:], b[16:]
 		}
 		for i := range tokens {
 			v := int32(binary.LittleEndian.Uint16(b[2*i:]))
