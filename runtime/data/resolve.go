@@ -130,13 +130,22 @@ func goroots() []string {
 		roots = append(roots, r)
 	}
 	if goTool, err := exec.LookPath("go"); err == nil {
-		if out, err := exec.Command(goTool, "env", "GOROOT").Output(); err == nil {
+		if out, err := askRoot(goTool).Output(); err == nil {
 			if r := strings.TrimSpace(string(out)); r != "" {
 				roots = append(roots, r)
 			}
 		}
 	}
 	return slices.Compact(roots)
+}
+
+// askRoot is the question where a go command's installation is. The folder that it is asked in, and a go.mod, go.work or GOFLAGS
+// of the user's, have no part in the answer: a toolchain that they name need not be installed.
+func askRoot(goTool string) *exec.Cmd {
+	cmd := exec.Command(goTool, "env", "GOROOT")
+	cmd.Dir = filepath.VolumeName(goTool) + string(filepath.Separator)
+	cmd.Env = append(os.Environ(), "PWD="+cmd.Dir, "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=")
+	return cmd
 }
 
 func resolveGoroot(path, rest string, roots []string) ([]string, error) {

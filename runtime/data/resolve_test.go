@@ -1,6 +1,7 @@
 package data
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -101,5 +102,22 @@ func TestBytes(t *testing.T) {
 	} {
 		_, err := NewTokenizer(name)
 		wantInputError(t, err, "-", want)
+	}
+}
+
+// A go.mod or go.work above the job that asks for another toolchain, or flags of the go command, do not hide the Go installation.
+func TestGorootInAnyModule(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.99.0\n\ntoolchain go1.99.0\n", "go.work": "go 1.99.0\n\nuse .\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for name, value := range map[string]string{"GOTOOLCHAIN": "go1.99.0", "GOPROXY": "off", "GOFLAGS": "-no-such-flag", "GOROOT": ""} {
+		t.Setenv(name, value)
+	}
+	if files, err := Resolve("goroot:src/testdata/Isaac.Newton-Opticks.txt", "", dir); err != nil || len(files) != 1 {
+		t.Errorf("%q, %v", files, err)
 	}
 }
