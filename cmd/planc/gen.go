@@ -151,6 +151,10 @@ func (a *app) deliver(j *loaded, g *generated, t *target) error {
 		return err
 	}
 	a.settled(j, g.decision, "")
+	if !j.cluster.IsCPU() {
+		a.note("target", fmt.Sprintf("cpu: in this code all %d ranks run on one CPU, in place of %s. Not supported yet: generated code for GPUs; "+
+			"planc compile --target cuda builds a binary for them", j.cluster.Devices(), clusterText(j.cluster)))
+	}
 	if note := requirement(t.dir); note != "" {
 		a.notef("note: %s", note)
 	}

@@ -64,3 +64,23 @@ func TestWriteWhole(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
+
+// Code of a job for GPUs is for a CPU, which gen says.
+func TestGenSaysTarget(t *testing.T) {
+	job := filepath.Join(t.TempDir(), "planc.yaml")
+	text := "model: {model_type: gpt2, vocab_size: 256, n_positions: 8, n_embd: 8, n_layer: 1, n_head: 1}\n" +
+		"data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}\ntrain: {seq_len: 8, global_batch: 16, steps: 1}\ncluster: CLUSTER\n"
+	for cluster, want := range map[string]string{
+		"8xh100": "target   cpu: in this code all 8 ranks run on one CPU, in place of 1 × dgx-h100.\n         Not supported yet: generated code for GPUs; planc compile --target cuda\n" +
+			"         builds a binary for them\n",
+		"1xcpu": "",
+	} {
+		if err := os.WriteFile(job, []byte(strings.Replace(text, "CLUSTER", cluster, 1)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errs := call("gen", job)
+		if at := strings.Index(errs, "target "); code != exitDone || (at >= 0) != (want != "") || at >= 0 && !strings.HasPrefix(errs[at:], want) {
+			t.Errorf("%s: exit code %d\n%s\nwant\n%s", cluster, code, errs, want)
+		}
+	}
+}
