@@ -302,6 +302,9 @@ func (r *run) announce() {
 	if rate := r.s.Train.Experts.BiasRate; p.expertBiasNote(rate) != "" {
 		r.report.say(p.expertBiasNote(rate), "expert_bias", "rate", rate)
 	}
+	if text := highRate(&r.s.Train.Optimizer, p.Optim); text != "" && r.o.export == "" {
+		r.report.warn(text)
+	}
 }
 
 func shortHash(h string) string { return h[:min(12, len(h))] }

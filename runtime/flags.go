@@ -28,6 +28,7 @@ type command struct {
 	opts    []Option
 	json    bool
 	help    bool
+	version bool
 	export  bool
 	threads int // a rank; 0: what there are
 	launch  launch.Flags
@@ -73,6 +74,7 @@ var flags = []flag{
 	{"timeout", "DURATION", "how long a collective waits for a rank that does not come (default 10m, or $" + timeoutVariable + ")", false,
 		func(c *command, v string) error { return c.setTimeout("--timeout ", v) }},
 	{"log", "text|json", "progress on stderr and the summary on stdout, for people or for machines (default text)", false, logFlag},
+	{"version", "", "print which planc built the binary, and for what", true, func(c *command, _ string) error { c.version = true; return nil }},
 	{"help", "", "print this", true, func(c *command, _ string) error { c.help = true; return nil }},
 }
 

@@ -40,6 +40,10 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 		usage(stdout, p)
 		return 0
 	}
+	if err == nil && c.version {
+		versionText(stdout, p)
+		return 0
+	}
 	if err == nil {
 		err = c.environment(os.LookupEnv)
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -271,8 +273,55 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 		}
 	}
 	code, stdout, stderr = runCommand(t, args...)
-	if code != 0 || !strings.Contains(stdout, "nothing was left to do after step 20") || !strings.Contains(stderr, "resume: step 20 of 20") {
+	if code != 0 || !strings.Contains(stdout, "nothing was left to do after step 20") || !strings.Contains(stderr, "resume: step 20 of 20") ||
+		!strings.Contains(stderr, "\nnothing to do: step 20 of 20; `--steps 40` goes on, `--resume never` starts over\n") {
 		t.Errorf("again: exit %d\n%s%s", code, stdout, stderr)
+	}
+	t.Setenv(launchedBy, "1") // by planc run
+	for _, word := range []string{"auto", "latest", "last"} {
+		_, _, stderr = runCommand(t, append(args, "--resume", word)...)
+		if !strings.Contains(stderr, "\nnothing to do: step 20 of 20; `-- --steps 40` goes on, `-- --resume never` starts over\n") {
+			t.Errorf("--resume %s under planc run: %s", word, stderr)
+		}
+	}
+}
+
+// A learning rate that no recipe has is warned of, with what was meant.
+func TestHighRate(t *testing.T) {
+	for _, x := range []struct {
+		lr   float64
+		kind OptimizerKind
+		want string
+	}{
+		{3e4, AdamW, "train.optimizer.lr is 30000; adamw usually diverges above 0.1; did you mean 3e-4?"},
+		{6.25e5, Adam, "train.optimizer.lr is 625000; adam usually diverges above 0.1; did you mean 6.25e-5?"},
+		{0.3, AdamW, "train.optimizer.lr is 0.3; adamw usually diverges above 0.1"},
+		{0.1, AdamW, ""}, {3, SGD, ""}, {10, SGD, ""},
+		{20, SGD, "train.optimizer.lr is 20; sgd usually diverges above 10; did you mean 2e-1?"},
+	} {
+		if got := highRate(&OptimizerSettings{LR: x.lr}, x.kind); got != x.want {
+			t.Errorf("%g with %v: %q, want %q", x.lr, x.kind, got, x.want)
+		}
+	}
+	dir := t.TempDir()
+	text := filepath.Join(dir, "tokens.bin")
+	must(t, os.WriteFile(text, bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
+	_, _, stderr := runCommand(t, "--dir", dir, "--data", text, "--steps", "1", "--set", "train.optimizer.lr=3e4")
+	if !strings.Contains(stderr, "\nwarning: train.optimizer.lr is 30000; ") {
+		t.Error(stderr)
+	}
+}
+
+// --version says which planc and which Go made the binary, and for what.
+func TestVersionFlag(t *testing.T) {
+	code, stdout, stderr := runCommand(t, "--version")
+	want := regexp.MustCompile(`^bigram: program \S*\nbuilt by planc \S+ with go1\.\S+ for [a-z]+/[a-z0-9]+(, cgo)?\n$`)
+	if code != 0 || !want.MatchString(stdout) || stderr != "" {
+		t.Errorf("exit %d: %q, %q", code, stdout, stderr)
+	}
+	info := &debug.BuildInfo{Main: debug.Module{Path: "planc.generated/train", Version: "(devel)"}, Deps: []*debug.Module{{Path: plancModule, Version: "v0.1.0"}}}
+	if got := plancVersion(info); got != "v0.1.0" {
+		t.Errorf("of a binary that planc built: %s", got)
 	}
 }
 

@@ -175,6 +175,10 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 		r.report.warn(fmt.Sprintf("the checkpoint is of step %d, and --steps is the absolute last step, %d: nothing is left to do; --steps %d does %[2]d more",
 			r.done.step, r.total, r.done.step+r.total), "last", r.total)
 	}
+	if r.done.step == r.total {
+		text := nothingToDo(r.total, os.Getenv(launchedBy) != "")
+		r.report.say(text, text)
+	}
 	r.metrics.event(r.done.step, "resume", c.Path)
 	return nil
 }
@@ -197,7 +201,7 @@ func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 	switch from {
 	case "never":
 		return nil, -1, nil
-	case "", "auto":
+	case "", "auto", "latest", "last": // DeepSpeed's and Lightning's words for it
 		if c, err = r.newest(); c == nil {
 			return nil, math.MaxInt64, err
 		}

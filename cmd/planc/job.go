@@ -138,6 +138,9 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.otherJob(path); err != nil {
+		return nil, err
+	}
 	if err := sharedLock(path); err != nil {
 		return nil, err
 	}
@@ -158,8 +161,10 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	if err := calibrated(j.Cluster.Node, c, a.read); err != nil {
 		return nil, err
 	}
-	if why := j.Stretched(); why != "" {
-		a.notef("note: %s", why)
+	for _, why := range []string{j.Stretched(), j.HighRate()} {
+		if why != "" {
+			a.notef("note: %s", why)
+		}
 	}
 	return &loaded{Job: j, cluster: c, path: path, overridden: len(f.overrides()) > 0}, nil
 }

@@ -14,7 +14,7 @@ func launch(a *app, binary string, argv []string) error {
 	if a.stdout.to != os.Stdout {
 		return launchChild(a, binary, argv)
 	}
-	if err := syscall.Exec(binary, argv, os.Environ()); err != nil {
+	if err := syscall.Exec(binary, argv, append(os.Environ(), launchedBy+"=1")); err != nil {
 		return fmt.Errorf("start %s: %w", binary, err)
 	}
 	return nil

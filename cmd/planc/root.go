@@ -59,7 +59,7 @@ func mistake(code ir.Code, fix, format string, args ...any) error {
 // execute parses the arguments and runs the command that they name.
 func (a *app) execute() error {
 	root := a.root()
-	if err := checkCommand(root, a.args); err != nil {
+	if err := errors.Join(checkCommand(root, a.args), checkSet(a.args)); err != nil {
 		return err
 	}
 	root.SetArgs(a.args)
@@ -149,6 +149,17 @@ func checkCommand(root *cobra.Command, args []string) error {
 	return mistake(UnknownCommand, "", "no command %s; %s", word, hint)
 }
 
+// checkSet finds --set KEY VALUE, whose value would be taken for a JOB.
+func checkSet(args []string) error {
+	for i := 0; i+2 < len(args) && args[i] != "--"; i++ {
+		key, value := args[i+1], args[i+2]
+		if args[i] == "--set" && !strings.Contains(key, "=") && !strings.HasPrefix(value, "-") && missing(value) {
+			return mistake(strict.BadSet, fmt.Sprintf("--set %s=%s", shellWord(key), shellWord(value)), "--set %s %s is not KEY=VALUE", key, value)
+		}
+	}
+	return nil
+}
+
 // firstWord is the first argument that is no flag of all commands, nor one's value.
 func firstWord(args []string) string {
 	for i := 0; i < len(args); i++ {
@@ -200,8 +211,14 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 	c.Flags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)
 	fix := ir.Nearest(name, names)
+	if there := otherFlag(c.Name(), name); there != "" && slices.Contains(names, "set") && !sameName(fix, name) {
+		return mistake(UnknownFlag, "", "%s has no flag --%s; use %s", c.CommandPath(), name, there)
+	}
 	if fix == "" {
 		switch {
+		case c.Name() == "init":
+			return mistake(UnknownFlag, "", "planc init has no flag --%s: its job is always the same; set the field in the %s that it writes, or save a question's job: "+
+				"planc plan --model NAME --cluster NAME --global-batch N --seq-len N --save %s", name, jobFile, jobFile)
 		case name == "set" || slices.ContainsFunc(spec.Quick, func(q struct{ Flag, Key, Doc string }) bool { return q.Flag == name }):
 			return mistake(UnknownFlag, "", "%s has no flag --%s: it goes by the job file alone; write it there", c.CommandPath(), name)
 		case c.Name() == "run":
@@ -210,6 +227,11 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 		return mistake(UnknownFlag, "", "%s has no flag --%s; planc help %s lists them", c.CommandPath(), name, c.Name())
 	}
 	return mistake(UnknownFlag, "--"+fix, "%s has no flag --%s", c.CommandPath(), name)
+}
+
+// sameName reports whether a flag is another but for underscores and case.
+func sameName(fix, name string) bool {
+	return fix != "" && strings.ReplaceAll(strings.ToLower(name), "_", "-") == fix
 }
 
 // asGiven is a flag of the binary's as the command line has it, with its value, which may be the word after it.

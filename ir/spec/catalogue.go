@@ -134,3 +134,26 @@ func NearestModel(name string) string {
 	}
 	return first[cmp.Or(ir.Nearest(name, series), name)]
 }
+
+// HubModel is the catalogue's name of a model that the user names as the Hugging Face hub does, such as
+// meta-llama/Meta-Llama-3-8B; "" if the catalogue has no such model. Words at the end say which weights are meant, which the
+// catalogue does not have: Instruct, hf, v0.1.
+func HubModel(id string) string {
+	org, name, ok := strings.Cut(strings.ToLower(id), "/")
+	if !ok || org == "" || org == "." || org == ".." || strings.Contains(name, "/") {
+		return ""
+	}
+	words := strings.FieldsFunc(strings.TrimPrefix(name, "meta-"), func(r rune) bool { return r == '-' || r == '_' })
+	known := map[string]string{}
+	for _, m := range ModelNames() {
+		for _, n := range append([]string{m}, catalogue()[m].Aliases...) {
+			known[strings.ReplaceAll(n, "-", "")] = m
+		}
+	}
+	for ; len(words) > 0; words = words[:len(words)-1] {
+		if m := known[strings.Join(words, "")]; m != "" {
+			return m
+		}
+	}
+	return ""
+}

@@ -165,6 +165,7 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 		}
 		if data, err = l.read(file); err != nil {
 			l.diags.Addf(n.Pos, NoFile, "model file %s cannot be read: %s%s", file, ir.FileReason(err), hubHint(n.Text))
+			(*l.diags)[len(*l.diags)-1].Fix = HubModel(n.Text)
 			return nil, ""
 		}
 		if name = strings.TrimSuffix(filepath.Base(file), ".json"); name == "config" {

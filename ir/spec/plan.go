@@ -22,7 +22,7 @@ type Pins struct {
 	EPAxis          string       `yaml:"ep_axis" enum:"own" doc:"own: gpus = dp·tp·pp·cp·ep, and plan.dp is this dp" absent:"experts regroup dp·cp·tp" eg:"own"`
 	VPP             Pin[int]     `yaml:"vpp" min:"1" doc:"chunks of a stage" absent:"searched" eg:"1"`
 	SP              Pin[bool]    `yaml:"sp" doc:"sequence parallelism over tp" absent:"searched" eg:"true"`
-	CPKind          Pin[string]  `yaml:"cp_kind" enum:"none,ring,gather,heads" doc:"how context parallelism moves keys and values" absent:"searched" eg:"none"`
+	CPKind          Pin[string]  `yaml:"cp_kind" enum:"none,ring,gather,heads" meant:"ulysses=heads,a2a=heads,all_to_all=heads,p2p=ring,all_gather=gather,allgather=gather" doc:"how context parallelism moves keys and values" absent:"searched" eg:"none"`
 	Zero            Pin[int]     `yaml:"zero" min:"0" max:"3" doc:"what is sharded over replicas: nothing, optimizer state, gradients, parameters" absent:"searched" eg:"1"`
 	ZeroGroup       Pin[int]     `yaml:"zero_group" min:"1" doc:"ranks that share one copy of the state" absent:"searched" eg:"8"`
 	MicroBatch      Pin[int]     `yaml:"micro_batch" min:"1" doc:"sequences of a replica's micro-batch" absent:"searched" eg:"2"`

@@ -2,8 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -25,6 +27,23 @@ func (j *Job) Stretched() string {
 		return ""
 	}
 	return fmt.Sprintf("train.seq_len is %d; %s was made for %.0f positions (%s)", t.SeqLen, c.Name, most, familyOf(c.Family).names.positions)
+}
+
+// HighRate says that the learning rate is most likely a slip, and what was meant; "" if it is plausible. The binary says the same
+// of a rate that it is given (highRate in package runtime): AdamW diverges long before 0.1, SGD before 10.
+func (j *Job) HighRate() string {
+	o, most := &j.Train.Optimizer, 0.1
+	if o.Kind == "sgd" {
+		most = 10
+	}
+	if o.LR <= most {
+		return ""
+	}
+	text := fmt.Sprintf("train.optimizer.lr is %g; %s usually diverges above %g", o.LR, o.Kind, most)
+	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its sign
+		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) + fmt.Sprintf("e-%.0f", exp) + "?"
+	}
+	return text
 }
 
 // suits wants a recipe that the model can follow.

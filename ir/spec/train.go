@@ -25,7 +25,7 @@ type Train struct {
 // Optimizer is its kind and rates.
 type Optimizer struct {
 	Kind        string     `yaml:"kind" class:"d" enum:"adamw,adam,sgd" doc:"adamw, adam (decay in the gradient), sgd" eg:"adamw"`
-	LR          float64    `yaml:"lr" class:"r" over:"0" doc:"peak learning rate" eg:"6e-4"`
+	LR          float64    `yaml:"lr" class:"r" over:"0" max:"3.4e38" doc:"peak learning rate" eg:"6e-4"`
 	Betas       [2]float64 `yaml:"betas" class:"r" min:"0" under:"1" doc:"of the two moments" eg:"[0.9, 0.95]"`
 	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"added to the root of the second moment" eg:"1e-8"`
 	WeightDecay float64    `yaml:"weight_decay" class:"r" min:"0" doc:"of parameters of two dims and more" absent:"0.1 with adamw, else 0" eg:"0.1"`
@@ -37,7 +37,7 @@ type Optimizer struct {
 type Schedule struct {
 	Kind   string  `yaml:"kind" class:"r" enum:"constant,linear,cosine,wsd,inverse_sqrt" doc:"how the rate moves from its peak to min_lr" eg:"cosine"`
 	Warmup int     `yaml:"warmup" class:"r" min:"0" max:"1e12" doc:"steps from 0 to the peak" absent:"0" eg:"2000"`
-	MinLR  float64 `yaml:"min_lr" class:"r" min:"0" doc:"at the end" absent:"0" eg:"6e-5"`
+	MinLR  float64 `yaml:"min_lr" class:"r" min:"0" max:"3.4e38" doc:"at the end" absent:"0" eg:"6e-5"`
 	Decay  int     `yaml:"decay" class:"r" min:"1" max:"1e12" doc:"steps of wsd's final decay" absent:"required by wsd" eg:"1000"`
 }
 

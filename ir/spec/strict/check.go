@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,11 +11,21 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
+// meant is the value that another tool's word stands for, by the tag meant; "" if it is not one of those.
+func (c *Context) meant(word string) string {
+	for _, pair := range split(c.tag.Get("meant")) {
+		if theirs, ours, _ := strings.Cut(pair, "="); strings.EqualFold(theirs, word) {
+			return ours
+		}
+	}
+	return ""
+}
+
 // check holds a scalar against its field's tags.
 func (c *Context) check(n *Node, v reflect.Value, path string) {
 	shown := fmt.Sprint(v.Interface())
 	if enum := split(c.tag.Get("enum")); len(enum) > 0 && v.Kind() == reflect.String && !slices.Contains(enum, shown) {
-		c.fix(n.Pos, UnknownValue, ir.Nearest(shown, enum), "%s is %q; want one of %s", path, clip(shown), strings.Join(enum, ", "))
+		c.fix(n.Pos, UnknownValue, cmp.Or(c.meant(shown), ir.Nearest(shown, enum)), "%s is %q; want one of %s", path, clip(shown), strings.Join(enum, ", "))
 		return
 	}
 	if !c.inRange(n, v, path) {

@@ -9,6 +9,7 @@
 //	yaml:"steps"          the key
 //	doc:"last step"       for the schema and the reference
 //	enum:"a,b,c"          the values that a text may have
+//	meant:"x=a,y=a"       other tools' words for them, which a message translates
 //	now:"a"               those of them (or of any scalar) that work today; "-" is none
 //	keys:"a,b"            the keys of a map, if not any
 //	min, max, over, under the range of a number (over and under are exclusive)

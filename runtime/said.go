@@ -1,0 +1,73 @@
+package runtime
+
+import (
+	"fmt"
+	"io"
+	"math"
+	goruntime "runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// launchedBy is the variable by which planc run tells the binary that its flags follow --.
+const launchedBy = "PLANC_RUN"
+
+// nothingToDo is said of a finished run that is started again.
+func nothingToDo(total int, byPlanc bool) string {
+	dash := ""
+	if byPlanc {
+		dash = "-- "
+	}
+	return fmt.Sprintf("nothing to do: step %d of %[1]d; `%s--steps %d` goes on, `%[2]s--resume never` starts over", total, dash, 2*total)
+}
+
+// Rates that no recipe has: AdamW diverges long before the one, SGD before the other.
+const highAdam, highSGD = 0.1, 10.0
+
+// highRate says that a learning rate is most likely a slip, and what was meant; "" if it is plausible.
+func highRate(o *OptimizerSettings, kind OptimizerKind) string {
+	most := highAdam
+	if kind == SGD {
+		most = highSGD
+	}
+	if o.LR <= most {
+		return ""
+	}
+	text := fmt.Sprintf("train.optimizer.lr is %g; %v usually diverges above %g", o.LR, kind, most)
+	if exp := math.Floor(math.Log10(o.LR)); exp >= 1 { // 3e4 is 3e-4 without its sign
+		text += "; did you mean " + strconv.FormatFloat(o.LR/math.Pow(10, exp), 'g', 3, 64) + fmt.Sprintf("e-%.0f", exp) + "?"
+	}
+	return text
+}
+
+// plancModule is the module of the runtime, as the binary's build information names it.
+const plancModule = "github.com/planc-dev/planc"
+
+// versionText is what --version prints: who built the binary, for which platform, and what it is.
+func versionText(w io.Writer, p *Program) {
+	planc, cgo := "unknown", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		planc = plancVersion(info)
+		for _, s := range info.Settings {
+			if s.Key == "CGO_ENABLED" && s.Value == "1" {
+				cgo = ", cgo"
+			}
+		}
+	}
+	fmt.Fprintf(w, "%s: program %s\nbuilt by planc %s with %s for %s/%s%s\n", p.Name, shortHash(p.Hash), planc,
+		goruntime.Version(), goruntime.GOOS, goruntime.GOARCH, cgo)
+}
+
+// plancVersion is planc's: the runtime's module is a dependency, or the program is in planc's own module.
+func plancVersion(info *debug.BuildInfo) string {
+	if strings.HasPrefix(info.Main.Path, plancModule) && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	for _, d := range info.Deps {
+		if d.Path == plancModule {
+			return d.Version
+		}
+	}
+	return "unknown"
+}
