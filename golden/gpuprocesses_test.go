@@ -316,6 +316,13 @@ func (b *gpuBinary) strangers(want []float64) {
 		!strings.HasPrefix(out, "job: process 1 cannot reach process 0 at no-such.invalid:29500 yet: no-such.invalid cannot be resolved (") {
 		b.t.Errorf("exit %d: %s", lost.cmds[0].ProcessState.ExitCode(), out)
 	}
+	b.env = append(b.env[:len(b.env):len(b.env)], "JOB_COMPLETION_INDEX=1")
+	pod := b.start(1, visible, func(int) []string { return nil })
+	pod.wait()
+	if want := "job: JOB_COMPLETION_INDEX=1 (a Kubernetes Indexed Job) says that this process is one of several, but not how many there are and where process 0 runs: " +
+		"add --nnodes N --node-rank $JOB_COMPLETION_INDEX --master-addr HOST, or --nnodes 1 if this process is the only one\n"; pod.cmds[0].ProcessState.ExitCode() != 3 || pod.out[0].String() != want {
+		b.t.Errorf("exit %d: %s", pod.cmds[0].ProcessState.ExitCode(), pod.out[0].String())
+	}
 	few := exec.Command("sh", "-c", "ulimit -n 30 && exec ./there "+strings.Join(flags(0), " "))
 	few.Dir, few.Env = b.dir, append(os.Environ(), b.env...)
 	out, _ := few.CombinedOutput()
