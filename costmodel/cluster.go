@@ -18,6 +18,7 @@ type Cluster struct {
 	Source   map[string]string `yaml:"source" doc:"where each figure comes from, by its dotted name"`
 
 	table map[tabled]Route `yaml:"-"` // of Measured.Collectives
+	named *Cluster         `yaml:"-"` // as the catalogue has it, if this machine's measured rates are in its place
 }
 
 // GPU is one device: a GPU, or a share of a CPU.

@@ -57,18 +57,26 @@ func Resolve(r Ref, at func(field string) ir.Pos, read func(string) ([]byte, err
 		at = func(string) ir.Pos { return ir.Pos{} }
 	}
 	c, err := lookup(&r, at, read)
+	if err == nil {
+		err = c.finish(r, at)
+	}
 	if err != nil {
 		return nil, err
 	}
+	return c, nil
+}
+
+// finish puts a job's nodes and devices on a cluster that was looked up, and measured bandwidths in their place.
+func (c *Cluster) finish(r Ref, at func(string) ir.Pos) error {
 	var diags ir.Diags
 	c.size(r, at, &diags)
 	if err := diags.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	c.inherit()
 	c.applyBandwidths(c.Measured)
 	c.share()
-	return c, nil
+	return nil
 }
 
 // lookup finds the cluster as its file has it, and turns Count into Nodes or Devices.

@@ -16,6 +16,9 @@ var decideNothing = []string{"base", "source", "gpu.watts", "node.price_per_hour
 // Deciding are the figures that decide a plan, by their dotted names in a cluster file, and the cluster's name; what is
 // zero is left out.
 func (c *Cluster) Deciding() map[string]string {
+	if c.named != nil { // what was measured of this machine decides no lock
+		return c.named.Deciding()
+	}
 	out := map[string]string{"name": c.Name}
 	decidingRows(out, reflect.ValueOf(*c), "")
 	return out

@@ -11,6 +11,7 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // answer is how plan and explain answer: what they add to the document, and how they show it.
@@ -148,6 +149,9 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
 		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
 		command: nextCommands(j), probable: j.measuredMemory()}
+	if j.here != nil {
+		h.links = append(h.links, fmt.Sprintf("measured: %s GFLOP/s a core", amount.Digits(1e3*j.here.Single, 3)))
+	}
 	if c.IsCPU() {
 		h.device = "device"
 		if j.Train.Precision.Compute == "fp8" {

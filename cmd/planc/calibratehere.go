@@ -13,19 +13,12 @@ import (
 
 // calibrateHere measures this machine's CPU and writes its cluster file.
 func (a *app) calibrateHere(m machine, out string) error {
-	var p probed
-	if err := a.during("measuring", func() error { p = probe(m.Cores); return nil }); err != nil {
+	p, rates, measured, err := a.measureCPU(m)
+	if err != nil {
 		return err
 	}
-	rates := p.rates(m.Cores)
-	rates.By = fmt.Sprintf("planc calibrate, %s, %s", time.Now().Format(time.DateOnly), p.ISA)
-	text := clusterFileOf(m, &rates)
-	c, err := costmodel.ParseCluster("here.yaml", []byte(text))
-	if err != nil {
-		return fmt.Errorf("what was measured is no cluster file: %w", err)
-	}
-	measured := p.beside(c)
-	text += measuredBlock(rates.By, measured)
+	keepCPU(m, thisCPUOf(m, rates, measured)) // jobs on cpu are priced by the newest measurement
+	text := clusterFileOf(m, rates) + measuredBlock(rates.By, measured)
 	screen := p.screen(m, measured)
 	if out == "" {
 		a.notef("%s", strings.TrimSuffix(screen, "\n"))
@@ -35,6 +28,20 @@ func (a *app) calibrateHere(m machine, out string) error {
 		return err
 	}
 	return a.writeNew(out, text, "planc plan --set "+shellWord("cluster.node="+filePath(out)))
+}
+
+// measureCPU measures this machine's CPU: its rates, and the factors beside them.
+func (a *app) measureCPU(m machine) (p probed, r *rates, f costmodel.Measured, err error) {
+	if err := a.during("measuring this CPU", func() error { p = probe(m.Cores); return nil }); err != nil {
+		return p, nil, f, err
+	}
+	own := p.rates(m.Cores)
+	own.By = fmt.Sprintf("planc calibrate, %s, %s", time.Now().Format(time.DateOnly), p.ISA)
+	c, err := costmodel.ParseCluster("here.yaml", []byte(clusterFileOf(m, &own)))
+	if err != nil {
+		return p, nil, f, fmt.Errorf("what was measured is no cluster file: %w", err)
+	}
+	return p, &own, p.beside(c), nil
 }
 
 // rates are what a cluster file says of a core.

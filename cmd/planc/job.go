@@ -29,6 +29,8 @@ type jobFlags struct {
 	set   []string
 	quick []string // values, in the order of spec.Quick
 	keep  string   // --save
+
+	noMeasure bool // this machine's CPU is priced as the catalogue's cpu
 }
 
 func (f *jobFlags) register(c *cobra.Command) {
@@ -44,6 +46,7 @@ func (f *jobFlags) flags(to *pflag.FlagSet) {
 	for i, q := range spec.Quick {
 		to.StringVar(&f.quick[i], q.Flag, "", q.Key+": "+q.Doc)
 	}
+	to.BoolVar(&f.noMeasure, "no-measure", false, "price a job on cpu by the catalogue's rates; else this CPU is measured once")
 }
 
 // registerSave is for commands that answer questions.
@@ -128,8 +131,9 @@ func nearestJob(path string) string {
 type loaded struct {
 	*spec.Job
 	cluster    *costmodel.Cluster
-	path       string // of the job file; "" of a question by flags alone, "-" of standard input
-	overridden bool   // by flags: it is not what the file says
+	here       *costmodel.ThisCPU // what its rates are of, on a cluster that is this machine's CPU; nil: they are the catalogue's or a file's
+	path       string             // of the job file; "" of a question by flags alone, "-" of standard input
+	overridden bool               // by flags: it is not what the file says
 }
 
 // load reads the job that the arguments and flags mean, and its cluster.
@@ -153,7 +157,8 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 		return nil, err
 	}
 	at := func(field string) ir.Pos { return j.Pos("cluster." + field) }
-	c, wrongCluster := costmodel.Resolve(costmodel.Ref(j.Cluster), at, a.read)
+	here := a.thisCPU(j.Cluster.Node, f.noMeasure)
+	c, wrongCluster := costmodel.ResolveOn(here, costmodel.Ref(j.Cluster), at, a.read)
 	if err = together(err, wrongCluster); err != nil {
 		return nil, err
 	}
@@ -166,7 +171,7 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 			a.notef("note: %s", why)
 		}
 	}
-	return &loaded{Job: j, cluster: c, path: path, overridden: len(f.overrides()) > 0}, nil
+	return &loaded{Job: j, cluster: c, here: here, path: path, overridden: len(f.overrides()) > 0}, nil
 }
 
 // calibrated refuses measurements of a cluster file, which nothing reads yet: a plan would be as if they were not there.

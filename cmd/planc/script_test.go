@@ -15,7 +15,10 @@ import (
 
 // The scripts of golden/script call planc as a command, which is this test's own process again.
 func TestMain(m *testing.M) {
-	messageWidth = 1 << 20 // messages are compared word for word, each on its line
+	messageWidth = 1 << 20                                    // messages are compared word for word, each on its line
+	if err := os.Setenv(noMeasureVariable, "1"); err != nil { // what is recorded is the same on every machine
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"planc": func() {
 		patience = time.Hour // on a busy machine too, what planc prints is the same
 		main()
@@ -39,6 +42,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 			e.Setenv("GOGC", "400") // Go's compiler has memory here, and is a fifth faster
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
+			e.Setenv(noMeasureVariable, "1")
 			return nil
 		},
 	})

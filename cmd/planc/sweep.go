@@ -177,7 +177,7 @@ func (j *loaded) onDevices(p *search.Problem, n int) error {
 
 // on puts a question on so many nodes with so many devices each.
 func (j *loaded) on(p *search.Problem, nodes, devices int) error {
-	c, err := costmodel.Resolve(costmodel.Ref{Node: j.Cluster.Node, Nodes: nodes, Devices: devices}, nil, os.ReadFile)
+	c, err := costmodel.ResolveOn(j.here, costmodel.Ref{Node: j.Cluster.Node, Nodes: nodes, Devices: devices}, nil, os.ReadFile)
 	p.Cluster = c
 	return err
 }

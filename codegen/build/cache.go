@@ -169,3 +169,6 @@ func install(binary string, r Request) (string, error) {
 	}
 	return out, nil
 }
+
+// MeasuredFolder is the folder of what was measured of this machine in the user's cache folder; it exists afterwards.
+func MeasuredFolder() (string, error) { return cacheRoot("", "measured") }

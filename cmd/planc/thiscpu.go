@@ -1,0 +1,139 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/planc-dev/planc/codegen/build"
+	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/runtime/amount"
+	"github.com/planc-dev/planc/runtime/cpu"
+)
+
+// Jobs on the catalogue's cpu run on this machine's CPU. Its rates are measured once, in about a second, and kept in the user's cache, by
+// the CPU's model, its cores, the kernels' instruction set and the cost model. --no-measure and noMeasureVariable leave the catalogue's.
+
+// noMeasureVariable does what --no-measure does, if it is not empty.
+const noMeasureVariable = "PLANC_NO_MEASURE"
+
+// cpuKey is what a measurement holds for.
+type cpuKey struct {
+	CPU       string
+	Cores     int
+	ISA, Arch string
+	CostModel int
+}
+
+// keptCPU is a measurement as the cache has it.
+type keptCPU struct {
+	Key cpuKey
+	CPU costmodel.ThisCPU
+}
+
+func cpuKeyOf(m machine) cpuKey {
+	return cpuKey{m.CPU, m.Cores, cpu.InUse().String(), runtime.GOARCH, costmodel.CostModel}
+}
+
+// cpuFile returns the file of the cache that has the measurement of a machine's CPU.
+func cpuFile(k cpuKey) (string, error) {
+	dir, err := build.MeasuredFolder()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(fmt.Append(nil, k))
+	return filepath.Join(dir, fmt.Sprintf("cpu-%x.json", sum[:12])), nil
+}
+
+// thisCPU returns the measurement of this machine's CPU for a job on a cluster of this name: of the cache, else it measures. nil: the job is
+// on another cluster, or nothing is to be measured.
+func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
+	if off || os.Getenv(noMeasureVariable) != "" || !costmodel.IsThisCPU(node) {
+		return nil
+	}
+	m := look(os.DirFS("/"))
+	if c := cachedCPU(cpuKeyOf(m)); c != nil {
+		return c
+	}
+	start := time.Now()
+	_, r, f, err := a.measureCPU(m)
+	if err != nil {
+		a.notef("note: this CPU could not be measured, and is priced as the catalogue's cpu: %v", err)
+		return nil
+	}
+	c := thisCPUOf(m, r, f)
+	kept := keepCPU(m, c)
+	where := "could not be kept: " + fmt.Sprint(kept.err)
+	if kept.err == nil {
+		where = "is kept in " + filepath.ToSlash(kept.file)
+	}
+	a.notef("note: this CPU was measured in %.1f s: %s GFLOP/s a core in f32. The measurement %s; --no-measure prices the catalogue's cpu",
+		time.Since(start).Seconds(), amount.Digits(1e3*c.Single, 3), where)
+	return c
+}
+
+// cachedCPU reads a measurement; nil if there is none that can be used.
+func cachedCPU(k cpuKey) *costmodel.ThisCPU {
+	file, err := cpuFile(k)
+	if err != nil {
+		return nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	var kept keptCPU
+	c := &kept.CPU
+	whole := json.Unmarshal(data, &kept) == nil && kept.Key == k
+	for _, v := range []float64{c.Single, c.Double, float64(c.Memory), float64(c.Link), c.LatencyUS, c.Matrix, c.Overhead} {
+		whole = whole && v > 0
+	}
+	if !whole || c.Cores != k.Cores {
+		return nil
+	}
+	return c
+}
+
+// keepResult is where a measurement was kept, or why it was not.
+type keepResult struct {
+	file string
+	err  error
+}
+
+// keepCPU writes a measurement to the cache, whole or not at all.
+func keepCPU(m machine, c *costmodel.ThisCPU) keepResult {
+	k := cpuKeyOf(m)
+	file, err := cpuFile(k)
+	if err != nil {
+		return keepResult{err: err}
+	}
+	data, err := json.MarshalIndent(keptCPU{k, *c}, "", "  ")
+	if err != nil {
+		panic("planc: a measurement: " + err.Error())
+	}
+	partial, err := os.CreateTemp(filepath.Dir(file), ".cpu-*")
+	if err != nil {
+		return keepResult{err: err}
+	}
+	_, err = partial.Write(append(data, '\n'))
+	if closing := partial.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(partial.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(partial.Name())
+	}
+	return keepResult{file, err}
+}
+
+// thisCPUOf is what was measured as the cost model has it, in the digits that cluster files have.
+func thisCPUOf(m machine, r *rates, f costmodel.Measured) *costmodel.ThisCPU {
+	return &costmodel.ThisCPU{By: r.By, Cores: m.Cores, Single: r.Single, Double: r.Double, Half: r.Half, Memory: round(r.Memory), Link: round(r.Link),
+		LatencyUS: r.LatencyUS, Matrix: f.Matrix, Overhead: f.Overhead}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// planned is what planc plan prints of a small model with more arguments, and what it says.
+func planned(t *testing.T, args ...string) (screen, said string) {
+	t.Helper()
+	var out, errs strings.Builder
+	all := append([]string{"plan", "--model", "gpt2-124m", "--global-batch", "8", "--seq-len", "64", "--precision", "f32"}, args...)
+	if code := run(all, strings.NewReader(""), &out, &errs); code != 0 {
+		t.Fatalf("%v: exit %d\n%s", all, code, errs.String())
+	}
+	return out.String(), progressLine.ReplaceAllString(errs.String(), "")
+}
+
+// progressLine is what is said of work that takes longer than a moment.
+var progressLine = regexp.MustCompile(`(?m)^\w[\w ]* \.\.\.\n`)
+
+// A job on this machine's CPU is priced by the rates that the cache has of it, and the screen says so; with --no-measure, with
+// the variable, and on other clusters nothing depends on the machine.
+func TestJobOnThisCPU(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	catalogue, _ := planned(t, "--cluster", "2xcpu")
+	gpus, _ := planned(t, "--cluster", "2xh100")
+	t.Setenv(noMeasureVariable, "")
+	m := look(os.DirFS("/"))
+	slow := &costmodel.ThisCPU{By: "a test", Cores: m.Cores, Single: 0.01, Double: 0.005, Memory: 1e9, Link: 1e9, LatencyUS: 1, Matrix: 1, Overhead: 1}
+	if kept := keepCPU(m, slow); kept.err != nil {
+		t.Fatal(kept.err)
+	}
+	if got := cachedCPU(cpuKeyOf(m)); got == nil || *got != *slow {
+		t.Fatalf("the cache has %+v", got)
+	}
+	own, said := planned(t, "--cluster", "2xcpu")
+	if said != "" || !strings.Contains(own, "\nengine planc · 1 × cpu = 2 CPU · measured: 10.0 GFLOP/s a core\n") {
+		t.Errorf("it says %q and prints\n%s", said, own)
+	}
+	if step := regexp.MustCompile(`(?m)^step +(\S+ \S+)`); step.FindString(own) == step.FindString(catalogue) {
+		t.Errorf("a CPU of a twentieth of the rate takes as long: %s", step.FindString(own))
+	}
+	if got, _ := planned(t, "--cluster", "2xcpu", "--no-measure"); got != catalogue {
+		t.Errorf("--no-measure prints\n%s\nwant\n%s", got, catalogue)
+	}
+	if got, _ := planned(t, "--cluster", "2xh100"); got != gpus {
+		t.Errorf("on GPUs it prints\n%s\nwant\n%s", got, gpus)
+	}
+}
+
+// A measurement of another CPU, of another number of cores or cost model, or one that is no whole file is not used.
+func TestCachedCPU(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	m := machine{CPU: "One", Cores: 4}
+	c := &costmodel.ThisCPU{By: "a test", Cores: 4, Single: 0.1, Double: 0.05, Memory: 1e9, Link: 1e9, LatencyUS: 1, Matrix: 1, Overhead: 1}
+	kept := keepCPU(m, c)
+	if kept.err != nil || cachedCPU(cpuKeyOf(m)) == nil {
+		t.Fatal(kept.err)
+	}
+	if info, err := os.Stat(kept.file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info.Mode(), err)
+	}
+	for _, other := range []machine{{CPU: "Two", Cores: 4}, {CPU: "One", Cores: 8}} {
+		if got := cachedCPU(cpuKeyOf(other)); got != nil {
+			t.Errorf("%+v has %+v", other, got)
+		}
+	}
+	newer := cpuKeyOf(m)
+	newer.CostModel++
+	if got := cachedCPU(newer); got != nil {
+		t.Errorf("the next cost model has %+v", got)
+	}
+	data, err := os.ReadFile(kept.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", string(data[:len(data)/2]), strings.Replace(string(data), "0.1", "0", 1), strings.Replace(string(data), "One", "Two", 1)} {
+		if err := os.WriteFile(kept.file, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := cachedCPU(cpuKeyOf(m)); got != nil {
+			t.Errorf("%q is read as %+v", bad, got)
+		}
+	}
+}
+
+// The first job on this CPU measures it, once, and says where the measurement is.
+func TestCPUIsMeasuredOnce(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv(noMeasureVariable, "")
+	_, said := planned(t, "--cluster", "2xcpu")
+	if want := regexp.MustCompile(`^note: this CPU was measured in [0-9.]+ s: [0-9.]+ GFLOP/s a core in f32\. The measurement is kept in \S+/planc/measured/cpu-[0-9a-f]{24}\.json; --no-measure prices the catalogue's cpu\n$`); !want.MatchString(said) {
+		t.Errorf("it says %q", said)
+	}
+	if _, said := planned(t, "--cluster", "2xcpu"); said != "" {
+		t.Errorf("the second time it says %q", said)
+	}
+}
