@@ -17,6 +17,7 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/passes/validate"
+	"github.com/planc-dev/planc/runtime/launch"
 )
 
 // Tables of a page that are made from the program's own:
@@ -41,6 +42,7 @@ var tables = map[string]func(arg string) []string{
 	"kernels":        kernelTable,
 	"later":          laterTable,
 	"engines":        engineTable,
+	"launchers":      launcherTable,
 	"known":          knownTable,
 }
 
@@ -72,6 +74,15 @@ func TestPagesTables(t *testing.T) {
 			t.Errorf("no page has the table %s", name)
 		}
 	}
+}
+
+// launcherTable are the variables by which launchers say that a process is one of several, and that planc does not obey by itself.
+func launcherTable(string) []string {
+	out := table("variable", "refused", "set by", "documented in")
+	for _, m := range launch.Markers() {
+		out = append(out, row("`"+m[0]+"`", m[1], m[2], m[3]))
+	}
+	return out
 }
 
 // kernelTable are the CUDA kernels, each with its loop.

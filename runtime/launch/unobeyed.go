@@ -103,6 +103,16 @@ var markers = []marker{
 	{"TF_CONFIG", hosts, "a launcher of TensorFlow's", configSource},
 }
 
+// Markers lists the variables that planc does not obey by itself, for people: each with the values that are refused, what sets it, and
+// where that is documented.
+func Markers() (rows [][4]string) {
+	refused := map[evidence]string{size: "over 1", position: "over 0", index: "any number", hosts: "more than one host"}
+	for _, m := range markers {
+		rows = append(rows, [4]string{m.name, refused[m.says], m.by, m.source})
+	}
+	return rows
+}
+
 // unobeyed returns the error for the first marker that says that this process is one of several, nil for none.
 func (e *env) unobeyed() error {
 	for _, m := range markers {
