@@ -40,7 +40,6 @@ func rowOf[T any](x []T, i, n int) []T {
 
 // read fills the batch with samples from first on; those from end on are all masked. So many of them are read at once.
 func (b *batch) read(from reader, first, end int64, atOnce int) {
-	atOnce = min(atOnce, len(b.unmasked))
 	if atOnce <= 1 {
 		_, b.err = b.rows(from, first, end, 0, 1)
 		return
