@@ -143,12 +143,10 @@ func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags, on
 func (a *app) build(r build.Request, files map[string][]byte) (build.Result, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var built build.Result
-	err := a.during("building", func() (err error) {
-		r.Files, r.Runtime, r.Version = files, runtime.Sources, version
-		built, err = build.Build(ctx, r)
-		return err
-	})
+	r.Files, r.Runtime, r.Version = files, runtime.Sources, version
+	end := a.watchBuild(&r)
+	built, err := build.Build(ctx, r)
+	end()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return built, fmt.Errorf("stopped while building")

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/passes/search"
 )
 
@@ -84,4 +85,51 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// watchBuild says how many packages the go command has compiled: at once on a line of a terminal; elsewhere on a line of its own
+// after a while, and then from time to time. What it returns ends that.
+func (a *app) watchBuild(r *build.Request) (end func()) {
+	if a.quiet {
+		return func() {}
+	}
+	var at atomic.Pointer[string]
+	say := func(text string) { at.Store(&text) }
+	say("building ...")
+	r.Watch = func(done, all int) {
+		if all == 0 {
+			say(fmt.Sprintf("building: %d packages", done))
+			return
+		}
+		say(fmt.Sprintf("building: %d of %d packages", done, all))
+	}
+	if a.terminal {
+		line := &progress{after: patience, every: patience / 4}
+		line.say(func() string { return *at.Load() })
+		return line.show(a.stderr)
+	}
+	return every(patience, buildLines, func() { a.notef("%s", *at.Load()) })
+}
+
+// buildLines is the time between lines on a build, where there is no terminal.
+const buildLines = 10 * time.Second
+
+// every calls f after a while, and then again and again until end is called, which waits for the last call.
+func every(after, again time.Duration, f func()) (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		timer := time.NewTimer(after)
+		defer timer.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-timer.C:
+				f()
+				timer.Reset(again)
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
 }

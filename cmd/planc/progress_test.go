@@ -119,3 +119,42 @@ func TestNoTerminal(t *testing.T) {
 		t.Errorf("stderr has %q, %v", text, err)
 	}
 }
+
+// A build says at once that it builds, and how many packages are compiled, of how many: on a line of a terminal, elsewhere on lines.
+func TestWatchBuild(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = 5 * time.Millisecond
+	for _, x := range []struct {
+		quiet, terminal bool
+		want            []string
+	}{
+		{want: []string{"building ...\n"}},
+		{terminal: true, want: []string{"building ...", "building: 3 packages", "building: 57 of 131 packages", eraseLine}},
+		{quiet: true}, {quiet: true, terminal: true},
+	} {
+		var stderr bytes.Buffer
+		var r build.Request
+		end := (&app{quiet: x.quiet, terminal: x.terminal, stderr: &screen{to: &stderr}}).watchBuild(&r)
+		for _, at := range [][2]int{{0, 0}, {3, 0}, {57, 131}} {
+			if r.Watch != nil && at[0] > 0 {
+				r.Watch(at[0], at[1])
+			}
+			time.Sleep(30 * time.Millisecond)
+		}
+		end()
+		for _, want := range x.want {
+			if !strings.Contains(stderr.String(), want) {
+				t.Errorf("quiet %v, terminal %v: %q lacks %q", x.quiet, x.terminal, stderr.String(), want)
+			}
+		}
+		if len(x.want) == 0 && stderr.Len() > 0 {
+			t.Errorf("with -q: %q", stderr.String())
+		}
+	}
+	calls := 0
+	end := every(time.Millisecond, time.Millisecond, func() { calls++ })
+	time.Sleep(50 * time.Millisecond)
+	if end(); calls < 2 {
+		t.Errorf("%d calls", calls)
+	}
+}

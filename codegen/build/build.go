@@ -33,6 +33,10 @@ type Request struct {
 	Cache   string // folder of builds; "" is planc/build in the user's cache folder
 	Host    bool   // for this machine, whatever GOOS and GOARCH say
 
+	// Watch, if not nil, is told how many packages the go command has begun to compile, of how many; all is 0 until that is known.
+	// Calls do not overlap. It is not called for a build that is found in the cache.
+	Watch func(done, all int)
+
 	// Plain leaves out inlining and optimization in the generated packages, which computes the same and compiles in half the
 	// time: for tests that build hundreds of them.
 	Plain bool
@@ -89,6 +93,8 @@ type entry struct {
 	key  string
 	mod  module
 	tool toolchain
+
+	watch func(done, all int)
 }
 
 // open finds the toolchain and the request's place in the cache.
@@ -110,7 +116,7 @@ func open(ctx context.Context, r Request) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	return entry{root: root, key: mod.hash(tool), mod: mod, tool: tool}, nil
+	return entry{root: root, key: mod.hash(tool), mod: mod, tool: tool, watch: r.Watch}, nil
 }
 
 func (e entry) dir() string { return filepath.Join(e.root, e.key) }
@@ -137,10 +143,10 @@ func (e entry) compile(ctx context.Context) error {
 		return machineError(fmt.Errorf("write the generated module: %w", err))
 	}
 	src, partial := filepath.Join(e.dir(), "src"), e.binary()+".partial"
-	cmd := e.tool.command(ctx, src, slices.Concat([]string{"build"}, e.mod.flags(), e.tool.tags(), []string{"-o", partial, "."})...)
-	out, err := cmd.CombinedOutput()
+	settings := slices.Concat(e.mod.flags(), e.tool.tags())
+	out, err := e.tool.build(ctx, src, slices.Concat(settings, []string{"-o", partial, "."}), e.packages(ctx, src, settings))
 	if err != nil {
-		return e.tool.blame(ctx, err, src, string(out))
+		return e.tool.blame(ctx, err, src, out)
 	}
 	if err := seal(partial, e.binary(), 0o700); err != nil {
 		return machineError(fmt.Errorf("keep the binary in the build cache: %w", err))

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/runtime"
@@ -157,17 +158,23 @@ func TestSourcesAreNotLinked(t *testing.T) {
 func TestCache(t *testing.T) {
 	files := map[string]string{
 		"main.go":       strings.Replace(hello, "import rt", "import \"planc.generated/train/p001\"\nimport rt", 1) + "var _ = p001.P\n",
-		"p001/train.go": "package p001\n\nvar P = 1\n",
+		"p001/train.go": fmt.Sprintf("package p001\n\nvar P = 1 // %s\n\nvar _ = %d\n", t.TempDir(), time.Now().UnixNano()), // in no cache of Go's yet
 	}
 	r := request(t, files)
 	r.Dir, r.Out = t.TempDir(), "bin"
+	counts := [][2]int{}
+	r.Watch = func(done, all int) { counts = append(counts, [2]int{done, all}) }
 	first := must(t, r)
+	if last := len(counts) - 1; last < 0 || counts[last][0] < 1 || counts[last][1] > 0 && counts[last][1] < counts[last][0] {
+		t.Errorf("packages compiled, of how many: %v", counts) // p001 at least
+	}
+	counts = nil
 	if first.Cached || first.Binary != filepath.Join(r.Dir, "bin") || run(t, first.Binary) != "hello" {
 		t.Errorf("first build: %+v", first)
 	}
 	r.Out = ""
 	again := must(t, r)
-	if !again.Cached || !strings.HasPrefix(again.Binary, r.Cache) {
+	if !again.Cached || counts != nil || !strings.HasPrefix(again.Binary, r.Cache) {
 		t.Errorf("second build: %+v", again)
 	}
 	other := r
