@@ -73,7 +73,9 @@ func (s *finiteScan) readHeader(p []byte) []byte {
 		case s.header == 0:
 			s.header = 8 + int(min(binary.LittleEndian.Uint64(s.head), maxHeader))
 		default:
-			s.entries, _, _ = parseHeader(s.head[8:], s.size-int64(s.header))
+			if entries, _, err := parseHeader(s.head[8:], s.size-int64(s.header)); err == nil {
+				s.entries = entries
+			}
 			s.head, s.parsed = nil, true
 		}
 	}

@@ -116,3 +116,34 @@ func TestOpenFileDoesNotScan(t *testing.T) {
 	}
 	w.Close()
 }
+
+// A checkpoint whose header was damaged so that tensors overlap is damaged like any other: it is skipped.
+func TestOverlappingTensorsAreDamage(t *testing.T) {
+	dir := t.TempDir()
+	mustSave(t, dir, 4, 1)
+	fill := func(i int, w io.Writer) error { return WriteFloats(w, make([]float32, []int{10, 4, 4}[i])) }
+	tensors := []Tensor{{"v", F32, []int64{10}}, {"w", F32, []int64{4}}, {"x", F32, []int64{4}}}
+	saved, err := Save(dir, Manifest{Step: 5}, []Content{{"model.safetensors", tensors, nil, fill}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(saved.Path, "model.safetensors")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := []byte(`"shape":[10],"data_offsets":[0,40]`), []byte(`"shape":[16],"data_offsets":[0,64]`)
+	if !bytes.Contains(b, from) {
+		t.Fatalf("the header is %q", b[:200])
+	}
+	if err := os.WriteFile(path, bytes.Replace(b, from, to, 1), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	want := "checkpoint: " + path + " is damaged: its content is not what was saved (the SHA-256 differs)"
+	if _, err = Open(saved.Path); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if c, skipped, err := Newest(dir); err != nil || c == nil || c.Manifest.Step != 4 || len(skipped) != 1 {
+		t.Errorf("newest is %v, %v, %v", c, skipped, err)
+	}
+}
