@@ -161,3 +161,12 @@ func TestDamagedCheckpointIsSetAside(t *testing.T) {
 		t.Errorf("the damaged one: %q, %v", b, err)
 	}
 }
+
+// Data without validation samples owe no evaluation, even after data that had some: the run ends, and is not "stopped on request".
+func TestNothingIsOwedWithoutValidation(t *testing.T) {
+	dir := t.TempDir()
+	_, err := train(t, bigram[float32](2, 1), dir, Data(drawn{40, 0}), Set("train.steps", 4), Set("train.eval.every", 4))
+	must(t, err)
+	_, err = train(t, bigram[float32](2, 1), dir, Data(drawn{40, 0}), Set("train.steps", 8), Set("train.eval.every", 4))
+	must(t, err)
+}

@@ -10,7 +10,11 @@ import (
 // evaluate writes the validation loss after the last step, once. It gives up where the run is asked to stop.
 func (r *run) evaluate() error {
 	n := r.source.ValidSamples()
-	if n == 0 || r.checked == r.done.step {
+	if n == 0 {
+		r.owed = false
+		return nil
+	}
+	if r.checked == r.done.step {
 		return nil
 	}
 	r.checked = r.done.step
