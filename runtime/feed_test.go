@@ -52,12 +52,26 @@ func TestStopWhileTheDiskHangs(t *testing.T) {
 	}{{"in training", 3*8 + 5, 0, 3}, {"in validation", 0, 12, 4}} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			h := &hanging{drawn{40, 30}, tt.train, tt.valid, sync.OnceFunc(func() { time.AfterFunc(50*time.Millisecond, cancel) }), make(chan struct{})}
+			hung := make(chan struct{})
+			h := &hanging{drawn{40, 30}, tt.train, tt.valid, sync.OnceFunc(func() { close(hung) }), make(chan struct{})}
 			defer close(h.over)
+			cancelLater := func() { // once the run has nothing to do but wait
+				<-hung
+				time.AfterFunc(50*time.Millisecond, cancel)
+			}
+			if tt.valid > 0 {
+				go cancelLater()
+			}
+			steps := OnStep(func(s Step) error {
+				if s.Step == tt.step {
+					go cancelLater()
+				}
+				return nil
+			})
 			dir := t.TempDir()
 			done := make(chan error, 1)
 			go func() {
-				_, err := Run(ctx, bigram[float64](2, 0), Dir(dir), Data(h), Logger(slog.New(slog.DiscardHandler)), Set("train.eval.every", 4))
+				_, err := Run(ctx, bigram[float64](2, 0), Dir(dir), Data(h), steps, Logger(slog.New(slog.DiscardHandler)), Set("train.eval.every", 4))
 				done <- err
 			}()
 			select {
@@ -241,7 +255,15 @@ func TestDataThatChangeEndTheRunWithACheckpoint(t *testing.T) {
 	}{
 		{"truncated", func(path string) error { return os.Truncate(path, 10) },
 			`^data: FILE was truncated while training: it had 12000 bytes when it was opened, and has 10 now; put the whole file back, then start the run again; `},
-		{"overwritten", func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte{3, 0}, 6000), 0o666) },
+		{"overwritten", func(path string) error {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0) // it is never shorter
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = f.Write(bytes.Repeat([]byte{3, 0}, 6000))
+			return err
+		},
 			`^data: FILE was overwritten while training: it had 12000 bytes when it was opened and has 12000 now, and its contents are others; ` +
 				`put the old file back, then start the run again; to train on the new contents, start over with --resume never; `},
 	} {
