@@ -11,7 +11,6 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
-	"github.com/planc-dev/planc/runtime/amount"
 )
 
 // answer is how plan and explain answer: what they add to the document, and how they show it.
@@ -130,7 +129,7 @@ func guesses(j *loaded, plan ir.Plan) []guessDoc {
 		out = append(out, guessDoc{"model", "", fmt.Sprintf("num_nextn_predict_layers %d is left out", n)})
 	}
 	c := j.cluster
-	if c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 && (!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
+	if j.here == nil && c.Measured.Link == 0 && c.Measured.Collectives == "" && c.Devices() > 1 && (!costmodel.IsFile(j.Cluster.Node) || strings.HasPrefix(c.Source["node.link.latency_us"], "estimate")) {
 		out = append(out, guessDoc{"node.link.latency_us", strconv.FormatFloat(c.Node.Link.LatencyUS, 'g', -1, 64), "catalogue, not measured"})
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.Source)) {
@@ -149,9 +148,7 @@ func newHeader(j *loaded, chosen ir.Plan, lock string) header {
 	h := header{chosen: chosen, lock: lock, seqLen: j.Train.SeqLen, globalBatch: j.Train.GlobalBatch, precision: precisionName(j.Train.Precision), rounding: roundingWords(j.Train.Precision),
 		links: links(c), link: linkNames[c.Node.Link.Kind], memory: int64(c.GPU.Memory()), device: "GPU", rows: screenRows, pinned: search.PinsOf(&j.Plan).Words(),
 		command: nextCommands(j), probable: j.measuredMemory()}
-	if j.here != nil {
-		h.links = append(h.links, fmt.Sprintf("measured: %s GFLOP/s a core", amount.Digits(1e3*j.here.Single, 3)))
-	}
+	h.measured = j.measuredWords()
 	if c.IsCPU() {
 		h.device = "device"
 		if j.Train.Precision.Compute == "fp8" {

@@ -21,6 +21,7 @@ type header struct {
 	rounding    []string // as roundingWords has it
 	peak        string   // dense, of the compute type: "989.5 TFLOP/s", "" if unknown
 	links       []string
+	measured    []string // what the rates of this machine's CPU are, where they were measured
 	link        string   // the name of the kind between devices of a node, "" if it has none
 	memory      int64    // of a device, before headroom
 	probable    bool     // memory was measured: law 3 on CPUs, published runs of other engines on GPUs
@@ -88,7 +89,7 @@ func (d *document) titleLines() string {
 	if h.memory > 0 {
 		usable = fmt.Sprintf("%s of %s usable", strings.TrimSuffix(usable, unit(size(h.memory))), size(h.memory))
 	}
-	hardware := append([]string{fmt.Sprintf("%s = %d %s", d.clusterName(), d.Cluster.Devices, d.Cluster.GPU)}, h.links...)
+	hardware := append([]string{fmt.Sprintf("%s = %d %s", d.clusterName(), d.Cluster.Devices, d.Cluster.GPU)}, slices.Concat(h.links, h.measured)...)
 	return withEngine(flow("", 0, " · ", model), d.engineWords(), append(hardware, usable))
 }
 

@@ -188,7 +188,7 @@ func (d *document) errorSentence() string {
 	}
 	e := d.ErrorBar
 	if e.Rows == 0 {
-		return bar + ": " + cmp.Or(e.Like, "no measured row is like this one")
+		return strings.Join(append([]string{bar + ": " + cmp.Or(e.Like, "no measured row is like this one")}, d.head.measured...), "; ")
 	}
 	return fmt.Sprintf("%s from %d like %s (%s)", bar, e.Rows, plural(e.Rows, "row"), e.Like)
 }

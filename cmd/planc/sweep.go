@@ -225,7 +225,7 @@ func (q *sweeping) all() (*sweepDoc, error) {
 	n := j.Config.Params()
 	d := &sweepDoc{Schema: 1, Planc: version, Engine: j.Train.Engine, Sweep: s.key, Rows: []sweepRow{},
 		Model: modelDoc{Name: j.Config.Name, Params: n, ParamsActive: j.Config.ActiveParams(), Layers: j.Config.Layers},
-		title: withEngine(j.sweepTitle(s), "engine "+j.Train.Engine, nil), node: j.wholeNode(), cpu: j.cluster.IsCPU()}
+		title: withEngine(j.sweepTitle(s), "engine "+j.Train.Engine, j.measuredWords()), node: j.wholeNode(), cpu: j.cluster.IsCPU()}
 	values := s.over(j)
 	if len(values) == 0 {
 		return nil, mistake(BadFlag, "", "--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.key, s.lo, s.hi, j.cluster.Name, j.fullNode())

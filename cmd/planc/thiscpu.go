@@ -76,6 +76,14 @@ func (a *app) thisCPU(node string, off bool) *costmodel.ThisCPU {
 	return c
 }
 
+// measuredWords say that the job's cluster is this machine's CPU at measured rates; none if it is not.
+func (j *loaded) measuredWords() []string {
+	if j.here == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("measured: %s GFLOP/s a core", amount.Digits(1e3*j.here.Single, 3))}
+}
+
 // cachedCPU reads a measurement; nil if there is none that can be used.
 func cachedCPU(k cpuKey) *costmodel.ThisCPU {
 	file, err := cpuFile(k)

@@ -12,8 +12,14 @@ import (
 // planned is what planc plan prints of a small model with more arguments, and what it says.
 func planned(t *testing.T, args ...string) (screen, said string) {
 	t.Helper()
+	return asked(t, append([]string{"plan"}, args...)...)
+}
+
+// asked is what a command prints of that model, and what it says.
+func asked(t *testing.T, args ...string) (screen, said string) {
+	t.Helper()
 	var out, errs strings.Builder
-	all := append([]string{"plan", "--model", "gpt2-124m", "--global-batch", "8", "--seq-len", "64", "--precision", "f32"}, args...)
+	all := append(args, []string{"--model", "gpt2-124m", "--global-batch", "8", "--seq-len", "64", "--precision", "f32"}...)
 	if code := run(all, strings.NewReader(""), &out, &errs); code != 0 {
 		t.Fatalf("%v: exit %d\n%s", all, code, errs.String())
 	}
@@ -44,6 +50,11 @@ func TestJobOnThisCPU(t *testing.T) {
 	}
 	if step := regexp.MustCompile(`(?m)^step +(\S+ \S+)`); step.FindString(own) == step.FindString(catalogue) {
 		t.Errorf("a CPU of a twentieth of the rate takes as long: %s", step.FindString(own))
+	}
+	for command, want := range map[string]string{"explain": "; measured: 10.0 GFLOP/s a core ", "plan --sweep gpus=1..2": " engine planc · measured: 10.0 GFLOP/s a core "} {
+		if got, _ := asked(t, append(strings.Fields(command), "--cluster", "2xcpu")...); !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("%s prints\n%s", command, got)
+		}
 	}
 	if got, _ := planned(t, "--cluster", "2xcpu", "--no-measure"); got != catalogue {
 		t.Errorf("--no-measure prints\n%s\nwant\n%s", got, catalogue)

@@ -59,7 +59,7 @@ var Columns = []Column{
 	{"recompute", "", "none, selective or full"},
 	{"flash_attention", "", "yes or no; empty: on sm_90 and later, and with a gated MLP"},
 	{"precision", "", "bf16, fp16, f32, fp8 or mxfp8; empty: the GPU's usual one"},
-	{"engine", "", "planc, megatron, megatron-fsdp, fsdp or deepspeed; empty: as source and note say"},
+	{"engine", "", "planc, megatron, megatron-fsdp, fsdp, deepspeed or hai-llm; empty: as source and note say"},
 	{"measured_step_s", oneOf, "seconds of a step"},
 	{"measured_tokens_per_s_per_gpu", oneOf, "with global_batch it says the seconds of a step"},
 	{"measured_mem_gb_per_gpu", oneOf, "memory in use, of the fullest GPU"},
