@@ -344,7 +344,7 @@ func (b *gpuBinary) stranger(addr, hello string) {
 		}
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-		head := binary.LittleEndian.AppendUint64([]byte("planc meets 2\na"), uint64(len(hello)))
+		head := binary.LittleEndian.AppendUint64([]byte("planc meets 3\n0123456789abcdefa"), uint64(len(hello)))
 		_, _ = c.Write(append(head, hello...))
 		answer, _ := io.ReadAll(c)
 		if !bytes.Contains(answer, []byte("this process runs another program than process 0")) {

@@ -10,7 +10,7 @@
 //
 // It is for a few kilobytes a step, and for checkpoints. What ranks compute with travels by NCCL. There is no encryption: whoever
 // reaches the port within the time of joining, and knows the program's digest, is taken for a process of it. A caller that does not
-// know the digest is told nothing of the launch. Memory, connections and time that callers can take are bounded.
+// know the digest is told nothing of the launch, and the digest itself is not sent. Memory, connections and time that callers can take are bounded.
 //
 // Begin with [Join].
 package meet

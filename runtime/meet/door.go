@@ -106,7 +106,9 @@ func (d *door) showOut() bool {
 // ask hears who a caller is.
 func (d *door) ask(c net.Conn) {
 	_ = c.SetDeadline(time.Now().Add(greeting))
-	err := greet(c)
+	var n nonces
+	var err error
+	n.lead, n.caller, err = greet(c)
 	var h Hello
 	if err == nil {
 		h, err = readHello(c)
@@ -122,7 +124,7 @@ func (d *door) ask(c net.Conn) {
 		c.Close() // a stranger
 		return
 	}
-	w := newWire(c)
+	w := newWire(c, n)
 	w.peer = h
 	select {
 	case d.came <- w:

@@ -35,14 +35,16 @@ func FuzzHello(f *testing.F) {
 	for _, b := range forged() {
 		f.Add(b)
 	}
-	f.Add(helloFrame(member(1, 2)))
+	ok := member(1, 3)
+	ok.Program = proven
+	f.Add(helloFrame(ok))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		h, err := readHello(bytes.NewReader(sent))
 		if err != nil {
 			return
 		}
 		lead := member(0, 3)
-		here, there := lead.refuses(&h)
+		here, there := lead.refuses(&h, proven)
 		if (here == "") != (there == "") {
 			t.Fatalf("the lead says %q, and the caller hears %q", here, there)
 		}
@@ -50,11 +52,12 @@ func FuzzHello(f *testing.F) {
 			t.Fatalf("%d bytes are said of a caller", len(here))
 		}
 		want := member(h.Process, 3)
+		want.Program = proven
 		want.Host = h.Host
 		if here == "" && (h != want || h.Process < 1 || h.Process > 2) {
 			t.Fatalf("%+v is taken", h)
 		}
-		if h.Program != lead.Program && there != others {
+		if h.Program != proven && there != others {
 			t.Fatalf("a stranger hears %q", there)
 		}
 	})

@@ -1,6 +1,7 @@
 package meet
 
 import (
+	"crypto/hmac"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,7 +13,7 @@ type Hello struct {
 	Process, Processes  int
 	Ranks, First, Count int
 	Host                string
-	Program             string // digest
+	Program             string // digest; to another process, the proof of knowing it
 	Run                 string // what tells a launch from others
 	Settings            string // with which it runs, as far as all have the same
 }
@@ -44,10 +45,11 @@ func (h *Hello) of(i int) Hello {
 // others says how a caller that runs another program is refused: it learns nothing of the launch.
 const others = "this process runs another program than process 0: start the same binary everywhere"
 
-// refuses returns why a caller is no process of the launch, for the lead's own log and for the caller; both are "" if it is one.
-func (h *Hello) refuses(c *Hello) (here, there string) {
-	if c.Program != h.Program {
-		return fmt.Sprintf("the process of %s is another program: its digest is %s, and here it is %s", c.who(), quoted(c.Program), h.Program), others
+// refuses returns why a caller is no process of the launch, for the lead's own log and for the caller; both are "" if it is one. proof is
+// that of the caller's connection.
+func (h *Hello) refuses(c *Hello, proof string) (here, there string) {
+	if !hmac.Equal([]byte(c.Program), []byte(proof)) {
+		return fmt.Sprintf("the process of %s runs another program than this one, of digest %s", c.who(), h.Program), others
 	}
 	why := ""
 	for _, d := range []struct{ what, there, here string }{

@@ -84,6 +84,9 @@ func completes(t *testing.T, at Place, joined func() *Peers) {
 	all.Wait()
 }
 
+// proven stands in what a stranger sends for the proof of the program's digest, which some know. It is as long.
+var proven = strings.Repeat("p", 64)
+
 // stranger sends bytes after the greeting, and hears what is answered.
 func stranger(t *testing.T, addr string, send []byte) (answer []byte) {
 	t.Helper()
@@ -93,10 +96,14 @@ func stranger(t *testing.T, addr string, send []byte) (answer []byte) {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	_, _ = c.Write(append([]byte(magic), send...))
+	var n nonces
+	if n.caller, n.lead, err = greet(c); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Write(bytes.ReplaceAll(send, []byte(proven), []byte(n.proof("abc"))))
 	_ = c.(*net.TCPConn).CloseWrite()
 	answer, _ = io.ReadAll(c)
-	return bytes.TrimPrefix(answer, []byte(magic))
+	return answer
 }
 
 // frame is one as a stranger may send it.
@@ -114,6 +121,7 @@ func helloFrame(h any) []byte {
 func forged() [][]byte {
 	change := func(f func(*Hello)) []byte {
 		h := member(1, 2)
+		h.Program = proven
 		f(&h)
 		return helloFrame(h)
 	}
@@ -123,7 +131,7 @@ func forged() [][]byte {
 		change(func(h *Hello) { h.Count = -1 }), change(func(h *Hello) { h.Count = 1 << 62 }), change(func(h *Hello) { h.First = -1 << 63 }),
 		change(func(h *Hello) { h.Process = -1 }), change(func(h *Hello) { h.Process = 1 << 62 }), change(func(h *Hello) { h.Process = 0 }),
 		change(func(h *Hello) { h.Processes = 0 }), change(func(h *Hello) { h.Processes = -1 << 63 }), change(func(h *Hello) { h.Ranks = 0 }),
-		change(func(h *Hello) { h.Program = "guessed" }), change(func(h *Hello) { h.Program = "" }),
+		change(func(h *Hello) { h.Program = "guessed" }), change(func(h *Hello) { h.Program = "" }), change(func(h *Hello) { h.Program = "abc" }),
 		change(func(h *Hello) { h.Run = "an earlier launch" }), change(func(h *Hello) { h.Settings = strings.Repeat("x", 60<<10) }),
 		helloFrame([]int{1}), helloFrame("hello"), helloFrame(map[string]any{"Count": 1e300}),
 		frame(hello, 1<<62, nil), frame(hello, -1, nil), frame(hello, helloLimit, nil), frame(hello, helloLimit+1, nil),
@@ -166,6 +174,39 @@ func TestNothingIsRevealed(t *testing.T) {
 	completes(t, at, joined)
 }
 
+// Whoever listens where process 0 is expected does not learn the program's digest, and what it learns is of no use on another connection.
+func TestDigestIsNotSent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	me := member(1, 2)
+	me.Program = "the digest of the program"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = Join(ctx, Place{Addr: l.Addr().String()}, me, time.Minute) }()
+	var proofs []string
+	for range 2 {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := greet(c); err != nil {
+			t.Fatal(err)
+		}
+		h, err := readHello(c)
+		if err != nil || strings.Contains(h.Program, me.Program) || len(h.Program) != len(proven) {
+			t.Errorf("a stranger hears %+v, %v", h, err)
+		}
+		proofs = append(proofs, h.Program)
+		c.Close()
+	}
+	if proofs[0] == proofs[1] {
+		t.Error("what was heard on one connection is a proof on another")
+	}
+}
+
 // A stranger's terminal escapes, and texts that are written from right to left, are shown escaped.
 func TestEscapes(t *testing.T) {
 	at := Place{Addr: free(t)}
@@ -173,13 +214,14 @@ func TestEscapes(t *testing.T) {
 	at.Say = log.say
 	joined := lead(t, at)
 	h := member(1, 2)
-	h.Host, h.Program = "\x1b[2J\u202e\x07\xff"+strings.Repeat("x", 1000), "\x1b]0;owned\x07"
+	h.Program = "\x1b]0;owned\x07"
+	h.Host = "\x1b[2J\u202e\x07\xff" + strings.Repeat("x", 1000)
 	stranger(t, at.Addr, helloFrame(h))
 	h = member(1, 2)
-	h.Settings = "\r\nstep 1/1 loss 0"
+	h.Program, h.Settings = proven, "\r\nstep 1/1 loss 0"
 	stranger(t, at.Addr, helloFrame(h))
 	completes(t, at, joined)
-	for _, want := range []string{`on \u001b[2J\u202e\u0007�xxx`, `its digest is \u001b]0;owned\u0007`, `other settings: \u000d\u000astep 1/1 loss 0`, "xxx... ("} {
+	for _, want := range []string{`on \u001b[2J\u202e\u0007�xxx`, `other settings: \u000d\u000astep 1/1 loss 0`, "xxx... ("} {
 		if !strings.Contains(log.text(), want) {
 			t.Errorf("lacks %s:\n%s", want, log.text())
 		}

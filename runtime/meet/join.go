@@ -125,11 +125,12 @@ func (p *Peers) dial(ctx context.Context) (*wire, error) {
 		return nil, err
 	}
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	if err := greet(c); err != nil {
+	var n nonces
+	if n.caller, n.lead, err = greet(c); err != nil {
 		c.Close()
 		return nil, err
 	}
-	return newWire(c), nil
+	return newWire(c, n), nil
 }
 
 // welcomed says who this is and waits until all have come. taken is whether the lead has heard it: else it may be called again.
@@ -146,7 +147,9 @@ func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (ta
 			w.Close()
 		}
 	})()
-	if err := w.tell(hello, p.me); err != nil {
+	me := p.me
+	me.Program = w.proof(me.Program)
+	if err := w.tell(hello, me); err != nil {
 		return false, err
 	}
 	for {
@@ -167,6 +170,9 @@ func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (ta
 			taken = true
 		case k == fault:
 			f := readFailure(b)
+			if f.Text == others {
+				f.Text += " (here its digest is " + p.me.Program + ")"
+			}
 			if f.Refused {
 				return true, &Refused{f.Text}
 			}

@@ -53,7 +53,7 @@ func (p *Peers) listen(ctx context.Context, within time.Duration) error {
 // admit takes a caller up, or refuses it and goes on.
 func (p *Peers) admit(d *door, w *wire) {
 	h := &w.peer
-	here, there := p.me.refuses(h)
+	here, there := p.me.refuses(h, w.proof(p.me.Program))
 	if o := h.Process; here == "" && p.all[o].Count > 0 {
 		here = fmt.Sprintf("two processes have %s: process %d on %s and another on %s", h.ranks(), o, p.all[o].Host, h.Host)
 		there = here

@@ -88,12 +88,12 @@ func TestMessages(t *testing.T) {
 // Who does not fit is refused by name, on both sides; all others wait for the right one until the time is over, and hear then of whom
 // was refused. What a process of another program hears says nothing of the launch.
 func TestRefused(t *testing.T) {
-	const program = "the process of ranks 4 to 5 on h2 is another program: its digest is xyz, and here it is abc"
+	const program = "the process of ranks 4 to 5 on h2 runs another program than this one, of digest abc"
 	for _, c := range []struct {
 		lead, caller string
 		change       func(*Hello)
 	}{
-		{program, "this process runs another program than process 0: start the same binary everywhere", func(h *Hello) { h.Program = "xyz" }},
+		{program, "this process runs another program than process 0: start the same binary everywhere (here its digest is xyz)", func(h *Hello) { h.Program = "xyz" }},
 		{"the process of ranks 4 to 5 on h2 is compiled for 7 ranks, and here there are 6", "", func(h *Hello) { h.Ranks = 7 }},
 		{`the process of ranks 4 to 5 on h2 is of another launch, "2", and here it is ""`, "", func(h *Hello) { h.Run = "2" }},
 		{"the process of ranks 4 to 5 on h2 was started with other settings: b=2, and here ", "", func(h *Hello) { h.Settings = "b=2" }},

@@ -2,7 +2,11 @@ package meet
 
 import (
 	"bufio"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +29,22 @@ const (
 )
 
 // magic is how a connection begins, both ways.
-const magic = "planc meets 2\n"
+const magic = "planc meets 3\n"
+
+// nonceSize is how many random bytes follow it, of which a caller's proof is made.
+const nonceSize = 16
+
+// nonces are those of a connection: of the lead and of the caller.
+type nonces struct{ lead, caller [nonceSize]byte }
+
+// proof shows that a caller knows the program's digest, without showing the digest to whoever listens. It holds for one connection.
+func (n *nonces) proof(program string) string {
+	m := hmac.New(sha256.New, []byte(program))
+	m.Write([]byte(magic))
+	m.Write(n.lead[:])
+	m.Write(n.caller[:])
+	return hex.EncodeToString(m.Sum(nil))
+}
 
 // Limits of frames: of a caller's hello, of what a waiting process is sent for each process, and of all. Memory is taken for what
 // has come, not for what a frame's head announces.
@@ -44,6 +63,7 @@ var (
 // wire is a connection to another process.
 type wire struct {
 	net.Conn
+	nonces
 	peer  Hello
 	in    *bufio.Reader
 	inbox chan []byte
@@ -54,8 +74,8 @@ type wire struct {
 }
 
 // newWire is a connection that has been greeted.
-func newWire(c net.Conn) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16), inbox: make(chan []byte, 8), first: make(chan error, 1)}
+func newWire(c net.Conn, n nonces) *wire {
+	return &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16), inbox: make(chan []byte, 8), first: make(chan error, 1)}
 }
 
 // write sends a frame.
@@ -116,19 +136,21 @@ func readFrame(from io.Reader, limit uint64) (kind, []byte, error) {
 	}
 }
 
-// greet exchanges the magic, so that what else listens or calls at the port is told apart.
-func greet(c net.Conn) error {
-	if _, err := io.WriteString(c, magic); err != nil {
-		return err
+// greet exchanges the magic, so that what else listens or calls at the port is told apart, and the nonces.
+func greet(c net.Conn) (own, peer [nonceSize]byte, err error) {
+	_, _ = rand.Read(own[:]) // never fails
+	if _, err = c.Write(append([]byte(magic), own[:]...)); err != nil {
+		return own, peer, err
 	}
 	b := make([]byte, len(magic))
-	if _, err := io.ReadFull(c, b); err != nil {
-		return err
+	if _, err = io.ReadFull(c, b); err != nil {
+		return own, peer, err
 	}
 	if string(b) != magic {
-		return errStranger
+		return own, peer, errStranger
 	}
-	return nil
+	_, err = io.ReadFull(c, peer[:])
+	return own, peer, err
 }
 
 // errStranger is of whoever does not speak as this package does.
