@@ -45,10 +45,10 @@ func controlGroups(root fs.FS) (limits []memoryLimit) {
 		if len(fields) < 3 {
 			continue
 		}
-		g := groupFiles{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "}
+		g := groupFiles{"sys/fs/cgroup", "memory.max", "memory.current", []string{"\ninactive_file ", "\nactive_file ", "\nslab_reclaimable "}}
 		switch {
 		case fields[1] == "memory":
-			g = groupFiles{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "}
+			g = groupFiles{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", []string{"\ntotal_inactive_file ", "\ntotal_active_file "}}
 		case fields[1] != "":
 			continue
 		}
@@ -64,10 +64,14 @@ func controlGroups(root fs.FS) (limits []memoryLimit) {
 	return limits
 }
 
-// groupFiles are the names of a control group's files.
-type groupFiles struct{ mount, limitFile, usedFile, cacheField string }
+// groupFiles are the names of a control group's files, and of the lines of its memory.stat that are of caches.
+type groupFiles struct {
+	mount, limitFile, usedFile string
+	caches                     []string
+}
 
-// limit is that of one group; by is "" if it has none. The page cache that the kernel gives back counts as free.
+// limit is that of one group; by is "" if it has none. The caches that the kernel gives back before it ends a process count as free:
+// files that were read more than once, such as data and checkpoints, are in the active part.
 func (g *groupFiles) limit(root fs.FS, at string) memoryLimit {
 	dir := path.Join(g.mount, at)
 	limit, ok := readInt(root, path.Join(dir, g.limitFile))
@@ -75,8 +79,11 @@ func (g *groupFiles) limit(root fs.FS, at string) memoryLimit {
 	if !ok || !ok2 {
 		return memoryLimit{}
 	}
-	cache := procField(root, path.Join(dir, "memory.stat"), g.cacheField) >> 10 // in bytes there
-	return memoryLimit{limit - used + cache, "the control group's limit of " + size(limit)}
+	cache := int64(0)
+	for _, name := range g.caches {
+		cache += procField(root, path.Join(dir, "memory.stat"), name) >> 10 // in bytes there
+	}
+	return memoryLimit{limit - used + min(cache, used), "the control group's limit of " + size(limit)}
 }
 
 // addressSpace is what a limit of this process leaves of what it has taken; by is "" if there is none.
