@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/planc-dev/planc/codegen/build"
@@ -96,7 +93,7 @@ func (a *app) measureGPUs(arch string) (*gpu.Measurement, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 	var m gpu.Measurement
 	err = a.during("measuring", func() error { return runMeasuring(ctx, built.Binary, &m) })

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"os/signal"
 	"path"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,7 +138,7 @@ func (a *app) compile(job *loaded, r build.Request, emit string, f lockFlags, on
 
 // build runs the go command on generated files.
 func (a *app) build(r build.Request, files map[string][]byte) (build.Result, error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 	r.Files, r.Runtime, r.Version = files, runtime.Sources, version
 	end := a.watchBuild(&r)

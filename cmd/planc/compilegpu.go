@@ -2,16 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/signal"
 	"path"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/planc-dev/planc/codegen"
@@ -94,7 +90,7 @@ func (a *app) addKernels(j *loaded, files map[string][]byte, in codegen.Input) e
 
 // compileKernels runs nvcc and adds what it makes.
 func (a *app) compileKernels(r build.KernelRequest, files map[string][]byte) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 	start := time.Now()
 	return a.timed("kernels", func() (string, error) {

@@ -22,6 +22,7 @@ const version = "v0.1.0"
 
 func main() {
 	ballast := collectLate()
+	sayStops()
 	code := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	runtime.KeepAlive(ballast)
 	os.Exit(code)
