@@ -286,6 +286,25 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	}
 }
 
+// A sample of a model that cannot spell yet says so, and how to train on.
+func TestEarlySample(t *testing.T) {
+	nan := math.NaN()
+	const want = "        (at a loss of 2.31 a byte a model spells few words; most are words below 1.7: `--steps 3000` trains on)\n"
+	for _, x := range []struct {
+		loss, valid float64
+		want        string
+	}{{2, 2.31, want}, {2.31, nan, want}, {2.31, 1.6, ""}, {1.5, nan, ""}, {nan, nan, ""}} {
+		if got := early(&Result{Loss: x.loss, ValidLoss: x.valid, Steps: 300}, false); got != x.want {
+			t.Errorf("loss %g, validation %g: %q, want %q", x.loss, x.valid, got, x.want)
+		}
+	}
+	var b bytes.Buffer
+	summary(&b, bigram[float32](1, 0), &Result{Sample: "The lxq", Loss: 2.31, ValidLoss: nan, FirstLoss: 5, Steps: 300, FirstStep: 1})
+	if !strings.HasPrefix(b.String(), "sample  The lxq\n"+want+"\nloss ") {
+		t.Errorf("%q", b.String())
+	}
+}
+
 // A learning rate that no recipe has is warned of, with what was meant.
 func TestHighRate(t *testing.T) {
 	for _, x := range []struct {

@@ -56,6 +56,9 @@ func (a *app) compileCommand() *cobra.Command {
 			}
 			if _, err = a.compile(job, build.Request{Out: out}, emit, locks, on); err == nil {
 				a.notef("binary   %s", slashed(out))
+				if v := build.GLIBC(out); v != "" {
+					a.note("needs", fmt.Sprintf("glibc %s or newer, by the C library of this machine; compile on the oldest system that it is to run on", v))
+				}
 				if emit != "" {
 					a.notef("sources  %s", slashed(emit))
 				}
