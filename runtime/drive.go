@@ -58,6 +58,7 @@ type run struct {
 	owed       bool  // a request to stop interrupted the evaluation after the last step, here or in the run before
 	unread     error // with which reading data has ended
 	losses     lossWatch
+	spikes     int       // of this run
 	beforeHigh int       // step of the last checkpoint before the loss became high, 0 for none
 	times      []float64 // seconds of the steps after the first, the last of them kept
 	tokens     float64   // unmasked, of the last step

@@ -36,9 +36,7 @@ func (r *run) save() error {
 		m.Extra[dataExtra] = s
 	}
 	m.Extra[evaluatedExtra] = strconv.Itoa(r.written)
-	if r.losses.median {
-		m.Extra[lossExtra] = strconv.FormatFloat(r.losses.low, 'g', -1, 64)
-	}
+	r.losses.keep(m.Extra)
 	shaped(&r.s, r.p, m.Extra)
 	if err := r.crew.pull(); err != nil {
 		return err
@@ -156,8 +154,8 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 	if text := r.otherSamples(m); text != "" {
 		r.report.warn("samples are not those that the checkpoint has counted, and are read from the first on: " + text)
 		r.done.samples = 0
-	} else if low, err := strconv.ParseFloat(m.Extra[lossExtra], 64); err == nil && low > 0 && finite(low) {
-		r.losses.low, r.losses.median = low, true
+	} else {
+		r.losses.resume(m.Extra)
 	}
 	if r.s.Train.Epochs > 0 { // of this run's batches, which may have another size than those before
 		r.total = r.done.step + r.stepsOf(r.end-r.done.samples)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // How a loss is judged. Gaussian noise never reaches 15 deviations, and exponential noise about once in 10,000 steps; spikes of
@@ -14,6 +15,7 @@ const (
 	lossHigh      = 15 // deviations above the lowest median
 	lossDiverges  = 16 // high losses in a row
 	lossEarlyPart = 0.03
+	lossEarly     = 0.1 // nats: one batch tells nothing of the others' noise
 	lossFloorPart = 0.01
 	lossFloor     = 0.005 // nats
 	madToSigma    = 1.4826
@@ -21,13 +23,14 @@ const (
 
 // lossWatch finds losses that are far above what the run has reached. A loss is high if it exceeds m + 15 s: m is the lowest median so
 // far of 64 losses in a row, and s is 1.4826 times the median of the last 64 losses' distances from their median (the standard
-// deviation, if noise is Gaussian), but at least 1 % of m and 0.005. Before there are 16 losses, m is the first one, unless a
-// checkpoint has it, and s is 3 % of m. High losses do not enter the 64, so a run that diverges cannot pass for a usual one.
+// deviation, if noise is Gaussian), but at least 1 % of m and 0.005. Before there are 16 losses, m and s are those of the
+// checkpoint, or else m is the first loss and s is 3 % of m, at least 0.1. High losses do not enter the 64, so a run that diverges cannot pass for a usual one.
 type lossWatch struct {
 	recent [lossWindow]float64 // the last losses that were not high
 	count  int                 // how many were
 	low    float64             // m; 0 before the first loss
 	median bool                // low is a median, not the first loss
+	noise  bool                // spread is of the run before
 	spread float64             // s
 	high   int                 // losses in a row that were high
 	sorted [lossWindow]float64
@@ -41,8 +44,8 @@ func (w *lossWatch) add(loss float64) bool {
 	if w.low == 0 {
 		w.low = loss
 	}
-	if w.count < lossLeast {
-		w.spread = max(lossEarlyPart*w.low, lossFloor)
+	if w.count < lossLeast && !w.noise {
+		w.spread = max(lossEarlyPart*w.low, lossEarly)
 	}
 	if loss > w.limit() {
 		w.high++
@@ -78,12 +81,25 @@ func (r *run) watchLoss(s *Step) {
 	case 1:
 		r.beforeHigh = r.good
 		r.metrics.event(s.Step, "spike", detail)
-		r.report.warn(fmt.Sprintf("step %d: the loss spikes (%s)", s.Step, detail), "step", s.Step, "loss", s.Loss, "limit", w.limit())
+		r.warnSpike(s, detail)
 	case lossDiverges:
 		r.metrics.event(s.Step, "divergence", detail)
 		r.report.warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s", s.Step, lossDiverges, detail,
 			r.calmer(), r.beforeDivergence()), "step", s.Step, "loss", s.Loss, "limit", w.limit())
 	}
+}
+
+// warnSpike tells people of the first spike of a run, the second, the fourth and so on: some data have spikes without end.
+func (r *run) warnSpike(s *Step, detail string) {
+	r.spikes++
+	if r.spikes&(r.spikes-1) != 0 {
+		return
+	}
+	text := fmt.Sprintf("step %d: the loss spikes (%s)", s.Step, detail)
+	if r.spikes > 1 {
+		text += fmt.Sprintf("; spikes of this run so far: %d", r.spikes)
+	}
+	r.report.warn(text, "step", s.Step, "loss", s.Loss, "limit", r.losses.limit(), "spikes", r.spikes)
 }
 
 // beforeDivergence says from where to train on when the loss diverges.
@@ -94,5 +110,32 @@ func (r *run) beforeDivergence() string {
 	return fmt.Sprintf("the last checkpoint from before that is of step %d (--resume %[1]d)", r.beforeHigh)
 }
 
-// lossExtra is where a checkpoint has the lowest median of losses.
-const lossExtra = "loss_median"
+// lossExtra and noiseExtra are where a checkpoint has m and s.
+const (
+	lossExtra  = "loss_median"
+	noiseExtra = "loss_deviation"
+)
+
+// keep writes what the run that continues a checkpoint is to know.
+func (w *lossWatch) keep(extra map[string]string) {
+	if w.median {
+		extra[lossExtra] = strconv.FormatFloat(w.low, 'g', -1, 64)
+		extra[noiseExtra] = strconv.FormatFloat(w.spread, 'g', -1, 64)
+	}
+}
+
+// resume reads what keep has written.
+func (w *lossWatch) resume(extra map[string]string) {
+	positive := func(name string) (float64, bool) {
+		x, err := strconv.ParseFloat(extra[name], 64)
+		return x, err == nil && x > 0 && finite(x)
+	}
+	low, known := positive(lossExtra)
+	if !known {
+		return
+	}
+	w.low, w.median = low, true
+	if spread, known := positive(noiseExtra); known {
+		w.spread, w.noise = spread, true
+	}
+}

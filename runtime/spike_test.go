@@ -44,14 +44,72 @@ func TestUsualLossesAreNotHigh(t *testing.T) {
 		}
 	}
 	for name, losses := range map[string][]float64{
-		"constant":                   slices.Repeat([]float64{5.5}, 200),
-		"learned by heart":           append(falling(300, func() float64 { return 0 }), slices.Repeat([]float64{1e-4, 4e-3, 2e-4}, 100)...),
-		"a first loss that is lucky": append([]float64{2.2}, slices.Repeat([]float64{2.9, 2.4, 3.1}, 100)...),
-		"warm-up":                    append([]float64{10.9, 10.8, 9.8, 9.2, 10.4, 11.6, 10.1}, slices.Repeat([]float64{9.5, 8.8}, 100)...),
+		"constant":                     slices.Repeat([]float64{5.5}, 200),
+		"learned by heart":             append(falling(300, func() float64 { return 0 }), slices.Repeat([]float64{1e-4, 4e-3, 2e-4}, 100)...),
+		"a first loss that is lucky":   append([]float64{2.2}, slices.Repeat([]float64{2.9, 2.4, 3.1}, 100)...),
+		"a first loss of another kind": append([]float64{0.3}, slices.Repeat([]float64{1.5, 0.9, 1.7}, 100)...),
+		"warm-up":                      append([]float64{10.9, 10.8, 9.8, 9.2, 10.4, 11.6, 10.1}, slices.Repeat([]float64{9.5, 8.8}, 100)...),
 	} {
 		if got := highs(losses); len(got) > 0 {
 			t.Errorf("%s: %v are high", name, got)
 		}
+	}
+}
+
+// A run that continues knows the noise, too: it has no spikes that it would not have had without the stop.
+func TestUsualLossesAreNotHighAfterResume(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	losses := falling(2000, func() float64 { return 0.3 * random.NormFloat64() })
+	for stop := 100; stop < len(losses); stop += 100 {
+		var before, after lossWatch
+		for _, x := range losses[:stop] {
+			before.add(x)
+		}
+		extra := map[string]string{}
+		before.keep(extra)
+		after.resume(extra)
+		for i, x := range losses[stop:] {
+			if after.add(x) {
+				t.Fatalf("stopped after step %d: loss %g of step %d is high", stop, x, stop+i+1)
+			}
+		}
+	}
+}
+
+// Data of two kinds can have spikes without end: people are told of the first, the second, the fourth and so on.
+func TestManySpikesAreFewWarnings(t *testing.T) {
+	p := bigram[float64](2, 1)
+	step := p.Segments[0].Forward
+	p.Segments[0].Forward = func(r *Rank, b *Block) {
+		if step(r, b); r.ID == 0 && b.Micro == 0 && r.StepID > 20 && r.StepID%4 == 0 {
+			r.LossSum += 1000
+		}
+	}
+	var said bytes.Buffer
+	dir := t.TempDir()
+	_, err := train(t, p, dir, text(&said, false), Set("train.steps", 60))
+	must(t, err)
+	var steps []string
+	for line := range strings.Lines(said.String()) {
+		if rest, ok := strings.CutPrefix(line, "warning: step "); ok {
+			_, count, _ := strings.Cut(rest, ")")
+			steps = append(steps, rest[:strings.Index(rest, " (")]+strings.TrimSpace(count))
+		}
+	}
+	want := []string{"24: the loss spikes", "28: the loss spikes; spikes of this run so far: 2",
+		"36: the loss spikes; spikes of this run so far: 4", "52: the loss spikes; spikes of this run so far: 8"}
+	if !slices.Equal(steps, want) {
+		t.Errorf("warnings\n%s", said.String())
+	}
+	_, others := lines(t, dir)
+	n := 0
+	for _, l := range others {
+		if l.Event == "spike" {
+			n++
+		}
+	}
+	if n != 10 {
+		t.Errorf("%d spikes in the metrics", n)
 	}
 }
 
