@@ -42,7 +42,8 @@ type app struct {
 // run is planc but for the process: the arguments in, the exit code out. It is the boundary at which a panic
 // becomes a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	a := &app{args: args, stdin: stdin, stdout: &screen{to: stdout}, stderr: &screen{to: stderr}, json: wantsJSON(args), terminal: isTerminal(stderr)}
+	a := &app{args: args, stdin: stdin, json: wantsJSON(args), terminal: isTerminal(stderr)}
+	a.stdout, a.stderr = &screen{to: stdout, colour: wantsColour(stdout) && !a.json}, &screen{to: stderr, colour: wantsColour(stderr)}
 	defer func() {
 		if fault := recover(); fault != nil {
 			code = a.fail(bug(args, fault, debug.Stack()))
@@ -123,14 +124,19 @@ func (a *app) note(label, text string) {
 // screen is where planc writes. What it shows of names and files is escaped ([visible.Text]), and several goroutines can write
 // whole lines.
 type screen struct {
-	mu sync.Mutex
-	to io.Writer
+	mu     sync.Mutex
+	to     io.Writer
+	colour bool // verdicts are coloured
 }
 
 func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return visible.Writer(s.to).Write(p)
+	if !s.colour {
+		return visible.Writer(s.to).Write(p)
+	}
+	_, err := io.WriteString(s.to, coloured(visible.Text(string(p))))
+	return len(p), err
 }
 
 // line replaces the last line of a terminal by a text, which may be empty.
