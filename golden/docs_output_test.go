@@ -30,7 +30,7 @@ func keysOf(section string) map[string]bool {
 
 // inside are keys whose values the page describes elsewhere, or not key by key.
 var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan", "rows[].weak.plan", "rows[].weak.predict", "clusters[].source", "clusters[].peak_tflops", "error.nearest[].set", "error.nearest[].predict",
-	"room.plan", "room.predict", "simpler.set", "simpler.plan", "simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set", "levers[].plan", "rules[].plan"}
+	"room.plan", "room.predict", "fastest.set", "fastest.plan", "fastest.predict", "simpler.set", "simpler.plan", "simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set", "levers[].plan", "rules[].plan"}
 
 // paths adds the keys of a document's values, dotted; a list's are those of its elements.
 func paths(v any, at string, into map[string]bool) {
@@ -79,7 +79,7 @@ func TestOutputPage(t *testing.T) {
 	long := append([]string{"plan", "--tokens", "1T", "--days", "100", "--objective", "devices", "--nodes", "16"}, question...)
 	ask(plan, long...)
 	ask(plan, append([]string{"plan", "--set", "plan.tp=1", "--set", "plan.pp=1"}, question...)...) // of which some value does not fit
-	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "4096", "--set", "objective.headroom=0")
+	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "4096", "--set", "objective.headroom=0", "--set", "objective.prefer=fastest")
 	ask(plan, "plan", "--json", "--model", "gpt2-124m", "--cluster", "dgx-a100", "--global-batch", "480", "--seq-len", "1024")
 	ask(plan, "plan", "--json", "--model", "gpt2-1558m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7", "--global-batch", "64", "--seq-len", "1024")
 	delete(plan, "alternatives[].no_fit") // null of those that fit

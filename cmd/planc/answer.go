@@ -112,7 +112,7 @@ func newDocument(j *loaded, found *decision) *document {
 	for _, alt := range found.Alternatives {
 		d.Alternatives = append(d.Alternatives, d.alternative(alt))
 	}
-	d.Simpler = d.simpler(found.Result)
+	d.prefers(found.Result)
 	return d
 }
 

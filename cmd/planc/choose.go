@@ -27,9 +27,13 @@ type decision struct {
 // problem is the job as the search's question.
 func (j *loaded) problem() *search.Problem {
 	engine := costmodel.EngineOf(j.Train.Engine)
-	return &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: engine.State(j.Train.Precision.IR()),
+	p := &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: engine.State(j.Train.Precision.IR()),
 		Engine: engine, GEMM: j.Train.Precision.Compute,
-		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrower}
+		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrower, Prefer: j.Objective.Prefer}
+	if goal := j.Goal(); goal > 0 { // which a plan that is recommended must reach as the fastest does
+		p.MaxStep = costmodel.Seconds(float64(j.Train.GlobalBatch*j.Train.SeqLen) / goal)
+	}
+	return p
 }
 
 // search finds the job's plan. Pins that leave one plan are priced even if it does not fit.

@@ -90,6 +90,9 @@ func (a alternativeDoc) because(d *document) string {
 	if a.NoFit != nil {
 		return overText(a.NoFit, a.plan.PP > 1)
 	}
+	if a.risk {
+		return d.riskText(&a.Predict)
+	}
 	s := grown(a.Predict.Time, d.Predict.Time)
 	if chosen := &d.head.chosen; a.plan.PP > 1 && a.plan.Zero == 3 && chosen.Zero < 3 && a.Predict.StepS > d.Predict.StepS {
 		s = fmt.Sprintf("gathers for each of %d micro-batches: ", a.plan.MicroBatches) + s

@@ -26,7 +26,8 @@ type document struct {
 	Predict      costmodel.Predict `json:"predict"`
 	Search       searchDoc         `json:"search"`
 	Alternatives []alternativeDoc  `json:"alternatives"`
-	Simpler      *simplerDoc       `json:"simpler,omitempty"`  // where a simpler plan is about as fast
+	Fastest      *otherDoc         `json:"fastest,omitempty"`  // where it is not the plan
+	Simpler      *otherDoc         `json:"simpler,omitempty"`  // where the job prefers the fastest, and another has less risk
 	Faster       *fasterDoc        `json:"faster,omitempty"`   // of plan, where fewer nodes or a near batch are notably faster
 	Training     *trainingDoc      `json:"training,omitempty"` // where the job says how long it is
 	Goal         *goalDoc          `json:"goal,omitempty"`     // where the objective is not throughput
@@ -69,6 +70,7 @@ type alternativeDoc struct {
 	NoFit    *search.NoFit     `json:"no_fit"`
 
 	plan ir.Plan
+	risk bool // it is faster, and not recommended for its risk
 }
 
 // explainDoc is what explain adds.

@@ -71,10 +71,7 @@ var beyondWords = map[string]string{"flops": "devices", "memory_bandwidth": "dev
 
 // beyond asks what would change the plan, and what rules of thumb would have said.
 func (a *app) beyond(j *loaded, d *document, found *decision) error {
-	own := found.Best
-	if found.own != nil {
-		own = *found.own
-	}
+	own := found.Fastest // what hardware can gain is seen by the fastest plans with it and without
 	var f search.Further
 	err := a.during("weighing what would change it", func() error {
 		f = found.Beyond(j.Config.Params(), own, j.narrower()...)
@@ -156,7 +153,7 @@ func (d *document) choiceMessage(c *search.Choice) string {
 	}
 	kept := d.alternative(*c.Kept)
 	s := someBlocks(c) + kept.mainly(d)
-	if kept.NoFit == nil && c.Kept.SlowerBy < 0 {
+	if kept.NoFit == nil && c.Kept.SlowerBy < 0 && c.Verdict != search.Riskier {
 		s = "faster, and not the plan that is given"
 	}
 	const notably = 0.01 // of a step
@@ -205,6 +202,7 @@ func (d *document) alternative(a search.Alternative) alternativeDoc {
 	row := alternativeDoc{Plan: a.Plan.JSON(), Predict: a.Predict, NoFit: a.NoFit, plan: a.Plan}
 	if a.NoFit == nil {
 		row.SlowerBy = &a.SlowerBy
+		row.risk = a.Riskier(search.Priced{Plan: d.head.chosen, Predict: d.Predict})
 	}
 	return row
 }
@@ -213,7 +211,7 @@ func (d *document) alternative(a search.Alternative) alternativeDoc {
 func (d *document) rule(t *search.Thumb) ruleDoc {
 	row := ruleDoc{Rule: t.Rule, Verdict: string(t.Verdict), Message: t.Message}
 	switch t.Verdict {
-	case search.Slower, search.Faster, search.Differs, search.Agrees:
+	case search.Slower, search.Riskier, search.Faster, search.Differs, search.Agrees:
 		row.SlowerBy = &t.SlowerBy
 	}
 	if t.Best == nil {

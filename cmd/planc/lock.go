@@ -118,6 +118,9 @@ func (j *loaded) inputs() lock.Inputs {
 	if train := in["train"]; train["precision.master"] == "none" { // no copy: the parameters are it, as plans have it
 		train["precision.master"] = train["precision.params"]
 	}
+	if j.Objective.Prefer == search.PreferRobust { // so that locks of jobs that do not say otherwise hold
+		delete(in["objective"], "prefer")
+	}
 	in["cluster"] = j.cluster.Deciding()
 	if j.Objective.Kind == spec.Cost {
 		in["cluster"]["node.price_per_hour"] = strconv.FormatFloat(j.cluster.Node.PricePerHour, 'g', -1, 64)

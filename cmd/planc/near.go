@@ -23,11 +23,7 @@ func (d *document) faster(found *decision) *fasterDoc {
 	if !d.Fits {
 		return nil
 	}
-	own := found.Best
-	if found.own != nil {
-		own = *found.own
-	}
-	l, ok := found.Near(own)
+	l, ok := found.Near(found.Fastest)
 	if !ok {
 		return nil
 	}

@@ -57,6 +57,9 @@ func planScreen(d *document) string {
 		b.WriteString("\n" + d.alternativesTable())
 	}
 	b.WriteString("\n" + prose("exact", 9, d.countSentence()))
+	if d.Fastest != nil {
+		b.WriteString(prose("fastest", 9, d.Fastest.text))
+	}
 	if d.Simpler != nil {
 		b.WriteString(prose("simpler", 9, d.Simpler.text))
 	}
@@ -265,6 +268,9 @@ func (d *document) shown() []alternativeDoc {
 // take what the plan takes, time and memory. Documents have all.
 func (d *document) others() (out []alternativeDoc) {
 	for _, a := range d.Alternatives {
+		if d.Fastest != nil && a.plan == d.Fastest.plan {
+			continue // which has a line of its own
+		}
 		if a.NoFit != nil || a.because(d) != sameTime || a.Predict.MemoryBytes.Total != d.Predict.MemoryBytes.Total {
 			out = append(out, a)
 		}

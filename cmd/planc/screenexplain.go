@@ -15,7 +15,10 @@ func explainScreen(d *document) string {
 	var b strings.Builder
 	b.WriteString(d.chosenTitle() + "\n")
 	b.WriteString(prose("WHY", 9, d.whySentence()))
-	if d.Simpler != nil && !d.simplerNext() {
+	if d.Fastest != nil {
+		b.WriteString(prose("FASTEST", 9, d.Fastest.text))
+	}
+	if d.Simpler != nil {
 		b.WriteString(prose("SIMPLER", 9, d.Simpler.text))
 	}
 	b.WriteString(prose("BINDING", 9, d.bindingSentence()))

@@ -24,11 +24,7 @@ func (d *document) whySentence() string {
 	}
 	s += d.shardingSentence()
 	if a, ok := d.nextBest(); ok {
-		next := "Next best"
-		if d.simplerNext() {
-			next += ", and simpler,"
-		}
-		s += fmt.Sprintf(" %s is %s: %s, %s.", next, a.label(d), signed(*a.SlowerBy), a.because(d))
+		s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
 	}
 	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") && p.TP*d.Cluster.Nodes == d.Cluster.Devices {
 		s += " tp fills the node."
@@ -174,7 +170,7 @@ func (d *document) ruleLines() string {
 				quoted += " (" + r.Message + ")"
 			}
 			agree = append(agree, quoted)
-		case string(search.Slower), string(search.Faster):
+		case string(search.Slower), string(search.Riskier), string(search.Faster):
 			lines = append(lines, fmt.Sprintf("%s: %s, %s", quoted, signed(*r.SlowerBy), r.Message))
 		case string(search.DoesNot):
 			lines = append(lines, fmt.Sprintf("%s: no fit, %s", quoted, r.Message))

@@ -102,7 +102,7 @@ func (q question) String() string {
 type whyNotDoc struct {
 	Asked    map[string]any     `json:"asked"`
 	Rest     string             `json:"rest"`    // free, kept
-	Verdict  string             `json:"verdict"` // slower, no_fit, illegal; "" of the chosen plan itself
+	Verdict  string             `json:"verdict"` // slower, riskier, no_fit, illegal; "" of the chosen plan itself
 	Plan     map[string]any     `json:"plan"`    // null where none is legal
 	Predict  *costmodel.Predict `json:"predict"`
 	SlowerBy *float64           `json:"slower_by"`
@@ -191,6 +191,8 @@ func (w *whyNotDoc) priced(d *document, alt search.Alternative, pinned []string)
 			w.Rules = append(w.Rules, brokenDoc{key, "the job pins " + key})
 		}
 		w.Message = "the job pins " + strings.Join(pinned, ", ")
+	case alt.Riskier(search.Priced{Plan: d.head.chosen, Predict: d.Predict}):
+		w.Verdict, w.Message = string(search.Riskier), d.riskText(&alt.Predict)
 	default:
 		w.Verdict, w.Message = string(search.Slower), w.other.because(d)
 	}

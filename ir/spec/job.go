@@ -200,6 +200,7 @@ func isClusterPath(s string) bool {
 type Objective struct {
 	Kind     string  `yaml:"kind" class:"d" enum:"throughput,devices,cost,energy" doc:"throughput: the fastest step; devices: the fewest that reach rate or days; cost: the cheapest nodes, energy: the devices that draw least for the training, in days if given" eg:"throughput"`
 	Headroom float64 `yaml:"headroom" class:"d" min:"0" under:"1" doc:"fraction of device memory that is left free" eg:"0.1"`
+	Prefer   string  `yaml:"prefer" class:"d" enum:"robust,fastest" doc:"of the plans that predictions cannot tell apart, 2 % of a step: robust, the one with least memory pressure, then the simplest; fastest" eg:"fastest"`
 	Rate     float64 `yaml:"rate" class:"d" over:"0" doc:"tokens a second to reach" absent:"none" eg:"1e6"`
 	Days     float64 `yaml:"days" class:"d" over:"0" doc:"in which all steps shall be done" absent:"none" eg:"14"`
 }

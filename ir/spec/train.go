@@ -65,6 +65,6 @@ func defaults() *Job {
 			Schedule:  Schedule{Kind: "constant"},
 			Eval:      Eval{Batches: 20},
 		},
-		Objective: Objective{Kind: "throughput", Headroom: 0.1},
+		Objective: Objective{Kind: "throughput", Headroom: 0.1, Prefer: "robust"},
 	}
 }

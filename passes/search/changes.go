@@ -43,8 +43,8 @@ func (s *searcher) try(t trial) (Change, bool) {
 	if err != nil {
 		return Change{}, false
 	}
-	best, _, found := q.best(sp, nil)
-	return Change{t.set, best}, found
+	c, _, found := q.choose(sp, nil)
+	return Change{t.set, c.best}, found
 }
 
 // changes are the changes of the job under which a plan fits, the cheapest first: what costs nothing, pins given up,

@@ -12,6 +12,9 @@
 // runs. A plan is left out only if a bound that cannot be wrong says that it does not fit or cannot be faster.
 // What would be the next best of each choice is asked of the same families, on two cores where there are many (twin.go).
 //
+// Which plan is recommended: of those that take at most 2 % longer than the fastest, which predictions do not tell from it, the one
+// with the least memory pressure, then the simplest (risk.go, robust.go).
+//
 // Ties: of all plans within 1e-9 of the fastest, relative, the first in the order of the space is taken: tp
 // ascending, then sp false before true, zero ascending, micro_batch ascending, dp ascending.
 //

@@ -44,6 +44,7 @@ const (
 	Slower  Verdict = "slower"
 	DoesNot Verdict = "no_fit"
 	Illegal Verdict = "illegal"
+	Riskier Verdict = "riskier" // faster, by less than predictions can tell, with more memory pressure or a less simple plan
 )
 
 // Choice is one key of the plan: what was taken, and the best of its other values. Verdict and the figures are of the plan
@@ -196,12 +197,26 @@ func compareAlternatives(a, b Alternative) int {
 	return cmp.Compare(a.NoFit.OverBytes, b.NoFit.OverBytes)
 }
 
-// alternative is the best plan of a space under a restriction, or that which lacks least if none fits.
+// recommended is the plan to recommend of a space, or that which lacks least if none fits.
+func (s *searcher) recommended(sp *space, than Priced) Alternative {
+	c, _, ok := s.choose(sp, &keep{})
+	if !ok {
+		return s.against(s.nearest(sp, nil), false, than)
+	}
+	return s.against(c.best, true, than)
+}
+
+// alternative is the fastest plan of a space under a restriction, or that which lacks least if none fits.
 func (s *searcher) alternative(sp *space, k *keep, than Priced) Alternative {
 	best, _, found := s.best(sp, k)
 	if !found {
 		best = s.nearest(sp, k)
 	}
+	return s.against(best, found, than)
+}
+
+// against is a plan beside the chosen one.
+func (s *searcher) against(best Priced, found bool, than Priced) Alternative {
 	a := Alternative{Plan: best.Plan, Predict: best.Predict}
 	if found {
 		a.SlowerBy = slowerBy(best.Predict, than.Predict)
@@ -236,7 +251,7 @@ func grown(m, other costmodel.Memory) string {
 	return best
 }
 
-// WhyNot is the best plan with further pins, all else as in the problem, against the chosen one. It fails as
+// WhyNot is the plan to recommend with further pins, all else as in the problem, against the chosen one. It fails as
 // [Search] does, where nothing fits with the plan that lacks least.
 func WhyNot(p *Problem, chosen Priced, pins Pins) (Alternative, error) {
 	return new(Series).alternative(p, pins, chosen)

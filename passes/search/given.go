@@ -43,9 +43,10 @@ func Beside(p *Problem, given ir.Plan) (r *Result, best Priced, err error) {
 		return nil, best, err
 	}
 	s.within = sp
-	best, counts, _ := s.best(sp, nil)
+	c, counts, _ := s.choose(sp, nil)
+	best = c.best
 	s.watch = nil
-	r = &Result{Best: s.priced(s.member(given)), Counts: counts, searcher: s}
+	r = &Result{Best: s.priced(s.member(given)), Robust: c.robust, Fastest: c.fastest, Counts: counts, searcher: s}
 	if !r.Best.Fits() {
 		return nil, best, &NoPlan{Nearest: r.Best, NoFit: lacks(r.Best), Counts: Counts{Space: 1, Infeasible: 1, Simulated: 1}}
 	}

@@ -148,18 +148,16 @@ func (t *Trial) best(r *Series, plan ir.Plan) (Priced, bool) {
 	p := &t.Problem
 	if t.Name == moeSlack { // the plan with other places, not another plan
 		p.Pins = keptSolved(plan, Pins{moeSlack: slackTexts()}, p.Pins)
-		best, _, err := r.Best(p)
-		return best, err == nil
+		return r.fastest(p)
 	}
 	now := *p
 	now.Pins = keptSolved(plan, Pins{"micro_batches": {strconv.Itoa(p.GlobalBatch / max(1, plan.DP*plan.MicroBatch))}}, p.Pins)
-	if near, _, err := r.Best(&now); err == nil {
+	if near, ok := r.fastest(&now); ok {
 		if best, ok, err := r.Within(p, r.time(p, near.Plan)*(1+rounding)); err == nil && ok {
 			return best, true
 		} // pins of the job may forbid it
 	}
-	best, _, err := r.Best(p)
-	return best, err == nil
+	return r.fastest(p)
 }
 
 // inParallel does n independent things, each of some workers on a core of its own. What is found does not depend on which one

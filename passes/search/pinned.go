@@ -48,12 +48,15 @@ func (p Pins) keeps(under Pins) *keep {
 	}
 }
 
-// pinned is the best plan with further pins, found in the space that was searched if it holds one that fits. It fails as
+// pinned is the plan to recommend with further pins, found in the space that was searched if it holds one that fits. It fails as
 // [Series.alternative] does.
 func (r *Result) pinned(pins Pins, by *Series) (Alternative, error) {
+	if pins.follow(&r.Best.Plan) {
+		return Alternative{Plan: r.Best.Plan, Predict: r.Best.Predict}, nil
+	}
 	if k := pins.keeps(r.searcher.problem.Pins); k != nil {
-		if best, _, found := r.searcher.best(r.searcher.within, k); found {
-			return Alternative{Plan: best.Plan, Predict: best.Predict, SlowerBy: slowerBy(best.Predict, r.Best.Predict)}, nil
+		if c, _, ok := r.searcher.choose(r.searcher.within, k); ok {
+			return Alternative{Plan: c.best.Plan, Predict: c.best.Predict, SlowerBy: slowerBy(c.best.Predict, r.Best.Predict)}, nil
 		}
 	}
 	return by.alternative(r.searcher.problem, pins, r.Best)

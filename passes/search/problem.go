@@ -22,6 +22,8 @@ type Problem struct {
 	Recipe      ir.Recipe
 	Headroom    float64 // fraction of device memory that stays free
 	Pins        Pins
+	Prefer      string            // of the plans that predictions do not tell apart; "": PreferRobust
+	MaxStep     costmodel.Seconds // above 0: the recommended plan takes no longer, if the fastest does not
 
 	MaxDevices int // of a node that the hardware has, where Cluster takes fewer; for what would fit
 
@@ -31,6 +33,12 @@ type Problem struct {
 
 	Watch func(Progress) // is told now and then how far [Search] or [Beside] is with the best plan; nil: nobody asks
 }
+
+// What a problem may prefer.
+const (
+	PreferRobust  = "robust"
+	PreferFastest = "fastest"
+)
 
 // Dims are the sizes of a model that decide which plans are legal; 0 where it has no such dim.
 type Dims struct {

@@ -22,6 +22,9 @@ func (s *searcher) runnerUp(c *Choice, of *choice, values []string, others []Alt
 	}
 	c.RunnerUp = of.value(&a.Plan)
 	c.Verdict, c.SlowerBy = Slower, a.SlowerBy
+	if a.Riskier(best) {
+		c.Verdict = Riskier
+	}
 	if a.NoFit != nil {
 		c.Verdict, c.OverBytes, c.Part = DoesNot, a.NoFit.OverBytes, a.NoFit.Part
 	}

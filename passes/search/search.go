@@ -33,7 +33,9 @@ type Counts struct {
 
 // Result is the answer.
 type Result struct {
-	Best         Priced
+	Best         Priced // recommended: as [Problem.Prefer] says, Robust or Fastest
+	Robust       Priced // of least risk among those that predictions do not tell from the fastest, see [Apart]
+	Fastest      Priced
 	Counts       Counts
 	Alternatives []Alternative // the best plan for each other value of each choice, the fastest first, then those that do not fit
 	Choices      []Choice
@@ -93,6 +95,8 @@ type searcher struct {
 	modelFlops float64
 	formula    string
 	capacity   int     // bytes of a device for the arena
+	window     float64 // [Apart], but for tests that draw from small spaces
+	usable     int64   // bytes of a device for all that a plan needs, as [costmodel.Memory] counts its capacity
 	overlap    [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
 	exposedTP  float64 // part of tensor parallel collectives that compute waits for
 
@@ -128,7 +132,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), speeds: newSpeeds(p, dev), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
-		capacity:   int(empty.Capacity - empty.Total),
+		capacity: int(empty.Capacity - empty.Total), usable: empty.Capacity, window: Apart,
 		layerMoves: map[moveKey][]moved{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, settlings: map[settleKey][]settling{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
@@ -136,7 +140,8 @@ func newSearcher(p *Problem) (*searcher, error) {
 	return s, nil
 }
 
-// Search finds the fastest plan that fits, and what else there is to say. It fails with an [IllegalError] if no plan
+// Search finds the plan to recommend, and what else there is to say: of the plans that fit and that predictions do not tell from
+// the fastest, the one of least risk, or, if the problem prefers it, the fastest. It fails with an [IllegalError] if no plan
 // with the pinned values is legal, with a [NoPlan] if none fits, and with a plain error if the cluster cannot run
 // such a job at all.
 //
@@ -157,13 +162,13 @@ func Search(p *Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	best, counts, found := s.best(sp, nil)
+	c, counts, ok := s.choose(sp, nil)
 	s.watch = nil
-	if !found {
+	if !ok {
 		return nil, s.noPlan(sp, counts)
 	}
 	s.within = sp
-	r := &Result{Best: best, Counts: counts, searcher: s}
+	r := &Result{Best: c.best, Robust: c.robust, Fastest: c.fastest, Counts: counts, searcher: s}
 	s.explain(sp, r)
 	return r, nil
 }
@@ -186,6 +191,7 @@ type hunt struct {
 	n       Counts
 	counts  bool // somebody wants to know them: families that do not fit must have their turn
 	fits    []fit
+	passed  []*member // that fit, and of which a bound said that they are slower than the fastest
 	fastest costmodel.Seconds
 	roomy   bool // some family has room for one of its plans, so far as bounds say
 	opened  bool // some family had its turn
@@ -194,14 +200,51 @@ type hunt struct {
 
 // fit is a plan that fits, with its place in the space.
 type fit struct {
-	point point
-	place int
-	time  costmodel.Seconds
+	point  point
+	place  int
+	time   costmodel.Seconds
+	member *member
 }
 
 // best prices plans in ascending order of their bounds, until no bound is below the best time. A family is looked at when the
 // bound of its arithmetic has its turn, and opened, as a branch of it is, when its own has.
 func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) {
+	h := s.hunt(sp, k)
+	first := h.first()
+	h.end()
+	if first == nil {
+		return Priced{}, h.n, false
+	}
+	return s.priced(&first.point), h.n, true
+}
+
+// found are the two plans that a search finds, and which of them is recommended.
+type found struct{ best, robust, fastest Priced }
+
+// choose finds the fastest plan, and then the one of least risk among those that predictions do not tell from it. The counts are
+// those of both.
+func (s *searcher) choose(sp *space, k *keep) (c found, n Counts, ok bool) {
+	h := s.hunt(sp, k)
+	first := h.first()
+	if first == nil {
+		h.end()
+		return c, h.n, false
+	}
+	limit := h.fastest * costmodel.Seconds(1+s.window)
+	if p := s.problem; p.MaxStep > 0 {
+		limit = max(h.fastest, min(limit, p.MaxStep))
+	}
+	least := h.robust(limit)
+	h.end()
+	c.fastest, c.robust = s.priced(&first.point), s.priced(&least)
+	if c.best = c.robust; s.problem.Prefer == PreferFastest {
+		c.best = c.fastest
+	}
+	return c, h.n, true
+}
+
+// hunt looks at plans until no bound is below the best time.
+func (s *searcher) hunt(sp *space, k *keep) *hunt {
 	counts := k == nil
 	if counts {
 		k = &keep{}
@@ -227,19 +270,24 @@ func (s *searcher) best(sp *space, k *keep) (best Priced, n Counts, found bool) 
 			h.branches(e.family)
 		}
 	}
-	s.ahead.stop()
-	h.n.Bounded = h.n.Space - h.n.Infeasible - h.n.Priced
-	s.queue = h.queue
-	first := -1
-	for i, f := range h.fits {
-		if f.time <= h.fastest*(1+tie) && (first < 0 || f.place < h.fits[first].place) {
-			first = i
+	return h
+}
+
+// first is the fastest plan, of those within a tie the first in the space; nil if none fits.
+func (h *hunt) first() (first *fit) {
+	for i := range h.fits {
+		if f := &h.fits[i]; f.time <= h.fastest*(1+tie) && (first == nil || f.place < first.place) {
+			first = f
 		}
 	}
-	if first < 0 {
-		return Priced{}, h.n, false
-	}
-	return s.priced(&h.fits[first].point), h.n, true
+	return first
+}
+
+// end completes the counts, and gives back what the next hunt can use.
+func (h *hunt) end() {
+	h.s.ahead.stop()
+	h.n.Bounded = h.n.Space - h.n.Infeasible - h.n.Priced
+	h.s.queue = h.queue
 }
 
 // next tells whether something may be no slower than the best, and queues the families whose turn comes before it.
@@ -334,6 +382,7 @@ func (h *hunt) members(b *branch) {
 func (h *hunt) price(m *member) {
 	best, ok := h.s.solve(m, h.fastest*(1+tie))
 	if !ok {
+		h.passed = append(h.passed, m)
 		return
 	}
 	p := h.s.price(&best)
@@ -341,7 +390,7 @@ func (h *hunt) price(m *member) {
 	h.n.Priced++
 	h.fastest = min(h.fastest, p.time)
 	h.s.ahead.limit(h.fastest * (1 + tie))
-	h.fits = append(h.fits, fit{best, m.place, p.time})
+	h.fits = append(h.fits, fit{best, m.place, p.time, m})
 }
 
 // Price predicts one plan, legal or refused with the rules that it breaks. Pins are not looked at.

@@ -165,8 +165,7 @@ func TestNoPlan(t *testing.T) {
 		want    []string
 	}{
 		{gpt3(t, 1), nil, []string{"--set cluster.nodes=6", "--set cluster.nodes=12"}},
-		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}}, []string{"--set plan.zero=null", "--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null",
-			"--set plan.micro_batch=null --set plan.pp=null --set plan.recompute=null --set plan.tp=null --set plan.zero=null"}},
+		{small, Pins{"tp": {"1"}, "pp": {"1"}, "zero": {"1"}, "recompute": {"none"}, "micro_batch": {"1"}}, []string{"--set plan.zero=null", "--set plan.pp=null", "--set plan.tp=null", "--set plan.recompute=null"}}, // all pins given up lead to the plan that zero alone does
 		{small, Pins{"tp": {"2"}, "micro_batch": {"32"}}, []string{"--set plan.micro_batch=null", "--set plan.tp=null", "--set plan.micro_batch=null --set plan.tp=null"}},
 		{small, Pins{"tp": {"1"}, "dp": {"8"}, "zero": {"0"}}, []string{"--set plan.zero=null", "--set plan.dp=null", "--set cluster.nodes=3", "--set cluster.nodes=6"}},
 		{alone(131072), nil, []string{"--set train.seq_len=32768"}},

@@ -24,12 +24,26 @@ func (r *Series) Best(p *Problem) (Priced, Counts, error) {
 	if err != nil {
 		return Priced{}, Counts{}, err
 	}
-	best, counts, found := s.best(sp, nil)
-	if !found {
+	c, counts, ok := s.choose(sp, nil)
+	if !ok {
 		near := s.nearest(sp, nil)
 		return Priced{}, counts, &NoPlan{Nearest: near, NoFit: lacks(near), Counts: counts}
 	}
-	return best, counts, nil
+	return c.best, counts, nil
+}
+
+// fastest is the fastest plan of a problem; ok is false if no plan is legal or none fits.
+func (r *Series) fastest(p *Problem) (best Priced, ok bool) {
+	s, err := r.searcher(p)
+	if err != nil {
+		return best, false
+	}
+	sp, err := s.space(p)
+	if err != nil {
+		return best, false
+	}
+	best, _, ok = s.best(sp, nil)
+	return best, ok
 }
 
 // Within is the fastest plan that fits and takes no longer than a limit; there may be none.
@@ -105,9 +119,12 @@ func (r *Series) searcher(p *Problem) (*searcher, error) {
 	return s, nil
 }
 
-// alternative is the best plan with further pins against the chosen one. It fails as [Search] does, where nothing fits with
-// the plan that lacks least.
+// alternative is the plan to recommend with further pins against the chosen one, which it is itself if that follows them. It fails
+// as [Search] does, where nothing fits with the plan that lacks least.
 func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative, error) {
+	if chosen.Fits() && pins.follow(&chosen.Plan) {
+		return Alternative{Plan: chosen.Plan, Predict: chosen.Predict}, nil
+	}
 	q := *p
 	q.Pins = p.Pins.With(pins)
 	s, err := r.searcher(&q)
@@ -118,7 +135,7 @@ func (r *Series) alternative(p *Problem, pins Pins, chosen Priced) (Alternative,
 	if err != nil {
 		return Alternative{}, err
 	}
-	return s.alternative(sp, nil, chosen), nil
+	return s.recommended(sp, chosen), nil
 }
 
 // Price is [Price] of a plan, beside others of the same model.

@@ -137,6 +137,8 @@ func (t *Thumb) weigh(q *thumbs) {
 	switch {
 	case a.NoFit != nil:
 		t.Verdict = DoesNot
+	case a.Riskier(q.chosen):
+		t.Verdict, t.SlowerBy = Riskier, a.SlowerBy
 	case a.SlowerBy < 0:
 		t.Verdict, t.SlowerBy, t.Message = Faster, a.SlowerBy, "the plan is not the search's own"
 		if names := q.p.Pins.names(); len(names) > 0 {

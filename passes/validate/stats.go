@@ -154,6 +154,26 @@ func pairsOf(rows []*Priced) (pairs, right int) {
 	return pairs, right
 }
 
+// PairsApart counts the pairs of plans of one question whose predictions differ by more than a fraction and up to another, and those
+// that were measured in the order that was predicted. How far apart the measured times are does not matter.
+func PairsApart(rows []*Priced, over, most float64) (pairs, right int) {
+	groups := map[group][]*Priced{}
+	for _, p := range rows {
+		for _, o := range groups[p.group] {
+			apart := math.Abs(p.Predicted-o.Predicted) / min(p.Predicted, o.Predicted)
+			if p.samePlan(o) || apart > most || apart <= over && over > 0 {
+				continue
+			}
+			pairs++
+			if (*p.Measured < *o.Measured) == (p.Predicted < o.Predicted) && p.Predicted != o.Predicted {
+				right++
+			}
+		}
+		groups[p.group] = append(groups[p.group], p)
+	}
+	return pairs, right
+}
+
 // samePlan tells whether two rows are runs of one plan: nothing that is asked differs, so that no prediction could tell them
 // apart. They are no pair of plans.
 func (p *Priced) samePlan(o *Priced) bool {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/passes/validate"
 )
 
@@ -79,8 +80,31 @@ type study struct {
 
 // sections are the page's generated parts.
 func (s *study) sections() map[string]string {
-	return map[string]string{"targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held), "barred": bySource(s.barred),
+	return map[string]string{"pairs": s.pairs(), "targets": s.targets(), "fitted": bySource(s.fitted), "held": bySource(s.held), "barred": bySource(s.barred),
 		"worst": worst(s.fitted) + "\nAnd of those that no fit saw:\n\n" + worst(s.held), "skipped": s.skipped(), "bars": s.barTable()}
+}
+
+// all are the rows with a measured time.
+func (s *study) all() []*validate.Priced { return slices.Concat(s.fitted, s.held, s.barred) }
+
+// pairs is how many pairs of plans are ordered right, by how far their predictions are apart.
+func (s *study) pairs() string {
+	var b strings.Builder
+	b.WriteString("| predictions apart | pairs | in their order |\n|---|---|---|\n")
+	edges := []float64{0, 0.005, 0.01, 0.015, search.Apart, 0.03, 0.05, 0.1, 0.2, math.Inf(1)}
+	for i, most := range edges[1:] {
+		over := edges[i]
+		name := fmt.Sprintf("%g to %g %%", 100*over, 100*most)
+		switch {
+		case i == 0:
+			name = fmt.Sprintf("up to %g %%", 100*most)
+		case math.IsInf(most, 1):
+			name = fmt.Sprintf("over %g %%", 100*over)
+		}
+		pairs, right := validate.PairsApart(s.all(), over, most)
+		fmt.Fprintf(&b, "| %s | %d | %.0f %% |\n", name, pairs, 100*float64(right)/float64(max(1, pairs)))
+	}
+	return b.String()
 }
 
 // fill puts sections between their marks: "<!-- validate NAME -->" and "<!-- end validate -->".

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/validate"
 )
 
 // The page, its plots and the error bars are what the rows and the cost model make.
@@ -55,5 +57,26 @@ func TestConstantsAreFitted(t *testing.T) {
 	}
 	if len(params()) > 30 {
 		t.Errorf("%d constants are too many for %d engines", len(params()), len(costmodel.Engines)-1)
+	}
+}
+
+// What the planner takes for plans that predictions do not tell apart is so: pairs that are predicted to differ by up to that are
+// in their order little more often than by chance, and less often than pairs farther apart.
+func TestPlansApart(t *testing.T) {
+	rows, err := read("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := studyOf(rows)
+	part := func(over, most float64) float64 {
+		pairs, right := validate.PairsApart(s.all(), over, most)
+		if pairs < 300 {
+			t.Errorf("%d pairs are more than %v apart and up to %v", pairs, over, most)
+		}
+		return float64(right) / float64(max(1, pairs))
+	}
+	within, beyond, far := part(0.005, search.Apart), part(search.Apart, 5*search.Apart), part(10*search.Apart, 1000)
+	if within > 0.58 || beyond < within+0.08 || far < 0.95 {
+		t.Errorf("in their order: %.3f within %v, %.3f up to five times that, %.3f beyond ten times", within, search.Apart, beyond, far)
 	}
 }
