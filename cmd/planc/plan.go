@@ -13,7 +13,7 @@ func (a *app) planCommand() *cobra.Command {
 		Long: "plan finds the fastest plan that fits. Among plans that predictions cannot tell from it, within 2 %, it recommends\n" +
 			"the one with the least memory pressure, then the simplest; objective.prefer=fastest recommends the fastest.\n" +
 			"It shows the plan's step and memory, the next best for each other value of a choice (those that do not fit\n" +
-			"among them), and the count of plans that the answer rests on. Where\n" +
+			"among them), and the count of plans that the answer rests on.\n\nWhere " +
 			"nothing fits, it says what is short and what would fit, the cheapest first: pins given up; headroom 0.05,\n" +
 			"narrower numbers; then devices and nodes; where there is no network, half the batch or the sequence.\n" +
 			"A lock beside the job holds the plan that is shown; where the job is no longer the lock's, the difference is\n" +

@@ -95,7 +95,7 @@ func TestThumbsOfPinned(t *testing.T) {
 // What needs more room finds it, or there is none.
 func TestRoomier(t *testing.T) {
 	p := problem(cluster(t, "dgx-a100", 1, 0), gpt2Config(48, 1600, 25, 50257, 1024), 1024, 64, mixed)
-	p.Headroom = 0
+	p.Headroom, p.Prefer = 0, PreferFastest
 	full := must(t, p).Best
 	used := 1 - float64(full.Predict.MemoryBytes.Total)/float64(p.Cluster.GPU.Memory())
 	best, ok := Roomier(p, used+0.05)
