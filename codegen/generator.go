@@ -213,6 +213,9 @@ func (g *generator) paramRow(s *ir.Segment, w *ir.Value) jen.Dict {
 	if w.Param.First > 0 {
 		init[jen.Id("First")] = jen.Lit(w.Param.First)
 	}
+	if w.Param.Zero > 0 {
+		init[jen.Id("Zero")] = jen.Lit(w.Param.Zero)
+	}
 	row := jen.Dict{
 		jen.Id("Name"): jen.Lit(name), jen.Id("Decay"): jen.Lit(w.Param.Decay), jen.Id("Init"): rt("Init").Values(init),
 		jen.Id("Layers"): jen.Lit(s.Count), jen.Id("Places"): g.places(s, w),

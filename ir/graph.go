@@ -35,6 +35,7 @@ type Param struct {
 	Init  string  // "zeros", "ones" or "normal"
 	Std   float64 // of a normal
 	First int     // rows of the first dim that init draws, the others begin at 0; 0: all
+	Zero  int     // 1 + a row of the first dim that begins at 0, 0: none
 	Decay bool    // weight decay applies
 
 	Balance bool // no gradient moves it: what is added to experts' scores moves against how many choices each gets

@@ -321,6 +321,8 @@ func parseParam(name, words string) (*Param, error) {
 			p.Tied = tied
 		} else if first, ok := strings.CutPrefix(w, "first="); ok {
 			p.First, _ = strconv.Atoi(first) // what is no number is not as planc prints it
+		} else if zero, ok := strings.CutPrefix(w, "zero="); ok {
+			p.Zero, _ = strconv.Atoi(zero)
 		} else if w == "decay" {
 			p.Decay = true
 		} else if w == "balance" {

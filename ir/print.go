@@ -64,6 +64,9 @@ func paramWords(p *Param) string {
 	if p.First > 0 {
 		s += " first=" + strconv.Itoa(p.First)
 	}
+	if p.Zero > 0 {
+		s += " zero=" + strconv.Itoa(p.Zero)
+	}
 	if p.Decay {
 		s += " decay"
 	}

@@ -67,7 +67,7 @@ func put[F Float](r *Rank, k *kind, t *tensor, first int, x []F) {
 func initTensor[F Float](out []F, t *tensor, lo int, seed uint64) {
 	key := rng.Key(rng.KeyString(rng.Key(seed, initKey), t.param.Name), uint64(t.layer))
 	clear(out)
-	drawn := t.param.drawn()
+	drawn, zero := t.param.drawn(), t.param.zero()
 	t.runs(lo, lo+len(out), func(local, logical, n int) {
 		n = min(n, drawn-logical)
 		switch t.param.Init.Kind {
@@ -77,10 +77,34 @@ func initTensor[F Float](out []F, t *tensor, lo int, seed uint64) {
 			}
 		case Normal:
 			for j := range n {
-				out[local-lo+j] = F(t.param.Init.Std * rng.Normal(key, uint64(logical+j)))
+				if !zero.has(logical + j) {
+					out[local-lo+j] = F(t.param.Init.Std * rng.Normal(key, uint64(logical+j)))
+				}
 			}
 		}
 	})
+}
+
+// elements are some of a logical tensor that follow each other.
+type elements struct{ from, to int }
+
+func (e elements) has(i int) bool { return e.from <= i && i < e.to }
+
+// zero are the elements of the row that begins at 0.
+func (p *Param) zero() elements {
+	if p.Init.Zero == 0 {
+		return elements{}
+	}
+	return elements{(p.Init.Zero - 1) * p.rowElems(), p.Init.Zero * p.rowElems()}
+}
+
+// rowElems is how many elements a row of the first dim has.
+func (p *Param) rowElems() int {
+	n := 1
+	for _, d := range p.Dims[1:] {
+		n *= d.Size
+	}
+	return n
 }
 
 // drawn is how many of a logical tensor's elements, from the first on, do not begin at 0.
@@ -88,9 +112,5 @@ func (p *Param) drawn() int {
 	if p.Init.First == 0 {
 		return math.MaxInt
 	}
-	n := p.Init.First
-	for _, d := range p.Dims[1:] {
-		n *= d.Size
-	}
-	return n
+	return p.Init.First * p.rowElems()
 }

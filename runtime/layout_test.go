@@ -109,12 +109,13 @@ func TestPanicOfInitIsAnError(t *testing.T) {
 	}
 }
 
-// Of a tensor that is drawn in its first rows alone, the other rows begin at 0, on every sharding.
-func TestInitOfFirstRows(t *testing.T) {
-	first := func(p *Program, rows int) *Program {
+// Of a tensor that is drawn in its first rows alone the other rows begin at 0, and so does a row that is to, on every sharding.
+func TestInitOfSomeRows(t *testing.T) {
+	change := func(p *Program, init Init) *Program {
 		q := *p
 		q.Params = slices.Clone(p.Params)
-		q.Params[0].Init.First = rows
+		init.Kind, init.Std = q.Params[0].Init.Kind, q.Params[0].Init.Std
+		q.Params[0].Init = init
 		return &q
 	}
 	begin := func(p *Program) []byte {
@@ -122,24 +123,29 @@ func TestInitOfFirstRows(t *testing.T) {
 		must(t, c.do(func(r *Rank) { initParams[float64](r, 9) }))
 		return saved(t, c, []kind{p.paramKind()})
 	}
-	const row = 7 * 8 // bytes
-	all, some := begin(splits["whole"]), begin(first(splits["whole"], 2))
-	zero := make([]byte, row)
-	equal, zeros := 0, 0
-	for at := len(all) - 11*row; at < len(all); at += row { // two layers of five rows, and the other tensor
-		a, b := all[at:at+row], some[at:at+row]
-		if bytes.Equal(a, b) {
-			equal++
-		} else if bytes.Equal(b, zero) {
-			zeros++
+	for _, c := range []struct {
+		init         Init
+		equal, zeros int // rows of the two layers of five, and of the other tensor
+	}{{Init{First: 2}, 5, 6}, {Init{Zero: 1}, 9, 2}, {Init{Zero: 5}, 9, 2}, {Init{First: 3, Zero: 2}, 5, 6}} {
+		const row = 7 * 8 // bytes
+		all, some := begin(splits["whole"]), begin(change(splits["whole"], c.init))
+		zero := make([]byte, row)
+		equal, zeros := 0, 0
+		for at := len(all) - 11*row; at < len(all); at += row {
+			a, b := all[at:at+row], some[at:at+row]
+			if bytes.Equal(a, b) {
+				equal++
+			} else if bytes.Equal(b, zero) {
+				zeros++
+			}
 		}
-	}
-	if equal != 5 || zeros != 6 {
-		t.Errorf("%d rows are as they were, want 2 of each layer and the other tensor; %d rows are 0, want 3 of each layer", equal, zeros)
-	}
-	for name, p := range splits {
-		if got := begin(first(p, 2)); !bytes.Equal(got, some) {
-			t.Errorf("%s: other parameters", name)
+		if equal != c.equal || zeros != c.zeros {
+			t.Errorf("%+v: %d rows are as they were, want %d; %d rows are 0, want %d", c.init, equal, c.equal, zeros, c.zeros)
+		}
+		for name, p := range splits {
+			if got := begin(change(p, c.init)); !bytes.Equal(got, some) {
+				t.Errorf("%s, %+v: other parameters", name, c.init)
+			}
 		}
 	}
 }

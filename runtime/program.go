@@ -106,6 +106,7 @@ type Init struct {
 	Kind  InitKind
 	Std   float64
 	First int // rows of the first dim that are so, the others begin at 0; 0: all
+	Zero  int // 1 + a row of the first dim that begins at 0; 0: none
 }
 
 // Param is one logical parameter, or one per layer of a segment.

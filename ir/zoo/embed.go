@@ -25,7 +25,9 @@ func embed(m *model) *ir.Func {
 // words looks tokens up, and their types where there are some.
 func words(m *model, b *builder) *ir.Value {
 	ids := b.input("tokens", ir.I32, tokens...)
-	wte := b.param("wte", normal(m.InitStd), ir.Vocab, m.width())
+	init := normal(m.InitStd)
+	init.Zero = m.PaddingRow
+	wte := b.param("wte", init, ir.Vocab, m.width())
 	b.in(ir.VocabR)
 	e := b.op("e", ir.OpEmbed, ir.Attr{Frozen: m.PaddingRow}, []ir.Dim{ir.Batch, ir.Seq, m.width()}, wte, ids)
 	if m.EmbedDim > 0 {

@@ -18,6 +18,7 @@ import (
 // reading is a file of golden/reference/testdata/reading: how transformers reads a family's config.json.
 type reading struct {
 	Family string
+	Keys   []string // all that transformers' class of the configuration has, other names of them too
 	Base   map[string]any
 	Facts  map[string]any // of the model of Base
 	Draws  []draw
@@ -160,6 +161,49 @@ func TestReadingEqualsTransformers(t *testing.T) {
 				t.Errorf("%d draws are read, %d are refused that transformers takes: that holds planc's reading to little", taken, refused)
 			}
 		})
+	}
+}
+
+// noConcern are keys that transformers has and planc passes over whatever they say: they change no number of the training.
+var noConcern = map[string]string{
+	"architectures return_dict output_hidden_states use_cache transformers_version dtype": "what is loaded, how, and what a call returns",
+	"bos_token_id eos_token_id is_encoder_decoder":                                        "generation",
+	"pad_token_id": "not a key of a family's own: TestReadingEqualsTransformers holds what it does",
+	"id2label label2id problem_type classifier_dropout summary_type summary_use_proj summary_activation summary_proj_to_labels summary_first_dropout": "other tasks",
+	"chunk_size_feed_forward pretraining_tp slow_but_exact is_decoder":                                                                                "the same numbers, computed in another way or by another class",
+	"encoder_stride pooler_act pooler_output_size":                                                                                                    "other heads",
+}
+
+// Every key that transformers' class of a family has is one that planc reads, refuses by name, or passes over for a reason.
+func TestEveryKeyOfTransformersIsKnown(t *testing.T) {
+	var passed []string
+	for keys := range noConcern {
+		passed = append(passed, strings.Fields(keys)...)
+	}
+	used := map[string]bool{}
+	for _, r := range readings(t) {
+		if len(r.Keys) < 20 {
+			t.Errorf("%s has keys %v", r.Family, r.Keys)
+		}
+		for _, key := range r.Keys {
+			d := draw{Set: map[string]any{key: 12345}}
+			text := r.config(&d)
+			_, err := spec.LoadModel("config.json", func(string) ([]byte, error) { return text, nil })
+			switch ignored := slices.Contains(passed, key); {
+			case !d.unread(r.Family):
+			case err != nil && !strings.Contains(err.Error(), key):
+				t.Errorf("%s: %s is refused by a message that does not name it: %v", r.Family, key, err)
+			case err == nil && !ignored:
+				t.Errorf("%s: %s is passed over without a reason", r.Family, key)
+			case err == nil:
+				used[key] = true
+			}
+		}
+	}
+	for _, key := range passed {
+		if !used[key] {
+			t.Errorf("%s is passed over in no family", key)
+		}
 	}
 }
 
