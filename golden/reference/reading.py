@@ -12,6 +12,7 @@ ir/zoo/weights holds planc's reading of the same keys against it.
 import reference  # first: it sets what torch reads when it is imported
 
 import copy
+import dataclasses
 import json
 import math
 import random
@@ -155,6 +156,7 @@ def run(f: Family, config, folder: Path) -> dict:
     """The facts of a configuration that transformers takes."""
     config._attn_implementation = config._experts_implementation = "eager"
     drawn = []
+    torch.manual_seed(0)  # of options that draw while training: OPT's layerdrop, Mixtral's jitter
     with torch.device("meta"):
         size = sum(p.numel() for p in f.model(copy.deepcopy(config)).parameters())
     if size > LARGE:
@@ -314,7 +316,9 @@ def family(f: Family, folder: Path) -> str:
                 facts = {k: v for k, v in facts.items() if v != base["facts"].get(k)} | {k: None for k in base["facts"] if k not in facts}
             got = {"facts": facts}
         lines.append(json.dumps(change | got))
-    head = {"family": f.name, "transformers": hf.__version__, "base": f.base, "facts": base["facts"]}
+    kind = hf.AutoConfig.for_model(f.name).__class__
+    keys = sorted({x.name for x in dataclasses.fields(kind)} | set(kind.attribute_map))
+    head = {"family": f.name, "transformers": hf.__version__, "keys": keys, "base": f.base, "facts": base["facts"]}
     text = json.dumps(head)[:-1] + ', "draws": [\n' + ",\n".join(lines) + "\n]}\n"
     refused = sum('"refused"' in x for x in lines)
     print(f"{f.name:12} {len(lines)} draws, {refused} refused", flush=True)
