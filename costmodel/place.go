@@ -74,10 +74,12 @@ func (c *Cluster) pair(m ir.Mesh, axis ir.Axis, ends bool) Placement {
 // inside is how many of n ranks, stride apart, every node of d devices has together: the largest divisor of n
 // whose run of ranks divides the node.
 func inside(stride, n, d int) int {
-	for k := n; k > 1; k-- {
-		if n%k == 0 && d%(stride*k) == 0 {
-			return k
-		}
+	if d%stride != 0 {
+		return 1
 	}
-	return 1
+	k, rest := n, d/stride
+	for rest > 0 {
+		k, rest = rest, k%rest
+	}
+	return k
 }

@@ -141,22 +141,44 @@ func (p Plan) releases() ActionKind {
 	return Backward
 }
 
-// InFlight is the most micro-batches of a chunk that have a buffer at once in a schedule that does passes in order. The
-// pass that frees one is the weights' if the schedule has these.
-func InFlight(actions []Action, chunk int) int {
-	release := Backward
-	if slices.Contains(actions, Action{Weigh, chunk}) {
-		release = Weigh
+// InFlight returns, for each chunk of a stage, the most micro-batches that have a buffer at once in a schedule that does
+// passes in order. The pass that frees a buffer is the weights' if the schedule has these. It takes as long as the turns are
+// written, however often each is done.
+func InFlight(turns []Turn, chunks int) []int {
+	now, most, release := make([]int, chunks), make([]int, chunks), make([]ActionKind, chunks)
+	for c := range release {
+		release[c] = Backward
 	}
-	now, most := 0, 0
-	for _, a := range actions {
-		switch {
-		case a.Chunk != chunk:
-		case a.Kind == Forward:
-			now++
-			most = max(most, now)
-		case a.Kind == release:
-			now--
+	for _, t := range turns {
+		for _, a := range t.Actions {
+			if a.Kind == Weigh {
+				release[a.Chunk] = Weigh
+			}
+		}
+	}
+	do := func(actions []Action) {
+		for _, a := range actions {
+			switch a.Kind {
+			case Forward:
+				now[a.Chunk]++
+				most[a.Chunk] = max(most[a.Chunk], now[a.Chunk])
+			case release[a.Chunk]:
+				now[a.Chunk]--
+			}
+		}
+	}
+	before := make([]int, chunks)
+	for _, t := range turns {
+		if t.Times == 0 {
+			continue
+		}
+		copy(before, now)
+		do(t.Actions)
+		if t.Times > 1 { // each time moves what is in flight by as much, so that the most is in the first or the last
+			for c := range now {
+				now[c] += (t.Times - 2) * (now[c] - before[c])
+			}
+			do(t.Actions)
 		}
 	}
 	return most

@@ -89,12 +89,13 @@ func TestDeadlocks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := pipelined(t, c.schedule, "0,1,1,0", 2, 2, c.micro)
 			for i := range p.Stages {
-				for j := range p.Stages[i].Chunks {
-					do, err := ir.ParseSchedule(c.do[i])
-					if err != nil {
-						t.Fatal(err)
-					}
-					p.Stages[i].Chunks[j].Buffers = ir.InFlight(do, j)
+				do, err := ir.ParseSchedule(c.do[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				chunks := p.Stages[i].Chunks
+				for j, n := range ir.InFlight([]ir.Turn{{Actions: do, Times: 1}}, len(chunks)) {
+					chunks[j].Buffers = n
 				}
 			}
 			check(t, p, c.do, c.want)

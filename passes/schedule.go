@@ -15,8 +15,8 @@ func schedule(p *ir.Program) error {
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		s.Schedule = Schedule(p.Plan, i)
-		for c := range s.Chunks {
-			s.Chunks[c].Buffers = ir.InFlight(s.Schedule, c)
+		for c, n := range ir.InFlight(orders[p.Plan.Schedule](p.Plan, i), len(s.Chunks)) {
+			s.Chunks[c].Buffers = n
 		}
 	}
 	return nil
@@ -35,16 +35,12 @@ func HasSchedule(name string) bool { return orders[name] != nil }
 
 // InFlight is how many buffers each chunk of a stage needs under the plan's schedule, see [ir.InFlight].
 func InFlight(plan ir.Plan, stage int) []int {
-	out := make([]int, plan.VPP)
 	if warmUp := warmUps[plan.Schedule]; warmUp != nil {
+		out := make([]int, plan.VPP)
 		out[0] = min(plan.MicroBatches, warmUp(plan, stage)+1)
 		return out
 	}
-	actions := ir.Actions(orders[plan.Schedule](plan, stage))
-	for c := range out {
-		out[c] = ir.InFlight(actions, c)
-	}
-	return out
+	return ir.InFlight(orders[plan.Schedule](plan, stage), plan.VPP)
 }
 
 // orders are the schedules: what a stage does, without the update.
@@ -84,18 +80,19 @@ func interleaved(plan ir.Plan, stage int) []ir.Turn {
 // their chunks, which are the same again after round of them.
 func weave(n, warmUp, round int, f, b func(int) int) (out []ir.Turn) {
 	warmUp = min(warmUp, n)
-	forward := func(i int) ir.Action { return ir.Action{Kind: ir.Forward, Chunk: f(i)} }
-	backward := func(i int) ir.Action { return ir.Action{Kind: ir.Backward, Chunk: b(i)} }
-	out = inTurns(out, 0, warmUp, round, func(i int) []ir.Action { return []ir.Action{forward(i)} })
-	out = inTurns(out, warmUp, n, round, func(i int) []ir.Action { return []ir.Action{forward(i), backward(i - warmUp)} })
-	return inTurns(out, n-warmUp, n, round, func(i int) []ir.Action { return []ir.Action{backward(i)} })
+	forward := func(to []ir.Action, i int) []ir.Action { return append(to, ir.Action{Kind: ir.Forward, Chunk: f(i)}) }
+	backward := func(to []ir.Action, i int) []ir.Action { return append(to, ir.Action{Kind: ir.Backward, Chunk: b(i)}) }
+	out = inTurns(out, 0, warmUp, round, forward)
+	out = inTurns(out, warmUp, n, round, func(to []ir.Action, i int) []ir.Action { return backward(forward(to, i), i-warmUp) })
+	return inTurns(out, n-warmUp, n, round, backward)
 }
 
-// inTurns adds what is done from one number to another, the same after round of them.
-func inTurns(out []ir.Turn, from, to, round int, do func(int) []ir.Action) []ir.Turn {
-	some := func(from, to int) (actions []ir.Action) {
+// inTurns adds what is done from one number to another, the same after round of them. do adds what is done at a number.
+func inTurns(out []ir.Turn, from, to, round int, do func([]ir.Action, int) []ir.Action) []ir.Turn {
+	some := func(from, to int) []ir.Action {
+		actions := make([]ir.Action, 0, 2*(to-from))
 		for i := from; i < to; i++ {
-			actions = append(actions, do(i)...)
+			actions = do(actions, i)
 		}
 		return actions
 	}

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
@@ -13,8 +14,33 @@ func TestInFlight(t *testing.T) {
 			for micro := 1; micro < 8; micro++ {
 				plan := ir.Plan{PP: pp, VPP: 1, MicroBatches: micro, Schedule: name}
 				for stage := range pp {
-					if got, want := InFlight(plan, stage), ir.InFlight(Schedule(plan, stage), 0); len(got) != 1 || got[0] != want {
+					if got, want := InFlight(plan, stage), ir.InFlight([]ir.Turn{{Actions: Schedule(plan, stage), Times: 1}}, 1)[0]; len(got) != 1 || got[0] != want {
 						t.Errorf("%s, stage %d of %d, %d micro-batches: %v, want %d", name, stage, pp, micro, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Buffers that are counted by turns, in the first time and the last of each, are those of the passes written out.
+func TestInFlightByTurns(t *testing.T) {
+	for _, c := range []struct {
+		schedule string
+		vpp      []int
+	}{{"1f1b", []int{1}}, {"gpipe", []int{1}}, {"interleaved", []int{2, 3, 5}}, {"zb-h1", []int{1}}, {"zb-v", []int{2}}} {
+		for pp := 2; pp <= 6; pp++ {
+			for m := 1; m <= 7*pp; m++ {
+				for _, vpp := range c.vpp {
+					if c.schedule == "interleaved" && m%pp != 0 {
+						continue
+					}
+					plan := pipelinePlan(c.schedule, pp, vpp, m)
+					for stage := range pp {
+						one := []ir.Turn{{Actions: Schedule(plan, stage), Times: 1}}
+						if got, want := ir.InFlight(Turns(plan, stage), vpp), ir.InFlight(one, vpp); !slices.Equal(got, want) {
+							t.Errorf("%s, stage %d of %d, vpp %d, %d micro-batches: %v, want %v", c.schedule, stage, pp, vpp, m, got, want)
+						}
 					}
 				}
 			}

@@ -51,7 +51,7 @@ type splitKey struct {
 func (e *enumeration) degrees() {
 	devices := e.set.devices
 	for _, pp := range e.p.ints("pp", divisors(devices)) {
-		if _, pinned := e.p.Pins["pp"]; !pinned && pp > e.set.mostChunks() {
+		if _, pinned := e.p.Pins["pp"]; !pinned && pp > min(e.set.mostChunks(), deepest) {
 			continue
 		}
 		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
@@ -185,17 +185,13 @@ func obeys(plan *ir.Plan, key string, set *setting) bool {
 
 // chunks goes through vpp and the schedules.
 func (e *enumeration) chunks(plan ir.Plan) {
-	most := 1
-	if plan.PP > 1 {
-		most = max(2, e.set.mostChunks()/plan.PP) // 2 may be too many, which is then what to say of zb-v
-	}
 	if e.met != nil {
 		if e.shaped {
 			e.list(&plan)
 		}
 		return
 	}
-	all := make([]int, most)
+	all := make([]int, mostTried(plan.PP, &e.set.Dims))
 	for i := range all {
 		all[i] = i + 1
 	}
@@ -306,8 +302,11 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if n == 1 {
 		return []int{e.set.Layers}
 	}
-	if n > e.set.mostChunks() || n < 1 || !e.shaped || plan.Schedule == "zb-v" && plan.VPP != 2 {
-		return even(e.set.Layers, max(0, n)) // illegal anyhow
+	if n > e.set.mostChunks() || n < 1 { // illegal, however the blocks are split
+		return []int{e.set.Layers}
+	}
+	if !e.shaped || plan.Schedule == "zb-v" && plan.VPP != 2 {
+		return even(e.set.Layers, n) // illegal anyhow
 	}
 	if e.p.engine().Even {
 		return even(e.set.Layers, n)

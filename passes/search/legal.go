@@ -208,10 +208,8 @@ func (d *Dims) rowsForAll(tp int) bool { return (tp-1)*((d.Vocab+tp-1)/tp) < d.V
 
 // widestVocab is the largest degree up to tp that leaves no rank without a row.
 func (d *Dims) widestVocab(tp int) int {
-	for !d.rowsForAll(tp) {
-		tp--
-	}
-	return tp
+	rows := (d.Vocab + tp - 1) / tp
+	return (d.Vocab + rows - 1) / rows // fewer ranks with as many rows each would have some to spare
 }
 
 // whyRanks says which dp makes the other degrees whole on the devices, or which of them there could be: where no dp does, it is
