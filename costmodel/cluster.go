@@ -53,7 +53,7 @@ type Link struct {
 // Host is a node's CPU side.
 type Host struct {
 	MemoryGiB float64        `yaml:"memory_gib" min:"0" doc:"of the node"`
-	Cores     int            `yaml:"cores" min:"0" doc:"of the node"`
+	Cores     int            `yaml:"cores" min:"0" max:"65536" doc:"of the node"`
 	Bandwidth BytesPerSecond `yaml:"bandwidth" doc:"host to device, one direction, per device"`
 }
 

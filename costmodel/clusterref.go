@@ -159,6 +159,9 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	}
 }
 
+// mostDevices is how many devices a cluster may have. The largest that were published have some 100,000.
+const mostDevices = 1 << 17
+
 // size sets the nodes and devices that the job asks for.
 func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	if r.Devices > c.Node.Devices && !c.IsCPU() {
@@ -167,6 +170,10 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	c.Node.Whole = c.Node.Devices
 	c.Node.Devices = or(r.Devices, c.Node.Devices)
 	c.Nodes = or(r.Nodes, c.Nodes)
+	if c.Devices() > mostDevices {
+		diags.Addf(at("nodes"), BadCluster, "%d nodes of %d devices are %d devices; at most %d are planned (%d nodes would do)",
+			c.Nodes, c.Node.Devices, c.Devices(), mostDevices, mostDevices/c.Node.Devices)
+	}
 	if c.Nodes > 1 && len(c.Network) == 0 {
 		diags.Addf(at("nodes"), BadCluster, "%s has no network, so it is one node, not %d", c.Name, c.Nodes)
 	}

@@ -20,7 +20,7 @@ type Model struct {
 	Name      string   `yaml:"-"`
 	Family    string   `yaml:"-"`
 	Aliases   []string `yaml:"_aliases"`
-	Params    int64    `yaml:"_params" min:"1"`
+	Params    int64    `yaml:"_params" min:"1" max:"1e16"`
 	Published string   `yaml:"_published"` // the number of parameters as published, where that is rounded
 	Source    string   `yaml:"_source"`
 	Date      string   `yaml:"_date"` // on which the model came out, or its files last changed: 2024-04 or 2024-04-18

@@ -24,9 +24,6 @@ func (c *Config) written(names string) string {
 
 // check wants sizes that fit together, and works out those that follow from others.
 func (c *Config) check(diags *ir.Diags, k keys) {
-	if c.checkSizes(diags, k); len(*diags) > 0 {
-		return
-	}
 	hidden, heads, kvHeads := c.written(k.hidden), c.written(k.heads), c.written(k.kvHeads)
 	if c.HeadDim == 0 {
 		if c.HeadDim = c.Hidden / c.Heads; c.Hidden%c.Heads != 0 {
@@ -54,26 +51,8 @@ func (c *Config) check(diags *ir.Diags, k keys) {
 		}
 		diags.Addf(at, BadModel, "num_experts_per_tok is %d; %s", c.Choices, there)
 	}
-	if p := c.approxParams(); p > 1e17 {
-		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters", p)
-	}
-}
-
-func (c *Config) checkSizes(diags *ir.Diags, k keys) {
-	for _, s := range []struct {
-		names string
-		n, at int
-	}{
-		{k.vocab, c.Vocab, 1 << 27}, {k.hidden, c.Hidden, 1 << 20}, {k.layers, c.Layers, 1 << 14}, {k.heads, c.Heads, 1 << 16},
-		{k.kvHeads, c.KVHeads, 1 << 16}, {k.headDim, c.HeadDim, 1 << 16}, {k.ffn, c.FFN, 1 << 22}, {k.positions, c.MaxPositions, 1 << 27},
-	} {
-		key := c.written(s.names)
-		_, given := c.at[key]
-		switch {
-		case key == "", s.n == 0 && !given: // no such key, or head_dim follows from the others
-		case s.n < 1 || s.n > s.at:
-			diags.Addf(c.Pos(key), BadModel, "%s is %d; 1 to %d is wanted", key, s.n, s.at)
-		}
+	if p := c.approxParams(); p > mostParams {
+		diags.Addf(c.Pos(""), BadModel, "the model would have %.3g parameters; at most %.0e are planned", p, mostParams)
 	}
 }
 
@@ -116,8 +95,21 @@ func (c *Config) checkImage(diags *ir.Diags) {
 	c.MaxPositions = side*side + 1
 }
 
-// approxParams cannot overflow.
+// mostParams is how many parameters a model may have. Bytes of all state, up to 24 a parameter, are then far below 2^63.
+const mostParams = 1e16
+
+// approxParams is about how many parameters the model has. It cannot overflow.
 func (c *Config) approxParams() float64 {
 	h, l := float64(c.Hidden), float64(c.Layers)
-	return h * (2*float64(c.Vocab) + float64(c.MaxPositions) + l*(4*float64(c.Heads)*float64(c.HeadDim)+3*float64(c.FFN)+3*float64(c.Experts)*float64(c.ExpertFFN)))
+	attention := 4 * h * float64(c.Heads) * float64(c.HeadDim)
+	if c.KVLatent > 0 {
+		attention = h*float64(c.QLatent+c.KVLatent+c.HeadDim) + float64(c.Heads)*float64(c.HeadDim+c.VDim)*(h+float64(c.QLatent+c.KVLatent))
+	}
+	return h*(2*float64(c.Vocab)+float64(c.MaxPositions)) + l*(attention+3*h*(float64(c.FFN)+float64(c.Experts)*float64(c.ExpertFFN)+float64(c.SharedFFN)))
+}
+
+// widest is the most elements that a token has in one value: logits, the hidden layer of an MLP, or the choices of experts.
+func (c *Config) widest() float64 {
+	experts := float64(max(1, c.Choices)) * float64(max(c.ExpertFFN, c.Hidden))
+	return max(float64(c.Vocab), float64(c.FFN), float64(c.SharedFFN), experts, float64(c.Heads)*float64(max(c.HeadDim, c.VDim)))
 }

@@ -4,14 +4,14 @@ package spec
 // otherwise.
 type hfDecoder struct {
 	ModelType string  `yaml:"model_type" doc:"the family"`
-	Vocab     int     `yaml:"vocab_size" min:"1" doc:"tokens, or rows that the table has for them"`
-	Hidden    int     `yaml:"hidden_size" min:"1" doc:"width of the residual stream"`
-	FFN       int     `yaml:"intermediate_size" min:"1" doc:"width of the hidden layer of an MLP"`
-	Layers    int     `yaml:"num_hidden_layers" min:"1" doc:"blocks"`
-	Heads     int     `yaml:"num_attention_heads" min:"1" doc:"heads of queries"`
-	KVHeads   int     `yaml:"num_key_value_heads" min:"1" null:"num_attention_heads" doc:"heads of keys and values"`
-	HeadDim   int     `yaml:"head_dim" min:"1" doc:"hidden_size / num_attention_heads if absent"`
-	Positions int     `yaml:"max_position_embeddings" min:"1" doc:"positions that the model was made for"`
+	Vocab     int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Hidden    int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
+	FFN       int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
+	Layers    int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
+	Heads     int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads of queries"`
+	KVHeads   int     `yaml:"num_key_value_heads" min:"1" max:"65536" null:"num_attention_heads" doc:"heads of keys and values"`
+	HeadDim   int     `yaml:"head_dim" min:"1" max:"65536" doc:"hidden_size / num_attention_heads if absent"`
+	Positions int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"positions that the model was made for"`
 	InitStd   float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	NormEps   float64 `yaml:"rms_norm_eps" over:"0" doc:"added to a norm's variance"`
 	Tied      bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
@@ -22,7 +22,7 @@ type hfDecoder struct {
 
 // hfWindows say which layers see a window of keys only.
 type hfWindows struct {
-	Window int      `yaml:"sliding_window" min:"0" null:"none" doc:"keys that a query of a local layer sees; 0 is all"`
+	Window int      `yaml:"sliding_window" min:"0" max:"134217728" null:"none" doc:"keys that a query of a local layer sees; 0 is all"`
 	Types  []string `yaml:"layer_types" enum:"full_attention,sliding_attention" doc:"of each layer"`
 	unused string   // why the window does not hold, if another key says so
 }

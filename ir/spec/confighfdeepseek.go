@@ -13,20 +13,20 @@ type hfDeepseek struct {
 	Activation    string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
 	Parameters    hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 	AttentionBias bool    `yaml:"attention_bias" now:"false" doc:"false"`
-	QLatent       int     `yaml:"q_lora_rank" min:"1" null:"none" doc:"width of what queries are projected from; null: the residual stream"`
-	KVLatent      int     `yaml:"kv_lora_rank" min:"1" doc:"width of what keys and values are projected from"`
-	PlainDim      int     `yaml:"qk_nope_head_dim" min:"1" doc:"elements of a head's queries and keys that know no positions"`
-	RotaryDim     int     `yaml:"qk_rope_head_dim" min:"1" doc:"elements of a head's queries and keys that are turned; the keys' are one for all heads"`
-	VDim          int     `yaml:"v_head_dim" min:"1" doc:"elements of a head's values"`
-	Experts       int     `yaml:"n_routed_experts" min:"1" doc:"experts in each MLP that has some"`
-	Choices       int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
-	Shared        int     `yaml:"n_shared_experts" min:"1" doc:"experts that all tokens go to"`
-	ExpertFFN     int     `yaml:"moe_intermediate_size" min:"1" doc:"width of the hidden layer of an expert"`
-	Dense         int     `yaml:"first_k_dense_replace" min:"0" doc:"first blocks without experts"`
+	QLatent       int     `yaml:"q_lora_rank" min:"1" max:"65536" null:"none" doc:"width of what queries are projected from; null: the residual stream"`
+	KVLatent      int     `yaml:"kv_lora_rank" min:"1" max:"65536" doc:"width of what keys and values are projected from"`
+	PlainDim      int     `yaml:"qk_nope_head_dim" min:"1" max:"65536" doc:"elements of a head's queries and keys that know no positions"`
+	RotaryDim     int     `yaml:"qk_rope_head_dim" min:"1" max:"65536" doc:"elements of a head's queries and keys that are turned; the keys' are one for all heads"`
+	VDim          int     `yaml:"v_head_dim" min:"1" max:"65536" doc:"elements of a head's values"`
+	Experts       int     `yaml:"n_routed_experts" min:"1" max:"16384" doc:"experts in each MLP that has some"`
+	Choices       int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts that a token goes to"`
+	Shared        int     `yaml:"n_shared_experts" min:"1" max:"16384" doc:"experts that all tokens go to"`
+	ExpertFFN     int     `yaml:"moe_intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an expert"`
+	Dense         int     `yaml:"first_k_dense_replace" min:"0" max:"1024" doc:"first blocks without experts"`
 	Every         int     `yaml:"moe_layer_freq" now:"1" doc:"1: every block behind those has experts"`
 	RouteScale    float64 `yaml:"routed_scaling_factor" over:"0" doc:"factor of the experts' weights"`
-	Groups        int     `yaml:"n_group" min:"1" null:"none" doc:"experts are in so many equal groups"`
-	BestGroups    int     `yaml:"topk_group" min:"1" null:"none" doc:"groups that a token's experts are chosen from"`
+	Groups        int     `yaml:"n_group" min:"1" max:"16384" null:"none" doc:"experts are in so many equal groups"`
+	BestGroups    int     `yaml:"topk_group" min:"1" max:"16384" null:"none" doc:"groups that a token's experts are chosen from"`
 	Balanced      bool    `yaml:"output_router_logits" now:"false" doc:"false: no balance loss is added"`
 	SeqBalance    bool    `yaml:"seq_aux" doc:"how the first training's balance loss was taken; transformers has none"`
 	Balance       float64 `yaml:"aux_loss_alpha" min:"0" doc:"factor of that loss"`
@@ -48,8 +48,8 @@ type hfDeepseekV3 struct {
 	Share  bool   `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to routed_scaling_factor"`
 	Scores string `yaml:"scoring_func" enum:"softmax,sigmoid" now:"sigmoid" doc:"what makes scores of the router's outputs"`
 	Method string `yaml:"topk_method" enum:"greedy,group_limited_greedy,noaux_tc" now:"noaux_tc" doc:"how a token's experts are chosen"`
-	Ahead  int    `yaml:"num_nextn_predict_layers" min:"0" doc:"blocks that predict further tokens; their weights are left out, as transformers leaves them"`
-	MTP    *int   `yaml:"num_mtp_layers" min:"0" doc:"the same, as transformers 5 spells it"`
+	Ahead  int    `yaml:"num_nextn_predict_layers" min:"0" max:"1024" doc:"blocks that predict further tokens; their weights are left out, as transformers leaves them"`
+	MTP    *int   `yaml:"num_mtp_layers" min:"0" max:"1024" doc:"the same, as transformers 5 spells it"`
 }
 
 var (

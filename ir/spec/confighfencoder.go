@@ -3,15 +3,15 @@ package spec
 // hfBERT is config.json of model_type bert.
 type hfBERT struct {
 	ModelType  string  `yaml:"model_type" doc:"the family"`
-	Vocab      int     `yaml:"vocab_size" min:"1" doc:"tokens, or rows that the table has for them"`
-	Hidden     int     `yaml:"hidden_size" min:"1" doc:"width of the residual stream"`
-	Layers     int     `yaml:"num_hidden_layers" min:"1" doc:"blocks"`
-	Heads      int     `yaml:"num_attention_heads" min:"1" doc:"heads"`
-	FFN        int     `yaml:"intermediate_size" min:"1" doc:"width of the hidden layer of an MLP"`
+	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Hidden     int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
+	Layers     int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
+	Heads      int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
+	FFN        int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
 	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP, and of the head"`
 	Dropout    float64 `yaml:"hidden_dropout_prob" min:"0" under:"1" doc:"of the embeddings and of what enters the residual stream"`
 	Attn       float64 `yaml:"attention_probs_dropout_prob" min:"0" under:"1" doc:"of attention's weights"`
-	Positions  int     `yaml:"max_position_embeddings" min:"1" doc:"rows of the position table"`
+	Positions  int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"rows of the position table"`
 	Types      int     `yaml:"type_vocab_size" min:"1" max:"65536" doc:"rows of the table of segments"`
 	InitStd    float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	NormEps    float64 `yaml:"layer_norm_eps" over:"0" doc:"added to a norm's variance"`
@@ -34,12 +34,12 @@ func bertConfig(_ *source, hf *hfBERT) *Config {
 // hfViT is config.json of model_type vit.
 type hfViT struct {
 	ModelType  string            `yaml:"model_type" doc:"the family"`
-	Labels     int               `yaml:"num_labels" min:"1" doc:"classes; those of id2label, or 2, if absent"`
+	Labels     int               `yaml:"num_labels" min:"1" max:"65536" doc:"classes; those of id2label, or 2, if absent"`
 	Names      map[string]string `yaml:"id2label" doc:"names of the classes"`
-	Hidden     int               `yaml:"hidden_size" min:"1" doc:"width of the residual stream"`
-	Layers     int               `yaml:"num_hidden_layers" min:"1" doc:"blocks"`
-	Heads      int               `yaml:"num_attention_heads" min:"1" doc:"heads"`
-	FFN        int               `yaml:"intermediate_size" min:"1" doc:"width of the hidden layer of an MLP"`
+	Hidden     int               `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
+	Layers     int               `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
+	Heads      int               `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
+	FFN        int               `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
 	Activation string            `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
 	Dropout    float64           `yaml:"hidden_dropout_prob" min:"0" under:"1" doc:"of the embeddings and of what enters the residual stream"`
 	Attn       float64           `yaml:"attention_probs_dropout_prob" min:"0" under:"1" doc:"of attention's weights"`

@@ -29,7 +29,7 @@ type hfGemma2 struct {
 type hfGemma3 struct {
 	hfGemma
 	LocalTheta float64 `yaml:"rope_local_base_freq" over:"0" doc:"base of rotary positions in local layers; 10000 if absent"`
-	Pattern    int     `yaml:"sliding_window_pattern" min:"1" doc:"every so many layers one is full, unless layer_types says otherwise"`
+	Pattern    int     `yaml:"sliding_window_pattern" min:"1" max:"1024" doc:"every so many layers one is full, unless layer_types says otherwise"`
 	Parameters hfRopes `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 }
 

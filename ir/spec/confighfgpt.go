@@ -3,12 +3,12 @@ package spec
 // hfGPT2 is config.json of model_type gpt2.
 type hfGPT2 struct {
 	ModelType  string  `yaml:"model_type" doc:"the family"`
-	Vocab      int     `yaml:"vocab_size" min:"1" doc:"tokens, or rows that the table has for them"`
-	Positions  int     `yaml:"n_positions" min:"1" doc:"rows of the position table"`
-	Hidden     int     `yaml:"n_embd" min:"1" doc:"width of the residual stream"`
-	Layers     int     `yaml:"n_layer" min:"1" doc:"blocks"`
-	Heads      int     `yaml:"n_head" min:"1" doc:"heads"`
-	Inner      int     `yaml:"n_inner" min:"1" doc:"4·n_embd if absent"`
+	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Positions  int     `yaml:"n_positions" min:"1" max:"134217728" doc:"rows of the position table"`
+	Hidden     int     `yaml:"n_embd" min:"1" max:"1048576" doc:"width of the residual stream"`
+	Layers     int     `yaml:"n_layer" min:"1" max:"1024" doc:"blocks"`
+	Heads      int     `yaml:"n_head" min:"1" max:"65536" doc:"heads"`
+	Inner      int     `yaml:"n_inner" min:"1" max:"4194304" doc:"4·n_embd if absent"`
 	Activation string  `yaml:"activation_function" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
 	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of what enters the residual stream"`
 	Embd       float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"dropout of the embeddings"`
@@ -39,13 +39,13 @@ func gpt2Config(s *source, hf *hfGPT2) *Config {
 // hfOPT is config.json of model_type opt.
 type hfOPT struct {
 	ModelType   string  `yaml:"model_type" doc:"the family"`
-	Vocab       int     `yaml:"vocab_size" min:"1" doc:"tokens, or rows that the table has for them"`
-	Hidden      int     `yaml:"hidden_size" min:"1" doc:"width of the residual stream"`
-	EmbedDim    int     `yaml:"word_embed_proj_dim" min:"1" doc:"width of the token table; hidden_size if absent"`
-	Layers      int     `yaml:"num_hidden_layers" min:"1" doc:"blocks"`
-	Heads       int     `yaml:"num_attention_heads" min:"1" doc:"heads"`
-	FFN         int     `yaml:"ffn_dim" min:"1" doc:"width of the hidden layer of an MLP"`
-	Positions   int     `yaml:"max_position_embeddings" min:"1" doc:"positions; the table has two rows more"`
+	Vocab       int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Hidden      int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
+	EmbedDim    int     `yaml:"word_embed_proj_dim" min:"1" max:"1048576" doc:"width of the token table; hidden_size if absent"`
+	Layers      int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
+	Heads       int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
+	FFN         int     `yaml:"ffn_dim" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
+	Positions   int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"positions; the table has two rows more"`
 	NormBefore  bool    `yaml:"do_layer_norm_before" doc:"norms come before attention and MLP, not after"`
 	NoFinalNorm bool    `yaml:"_remove_final_layer_norm" now:"false" doc:"false"`
 	Activation  string  `yaml:"activation_function" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
@@ -78,20 +78,20 @@ func optConfig(_ *source, hf *hfOPT) *Config {
 // hfBloom is config.json of model_type bloom; three sizes have two names.
 type hfBloom struct {
 	ModelType string  `yaml:"model_type" doc:"the family"`
-	Vocab     int     `yaml:"vocab_size" min:"1" doc:"tokens, or rows that the table has for them"`
-	Hidden    int     `yaml:"hidden_size" min:"1" doc:"width of the residual stream"`
-	NEmbed    int     `yaml:"n_embed" min:"1" doc:"hidden_size's older name"`
-	Layers    int     `yaml:"n_layer" min:"1" doc:"blocks"`
-	NumLayers int     `yaml:"num_hidden_layers" min:"1" doc:"n_layer's other name"`
-	Heads     int     `yaml:"n_head" min:"1" doc:"heads"`
-	NumHeads  int     `yaml:"num_attention_heads" min:"1" doc:"n_head's other name"`
+	Vocab     int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Hidden    int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
+	NEmbed    int     `yaml:"n_embed" min:"1" max:"1048576" doc:"hidden_size's older name"`
+	Layers    int     `yaml:"n_layer" min:"1" max:"1024" doc:"blocks"`
+	NumLayers int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"n_layer's other name"`
+	Heads     int     `yaml:"n_head" min:"1" max:"65536" doc:"heads"`
+	NumHeads  int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"n_head's other name"`
 	NormEps   float64 `yaml:"layer_norm_epsilon" over:"0" doc:"added to a norm's variance"`
 	InitStd   float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	AfterNorm bool    `yaml:"apply_residual_connection_post_layernorm" now:"false" doc:"false"`
 	Dropout   float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"of what enters the residual stream"`
 	Attn      float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"of attention's weights"`
 	Tied      bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`
-	Seq       int     `yaml:"seq_length" min:"1" doc:"positions that the model was made for"`
+	Seq       int     `yaml:"seq_length" min:"1" max:"134217728" doc:"positions that the model was made for"`
 }
 
 var absentBloom = hfBloom{ModelType: Bloom, Vocab: 250880, Hidden: 64, Layers: 2, Heads: 8, NormEps: 1e-5, InitStd: 0.02, Tied: true}
@@ -121,15 +121,15 @@ func (s *source) either(key string, n int, other string, m int) int {
 // hfNeoX is config.json of model_type gpt_neox.
 type hfNeoX struct {
 	ModelType  string  `yaml:"model_type" doc:"the family"`
-	Vocab      int     `yaml:"vocab_size" min:"1" doc:"tokens, or rows that the table has for them"`
-	Hidden     int     `yaml:"hidden_size" min:"1" doc:"width of the residual stream"`
-	Layers     int     `yaml:"num_hidden_layers" min:"1" doc:"blocks"`
-	Heads      int     `yaml:"num_attention_heads" min:"1" doc:"heads"`
-	FFN        int     `yaml:"intermediate_size" min:"1" doc:"width of the hidden layer of an MLP"`
+	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"tokens, or rows that the table has for them"`
+	Hidden     int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
+	Layers     int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"blocks"`
+	Heads      int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"heads"`
+	FFN        int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an MLP"`
 	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"of an MLP"`
 	Attn       float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"of attention's weights"`
 	Dropout    float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"of the embeddings and of what enters the residual stream"`
-	Positions  int     `yaml:"max_position_embeddings" min:"1" doc:"positions that the model was made for"`
+	Positions  int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"positions that the model was made for"`
 	InitStd    float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	NormEps    float64 `yaml:"layer_norm_eps" over:"0" doc:"added to a norm's variance"`
 	Tied       bool    `yaml:"tie_word_embeddings" doc:"the head is the embedding"`

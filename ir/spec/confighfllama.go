@@ -42,7 +42,7 @@ func llamaConfig(s *source, hf *hfLlama) *Config {
 type hfMistral struct {
 	hfDecoder
 	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	Window     int    `yaml:"sliding_window" min:"1" null:"none" doc:"keys that a query sees"`
+	Window     int    `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"keys that a query sees"`
 	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
 }
 
@@ -67,7 +67,7 @@ type hfQwen struct {
 // hfQwenDense are the keys that qwen2 and qwen3 share.
 type hfQwenDense struct {
 	hfQwen
-	FullLayers int `yaml:"max_window_layers" min:"0" doc:"first layers that have no window, unless layer_types says otherwise"`
+	FullLayers int `yaml:"max_window_layers" min:"0" max:"1024" doc:"first layers that have no window, unless layer_types says otherwise"`
 }
 
 type hfQwen2 struct{ hfQwenDense }
@@ -126,8 +126,8 @@ type hfPhi3 struct {
 	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
 	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of what enters the residual stream"`
 	Embd       float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"dropout of the embeddings, which transformers reads and does not do"`
-	Original   int     `yaml:"original_max_position_embeddings" min:"1" doc:"positions of the first training"`
-	Window     int     `yaml:"sliding_window" min:"1" null:"none" doc:"keys that a query sees"`
+	Original   int     `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"positions of the first training"`
+	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"keys that a query sees"`
 	Part       float64 `yaml:"partial_rotary_factor" over:"0" max:"1" doc:"part of a head that is turned; 1 if absent"`
 	Bias       bool    `yaml:"attention_bias" now:"false" doc:"false"`
 	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`

@@ -10,10 +10,10 @@ import (
 type hfMixtral struct {
 	hfDecoder
 	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"gates in an MLP"`
-	Window     int     `yaml:"sliding_window" min:"1" null:"none" doc:"keys that a query sees"`
+	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"keys that a query sees"`
 	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions in the spelling of transformers 5"`
-	Experts    int     `yaml:"num_local_experts" min:"1" doc:"experts in each MLP"`
-	Choices    int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
+	Experts    int     `yaml:"num_local_experts" min:"1" max:"16384" doc:"experts in each MLP"`
+	Choices    int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts that a token goes to"`
 	Jitter     float64 `yaml:"router_jitter_noise" now:"0" doc:"0"`
 	Balanced   bool    `yaml:"output_router_logits" doc:"adds a balance loss of all layers together; true of one layer only, train.experts.balance adds one to each of more"`
 	Balance    float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
@@ -33,13 +33,13 @@ func mixtralConfig(s *source, hf *hfMixtral) *Config {
 
 // hfExperts are the keys of the experts of Qwen's models.
 type hfExperts struct {
-	Experts   int     `yaml:"num_experts" min:"1" doc:"experts in each MLP"`
-	Local     int     `yaml:"num_local_experts" min:"1" doc:"the same, as transformers 5 spells it in qwen3_moe; qwen2_moe does not read it, so it must be the same"`
-	Choices   int     `yaml:"num_experts_per_tok" min:"1" doc:"experts that a token goes to"`
-	ExpertFFN int     `yaml:"moe_intermediate_size" min:"1" doc:"width of the hidden layer of an expert"`
+	Experts   int     `yaml:"num_experts" min:"1" max:"16384" doc:"experts in each MLP"`
+	Local     int     `yaml:"num_local_experts" min:"1" max:"16384" doc:"the same, as transformers 5 spells it in qwen3_moe; qwen2_moe does not read it, so it must be the same"`
+	Choices   int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts that a token goes to"`
+	ExpertFFN int     `yaml:"moe_intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of an expert"`
 	Share     bool    `yaml:"norm_topk_prob" doc:"the weights of a token's experts add up to 1"`
 	Step      int     `yaml:"decoder_sparse_step" now:"1" doc:"1: every block has experts"`
-	Dense     []int   `yaml:"mlp_only_layers" doc:"blocks without experts; none today"`
+	Dense     []int   `yaml:"mlp_only_layers" max:"1024" doc:"blocks without experts; none today"`
 	Balanced  bool    `yaml:"output_router_logits" doc:"adds a balance loss of all layers together; true of one layer only, train.experts.balance adds one to each of more"`
 	Balance   float64 `yaml:"router_aux_loss_coef" min:"0" doc:"factor of the balance loss, if output_router_logits adds it"`
 }
@@ -47,16 +47,16 @@ type hfExperts struct {
 type hfQwen2MoE struct {
 	hfQwen
 	hfExperts
-	SharedFFN   int  `yaml:"shared_expert_intermediate_size" min:"1" doc:"width of the hidden layer of the expert that all tokens go to"`
+	SharedFFN   int  `yaml:"shared_expert_intermediate_size" min:"1" max:"4194304" doc:"width of the hidden layer of the expert that all tokens go to"`
 	QKVBias     bool `yaml:"qkv_bias" doc:"biases of queries, keys and values"`
-	LocalLayers int  `yaml:"max_window_layers" min:"0" doc:"of so many first layers every second one, from the first on, has a window, unless layer_types says otherwise"`
+	LocalLayers int  `yaml:"max_window_layers" min:"0" max:"1024" doc:"of so many first layers every second one, from the first on, has a window, unless layer_types says otherwise"`
 }
 
 type hfQwen3MoE struct {
 	hfQwen
 	hfExperts
 	AttentionBias bool `yaml:"attention_bias" doc:"biases of attention's projections"`
-	LocalLayers   int  `yaml:"max_window_layers" min:"0" doc:"not read: use_sliding_window gives every layer the window, as in transformers"`
+	LocalLayers   int  `yaml:"max_window_layers" min:"0" max:"1024" doc:"not read: use_sliding_window gives every layer the window, as in transformers"`
 }
 
 var (

@@ -152,6 +152,7 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	}
 	j.suits(diags)
 	j.batch(diags)
+	j.stepSize(diags)
 	j.lengths(diags)
 	j.optimizer(diags)
 	j.objective(diags)
@@ -217,6 +218,26 @@ func (j *Job) batch(diags *ir.Diags) {
 			*diags = append(*diags, ir.Diag{Pos: j.Pos("train.global_batch_tokens"), Code: BadBatch, Fix: fmt.Sprint(max(t.GlobalBatch, 1) * t.SeqLen),
 				Msg: fmt.Sprintf("train.global_batch_tokens is %d, which is no whole number of sequences of %d tokens", t.GlobalBatchTokens, t.SeqLen)})
 		}
+	}
+}
+
+// The most tokens of a step, and elements of a value of all of them: bytes of it are then far below 2^63.
+const (
+	mostTokens   = 1e12
+	mostElements = 1e17
+)
+
+// stepSize checks what the bounds of single keys leave possible: how large a step is in all.
+func (j *Job) stepSize(diags *ir.Diags) {
+	t := &j.Train
+	tokens := float64(t.GlobalBatch) * float64(t.SeqLen)
+	switch {
+	case tokens > mostTokens:
+		diags.Addf(j.Pos("train.global_batch"), BadBatch, "train.global_batch %d of train.seq_len %d is %.3g tokens a step; at most %.0e are planned (train.global_batch %d does)",
+			t.GlobalBatch, t.SeqLen, tokens, mostTokens, int(mostTokens)/t.SeqLen)
+	case j.Config != nil && tokens*j.Config.widest() > mostElements:
+		diags.Addf(j.Pos("train.global_batch"), BadBatch, "a step of %.3g tokens has values of %.3g elements in this model; at most %.0e are planned (train.global_batch %d does)",
+			tokens, tokens*j.Config.widest(), mostElements, int(mostElements/j.Config.widest()/float64(t.SeqLen)))
 	}
 }
 

@@ -13,29 +13,29 @@ import (
 // Pins are what the user has decided of the plan; a Pin without values is searched. The tag now says which
 // values the planner of today knows.
 type Pins struct {
-	DP              Pin[int]     `yaml:"dp" min:"1" doc:"data parallelism" absent:"searched" eg:"8"`
-	TP              Pin[int]     `yaml:"tp" min:"1" doc:"tensor parallelism" absent:"searched" eg:"[1, 2, 4]"`
-	PP              Pin[int]     `yaml:"pp" min:"1" doc:"pipeline stages" absent:"searched" eg:"1"`
-	CP              Pin[int]     `yaml:"cp" min:"1" doc:"context parallelism: parts of a sequence" absent:"searched" eg:"1"`
-	EP              Pin[int]     `yaml:"ep" min:"1" doc:"expert parallelism" absent:"searched" eg:"1"`
-	ETP             Pin[int]     `yaml:"etp" min:"1" doc:"tensor parallelism inside experts" absent:"searched" eg:"1"`
+	DP              Pin[int]     `yaml:"dp" min:"1" max:"1e6" doc:"data parallelism" absent:"searched" eg:"8"`
+	TP              Pin[int]     `yaml:"tp" min:"1" max:"1e6" doc:"tensor parallelism" absent:"searched" eg:"[1, 2, 4]"`
+	PP              Pin[int]     `yaml:"pp" min:"1" max:"128" doc:"pipeline stages" absent:"searched" eg:"1"`
+	CP              Pin[int]     `yaml:"cp" min:"1" max:"1e6" doc:"context parallelism: parts of a sequence" absent:"searched" eg:"1"`
+	EP              Pin[int]     `yaml:"ep" min:"1" max:"1e6" doc:"expert parallelism" absent:"searched" eg:"1"`
+	ETP             Pin[int]     `yaml:"etp" min:"1" max:"1e6" doc:"tensor parallelism inside experts" absent:"searched" eg:"1"`
 	EPAxis          string       `yaml:"ep_axis" enum:"own" doc:"own: gpus = dp·tp·pp·cp·ep, and plan.dp is this dp" absent:"experts regroup dp·cp·tp" eg:"own"`
-	VPP             Pin[int]     `yaml:"vpp" min:"1" doc:"chunks of a stage" absent:"searched" eg:"1"`
+	VPP             Pin[int]     `yaml:"vpp" min:"1" max:"64" doc:"chunks of a stage" absent:"searched" eg:"1"`
 	SP              Pin[bool]    `yaml:"sp" doc:"sequence parallelism over tp" absent:"searched" eg:"true"`
 	CPKind          Pin[string]  `yaml:"cp_kind" enum:"none,ring,gather,heads" meant:"ulysses=heads,a2a=heads,all_to_all=heads,p2p=ring,all_gather=gather,allgather=gather" doc:"how context parallelism moves keys and values" absent:"searched" eg:"none"`
 	Zero            Pin[int]     `yaml:"zero" min:"0" max:"3" doc:"what is sharded over replicas: nothing, optimizer state, gradients, parameters" absent:"searched" eg:"1"`
-	ZeroGroup       Pin[int]     `yaml:"zero_group" min:"1" doc:"ranks that share one copy of the state" absent:"searched" eg:"8"`
-	MicroBatch      Pin[int]     `yaml:"micro_batch" min:"1" doc:"sequences of a replica's micro-batch" absent:"searched" eg:"2"`
-	MicroBatches    Pin[int]     `yaml:"micro_batches" min:"1" doc:"micro-batches of a step" absent:"searched" eg:"16"`
+	ZeroGroup       Pin[int]     `yaml:"zero_group" min:"1" max:"1e6" doc:"ranks that share one copy of the state" absent:"searched" eg:"8"`
+	MicroBatch      Pin[int]     `yaml:"micro_batch" min:"1" max:"1e8" doc:"sequences of a replica's micro-batch" absent:"searched" eg:"2"`
+	MicroBatches    Pin[int]     `yaml:"micro_batches" min:"1" max:"1e8" doc:"micro-batches of a step" absent:"searched" eg:"16"`
 	Schedule        Pin[string]  `yaml:"schedule" enum:"none,gpipe,1f1b,interleaved,zb-h1,zb-v" doc:"of the pipeline" absent:"searched" eg:"none"`
 	Recompute       Pin[string]  `yaml:"recompute" enum:"none,selective,full" doc:"what backward computes again" absent:"searched" eg:"none"`
-	RecomputeLayers Pin[int]     `yaml:"recompute_layers" min:"0" doc:"blocks recomputed per chunk" absent:"searched" eg:"0"`
-	RecomputeEvery  Pin[int]     `yaml:"recompute_every" min:"1" doc:"every n-th block input kept" absent:"searched" eg:"1"`
+	RecomputeLayers Pin[int]     `yaml:"recompute_layers" min:"0" max:"1024" doc:"blocks recomputed per chunk" absent:"searched" eg:"0"`
+	RecomputeEvery  Pin[int]     `yaml:"recompute_every" min:"1" max:"1024" doc:"every n-th block input kept" absent:"searched" eg:"1"`
 	RecomputeSplit  Pin[bool]    `yaml:"recompute_split" doc:"saved block inputs split over tp" absent:"searched" eg:"false"`
-	StageLayers     Pin[int]     `yaml:"stage_layers" min:"0" doc:"block counts of the chunks in model order, all of them" absent:"searched" eg:"[16, 16]"`
+	StageLayers     Pin[int]     `yaml:"stage_layers" min:"0" max:"1024" doc:"block counts of the chunks in model order, all of them" absent:"searched" eg:"[16, 16]"`
 	AxisOrder       Pin[string]  `yaml:"axis_order" enum:"tp,cp,dp,pp" doc:"axes, the fastest-varying rank first, all of them" absent:"searched" eg:"[tp, dp]"`
 	Offload         Pin[string]  `yaml:"offload" enum:"optimizer:cpu,optimizer:nvme,params:cpu,params:nvme,activations:cpu" now:"-" doc:"what may leave the device" absent:"searched" eg:"[optimizer:cpu]"`
-	MoESlack        Pin[float64] `yaml:"moe_slack" min:"1" doc:"expert buffers over the balanced load" absent:"1.25" eg:"1.2"`
+	MoESlack        Pin[float64] `yaml:"moe_slack" min:"1" max:"16384" doc:"expert buffers over the balanced load" absent:"1.25" eg:"1.2"`
 }
 
 // Pin is a field of the plan: no values, it is searched; one, it is that; several, it is one of them.

@@ -15,7 +15,7 @@ type hfRope struct {
 	Factor    float64   `yaml:"factor" min:"1" doc:"of stretching"`
 	LowFreq   float64   `yaml:"low_freq_factor" over:"0" doc:"llama3"`
 	HighFreq  float64   `yaml:"high_freq_factor" over:"0" doc:"llama3"`
-	Original  int       `yaml:"original_max_position_embeddings" min:"1" doc:"llama3, yarn, longrope: positions of the first training"`
+	Original  int       `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"llama3, yarn, longrope: positions of the first training"`
 	BetaFast  float64   `yaml:"beta_fast" over:"0" doc:"yarn; 32 if absent"`
 	BetaSlow  float64   `yaml:"beta_slow" over:"0" doc:"yarn; 1 if absent"`
 	Attention float64   `yaml:"attention_factor" over:"0" doc:"yarn, longrope: factor of cos and sin; follows from factor if absent"`

@@ -51,7 +51,7 @@ type Eval struct {
 // Checkpoint is when state is saved.
 type Checkpoint struct {
 	Every    int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps; 0: only at the end and on request" absent:"0" eg:"1000"`
-	KeepLast int    `yaml:"keep_last" class:"r" min:"1" now:"-" doc:"how many are kept" absent:"all" eg:"3"`
+	KeepLast int    `yaml:"keep_last" class:"r" min:"1" max:"1e9" now:"-" doc:"how many are kept" absent:"all" eg:"3"`
 	Best     string `yaml:"best" class:"r" enum:"valid_loss" now:"-" doc:"also keep the best by this" absent:"none" eg:"valid_loss"`
 }
 

@@ -51,7 +51,7 @@ type splitKey struct {
 func (e *enumeration) degrees() {
 	devices := e.set.devices
 	for _, pp := range e.p.ints("pp", divisors(devices)) {
-		if _, pinned := e.p.Pins["pp"]; !pinned && pp > min(e.set.mostChunks(), deepest) {
+		if _, pinned := e.p.Pins["pp"]; !pinned && pp > min(e.set.mostChunks(), mostStages) {
 			continue
 		}
 		for _, tp := range e.p.ints("tp", divisors(max(1, devices/max(1, pp)))) {
@@ -191,7 +191,7 @@ func (e *enumeration) chunks(plan ir.Plan) {
 		}
 		return
 	}
-	all := make([]int, mostTried(plan.PP, &e.set.Dims))
+	all := make([]int, e.set.mostTried(plan.PP))
 	for i := range all {
 		all[i] = i + 1
 	}

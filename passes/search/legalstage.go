@@ -48,6 +48,10 @@ var stageRules = []rule{
 			return fmt.Sprintf("stage_layers %s %s: pp %d · vpp %d wants the blocks of each of %d chunks, %d in all, each above 0 but where a chunk has the embedding or the head",
 				p.StageLayers, wrongCounts(p, s), p.PP, p.VPP, p.PP*p.VPP, s.Layers)
 		}},
+	{"pp", fmt.Sprintf("a pipeline has up to %d stages of up to %d chunks, and up to %d chunks in all", mostStages, mostVPP, mostChunks), shallow,
+		func(p *ir.Plan, _ *setting) string {
+			return fmt.Sprintf("pp %d · vpp %d is more than is planned: up to %d stages of up to %d chunks, up to %d chunks in all", p.PP, p.VPP, mostStages, mostVPP, mostChunks)
+		}},
 }
 
 // knownSchedule tells whether the passes have a schedule of a pipeline.

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/planc-dev/planc/ir"
@@ -19,12 +18,6 @@ var narrowing = map[string]func(*ir.Plan) string{
 	"micro_batches": number(func(p *ir.Plan) int { return p.MicroBatches }),
 }
 
-// unasked tells whether a value of vpp is one that is tried on request alone.
-func unasked(vpp string) bool {
-	n, err := strconv.Atoi(vpp)
-	return err == nil && n > mostVPP
-}
-
 // keeps restricts a search under some pins to plans with further pinned values, where that is the same as a search of the space
 // with all of them; else nil.
 func (p Pins) keeps(under Pins) *keep {
@@ -32,8 +25,6 @@ func (p Pins) keeps(under Pins) *keep {
 	for key, values := range p {
 		switch {
 		case under[key] != nil: // which these replace
-			return nil
-		case key == "vpp" && slices.ContainsFunc(values, unasked):
 			return nil
 		case narrowing[key] != nil:
 			families[key] = values

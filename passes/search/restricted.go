@@ -38,8 +38,6 @@ var restrictions = []restriction{
 	{"schedule: zb-h1 and zb-v of a model with experts", func(p *Problem, d *Dims) bool {
 		return d.Experts > 0 && p.free("schedule") && p.above("pp", d.mostChunks())
 	}},
-	{fmt.Sprintf("pp: above %d", deepest), (*Problem).tooDeep},
-	{fmt.Sprintf("vpp: above %d, or more than %d chunks in all", mostVPP, deepest), (*Problem).tooManyChunks},
 	{fmt.Sprintf("cp: where a rank has fewer than %d positions", ownPositions), func(p *Problem, d *Dims) bool {
 		return p.freeContext(d) && d.Seq/p.Cluster.Devices() < ownPositions
 	}},
@@ -69,7 +67,7 @@ func (p *Problem) unlike(d *Dims) bool {
 
 // above tells whether pins allow a degree above 1 and up to most.
 func (p *Problem) above(key string, most int) bool {
-	return p.some(key, func(n int) bool { return n > 1 && n <= most })
+	return slices.ContainsFunc(p.ints(key, divisors(p.Cluster.Devices())), func(n int) bool { return n > 1 && n <= most })
 }
 
 // Restricted names the legal plans that a search of the problem does not look at: what its counts leave out. They can be
