@@ -30,8 +30,8 @@ const Stochastic = "stochastic"
 type LossScale struct {
 	Kind       string  `yaml:"-"`
 	Init       float64 `yaml:"init" over:"0" doc:"what the loss is multiplied by at first" absent:"65536" eg:"65536"`
-	Window     int     `yaml:"window" min:"1" max:"1000000000" doc:"good steps after which it doubles" absent:"1000" eg:"1000"`
-	Hysteresis int     `yaml:"hysteresis" min:"1" max:"1000000000" doc:"bad steps after which it halves" absent:"2" eg:"2"`
+	Window     int     `yaml:"window" min:"1" max:"1e9" doc:"good steps after which it doubles" absent:"1000" eg:"1000"`
+	Hysteresis int     `yaml:"hysteresis" min:"1" max:"1e9" doc:"bad steps after which it halves" absent:"2" eg:"2"`
 	Min        float64 `yaml:"min" over:"0" doc:"which it does not go below" absent:"1" eg:"1"`
 	// Consecutive is DeepSpeed's consecutive_hysteresis.
 	Consecutive bool `yaml:"consecutive" doc:"a good step forgives all bad ones; else only doubling does" absent:"false" eg:"true"`

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// Numbers far beyond what can be legal are refused where they are read, in a question and in a job.
+func TestHugeNumbers(t *testing.T) {
+	job := []string{"--model", "llama3-8b", "--cluster", "8xh100", "--seq-len", "4096", "--global-batch", "64"}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"explain", "--why-not", "tp=1000000000000"}, "--why-not tp=1000000000000: tp is 1000000000000; at most 1e6 is wanted [OutOfRange]"},
+		{[]string{"explain", "--why-not", "pp=1000000000000000000"}, "--why-not pp=1000000000000000000: pp is 1000000000000000000; at most 128 is wanted [OutOfRange]"},
+		{[]string{"plan", "--set", "plan.vpp=1000000000"}, "--set plan.vpp=1000000000: plan.vpp is 1000000000; at most 64 is wanted [OutOfRange]"},
+		{[]string{"plan", "--set", "model.base=llama3-8b", "--set", "model.num_hidden_layers=10000"},
+			"--set model.num_hidden_layers=10000: num_hidden_layers is 10000; at most 1024 is wanted [OutOfRange]"},
+		{[]string{"plan", "--model", "deepseek-v3", "--set", "model.v_head_dim=2147483648"},
+			"--set model.v_head_dim=2147483648: v_head_dim is 2147483648; at most 65536 is wanted [OutOfRange]"},
+	} {
+		args := append([]string{c.args[0]}, append(job, c.args[1:]...)...)
+		code, out, errs := call(args...)
+		if got := strings.Join(strings.Fields(errs), " "); code != exitInput || out != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%q: exit code %d, %q; want %s", c.args, code, got, c.want)
+		}
+	}
+}
