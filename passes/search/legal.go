@@ -120,7 +120,12 @@ func recomputeRules() []rule {
 				return fmt.Sprintf("%s %s: %s", r.Key, keyValues(*p)[r.Key], r.When)
 			}})
 	}
-	return rs
+	return append(rs, rule{"recompute_split", "recompute_split: tp divides the positions of a rank, which are train.seq_len / cp", func(p *ir.Plan, s *setting) bool {
+		return !p.RecomputeSplit || (s.Seq/p.CP)%p.TP == 0
+	}, func(p *ir.Plan, s *setting) string {
+		own := max(1, s.Seq/p.CP)
+		return fmt.Sprintf("recompute_split: tp %d does not divide %d positions (%s; recompute_split false can do with any)", p.TP, own, nearby(divisors(own), p.TP))
+	}})
 }
 
 // placeRules are the order of the axes.

@@ -101,7 +101,7 @@ func (p *Problem) recomputes(plan *ir.Plan, largest int) []again {
 			splits = p.bools("recompute_split")
 		}
 		for _, split := range splits {
-			if split && (plan.TP == 1 || plan.SP) {
+			if split && !splittable(plan, DimsOf(p.Model).Seq) {
 				continue
 			}
 			least := min(1, largest)
@@ -115,6 +115,11 @@ func (p *Problem) recomputes(plan *ir.Plan, largest int) []again {
 		}
 	}
 	return p.pinnedRecomputes(out)
+}
+
+// splittable reports whether ranks of tp hold whole inputs of blocks that can be split evenly over them.
+func splittable(plan *ir.Plan, seq int) bool {
+	return plan.TP > 1 && !plan.SP && (seq/max(1, plan.CP))%plan.TP == 0
 }
 
 // grouped are the choices of groups of blocks: of all blocks of the largest chunk or, on request, of fewer.
@@ -137,7 +142,7 @@ type againsKey struct {
 
 // agains are the choices of a problem's plans that [Problem.recomputes] lists, listed once.
 func (s *searcher) agains(p *Problem, plan *ir.Plan, largest int) []again {
-	k := againsKey{p, largest, plan.TP > 1 && !plan.SP}
+	k := againsKey{p, largest, splittable(plan, s.dims.Seq)}
 	out, known := s.redone[k]
 	if !known {
 		out = p.recomputes(plan, largest)
