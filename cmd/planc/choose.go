@@ -61,6 +61,9 @@ func (a *app) search(j *loaded) (*decision, error) {
 	case err != nil:
 		return nil, wrongCluster(j, err)
 	}
+	if goal != nil && goal.PerToken != nil { // the size was chosen by its fastest plan
+		*goal.PerToken *= float64(d.Best.Predict.StepS / d.Fastest.Predict.StepS)
+	}
 	return d, nil
 }
 
