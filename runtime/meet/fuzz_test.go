@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	_ "github.com/planc-dev/planc/golden/quickfuzz"
 )
 
 // FuzzFrame reads frames of any bytes: what is read was sent, and memory is taken for what has come.
