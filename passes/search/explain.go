@@ -16,8 +16,6 @@ type Alternative struct {
 	Predict  costmodel.Predict
 	SlowerBy float64 // fraction of the chosen plan's step; 0 where it does not fit
 	NoFit    *NoFit  // nil if it fits
-
-	key string // whose other value it was looked for with
 }
 
 // JSON is the alternative as contract.md has it: slower_by is null where it does not fit.
@@ -77,7 +75,7 @@ func (s *searcher) explain(sp *space, r *Result) {
 	for i, a := range s.answers(sp, of, r.Best) {
 		for _, o := range a.others {
 			if !seen[o.Plan] && s.problem.Pins.allows(of[i].name, of[i].value(&o.Plan)) {
-				seen[o.Plan], o.key = true, of[i].name
+				seen[o.Plan] = true
 				r.Alternatives = append(r.Alternatives, o)
 			}
 		}
