@@ -13,8 +13,9 @@ import (
 // manifestName is the file that completes a checkpoint.
 const manifestName = "manifest.json"
 
-// maxManifest bounds the manifest that is read, in bytes. One of planc's has about a thousand.
-const maxManifest = 1 << 20
+// maxManifest bounds the manifest that is read, in bytes. One of planc's has about a thousand, and some 40 more for each entry of
+// data.train: no job has so many that Save could write one that Open refuses.
+const maxManifest = 1 << 26
 
 // maxCount bounds a manifest's counts. Float64 holds every whole number up to it, sums of several do not overflow, and no
 // training reaches it: 9·10¹⁵ tokens are 600 times what Llama 3 was trained on.

@@ -302,3 +302,15 @@ func TestStepsThere(t *testing.T) {
 		}
 	}
 }
+
+// What Save writes, Open reads: the settings of a job with very many data files, too.
+func TestLongManifest(t *testing.T) {
+	files := strings.Repeat("123456789 tokens in 1 file of weight 0.001 and ", 1<<15)
+	saved, err := Save(t.TempDir(), Manifest{Step: 1, Extra: map[string]string{"data": files}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Open(saved.Path); err != nil || c.Manifest.Extra["data"] != files {
+		t.Error(err)
+	}
+}
