@@ -18,7 +18,8 @@ import (
 // question is what --why-not asks.
 type question struct {
 	pins search.Pins
-	kept bool // all else is as in the chosen plan
+	held search.Pins // the job's, of keys that are not asked about: they hold in the answer too
+	kept bool        // all else is as in the chosen plan
 }
 
 // parseQuestion reads tp=4,sp=false,rest=kept. Keys and values are those of the job's plan.
@@ -95,6 +96,9 @@ func (q question) String() string {
 	if q.kept {
 		return strings.Join(words, " · ") + ", all else kept"
 	}
+	if len(q.held) > 0 {
+		return strings.Join(words, " · ") + ", all else free but what the job pins: " + strings.Join(q.held.Words(), " · ")
+	}
 	return strings.Join(words, " · ") + ", all else free"
 }
 
@@ -123,6 +127,7 @@ type brokenDoc struct {
 
 // whyNot puts the best plan of the question beside the chosen one.
 func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error {
+	q.held = search.PinsOf(&j.Plan).Without(slices.Collect(maps.Keys(q.pins))...)
 	w := &whyNotDoc{Asked: map[string]any{}, Rest: "free", Rules: []brokenDoc{}, question: q}
 	for k, vs := range q.pins {
 		if w.Asked[k] = scalar(vs[0]); len(vs) > 1 {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -54,9 +55,7 @@ func (l *modelLoader) load(n *strict.Node, jobName string) *Config {
 			c.at[f.Key] = p
 		}
 	}
-	if c.Name = name; name == "" {
-		c.Name = jobName
-	}
+	c.Name = cmp.Or(name, jobName, f.name)
 	if len(*l.diags) == before {
 		c.check(l.diags, f.names)
 	}
@@ -169,7 +168,9 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 			return nil, ""
 		}
 		if name = strings.TrimSuffix(filepath.Base(file), ".json"); name == "config" {
-			name = filepath.Base(filepath.Dir(file))
+			if name = filepath.Base(filepath.Dir(file)); name == "." || name == ".." || name == string(filepath.Separator) {
+				name = "" // which is no name to know the model by
+			}
 		}
 	} else {
 		row, err := ModelInfo(n.Text)

@@ -111,13 +111,21 @@ func (s *searcher) stepTime(p *point) costmodel.Seconds {
 func (s *searcher) priced(p *point) Priced {
 	plan := p.plan()
 	memory, stage := p.memory(s)
-	return Priced{plan, s.problem.Cluster.Predict(costmodel.Run{
+	predict := s.problem.Cluster.Predict(costmodel.Run{
 		Time: s.stepOf(p).Simulate(), Memory: memory,
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
 		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(), Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
-	}), stage}
+	})
+	predict.BytesPerParam = s.bytesPerParam(plan.Precision)
+	return Priced{plan, predict, stage}
+}
+
+// bytesPerParam is what the engine keeps of a parameter: the types that it keeps it in, and as many moments as the optimizer has.
+func (s *searcher) bytesPerParam(p ir.Precision) int {
+	p = s.problem.engine().State(p)
+	return p.BytesPerParam() - (2-s.problem.Recipe.Moments())*p.Moments.Size()
 }
 
 // hardFlops are matmuls and attention of a step that a rank does, in the mean over the stages.

@@ -57,7 +57,7 @@ var theThumbs = []thumb{
 		func(*thumbs) []Pins { return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"2", "3"}}} }, nil},
 	{">10B: ZeRO-3 or 3D", func(q *thumbs) bool { return q.many() && q.params > largeModel },
 		func(q *thumbs) []Pins {
-			return []Pins{{"tp": {"1"}, "pp": {"1"}, "zero": {"3"}}, {"tp": q.above1(), "pp": q.above1()}}
+			return []Pins{{"zero": {"3"}}, {"tp": q.above1(), "pp": q.above1()}}
 		}, nil},
 	{"TP inside a node", func(q *thumbs) bool { return q.p.Cluster.Nodes > 1 },
 		func(q *thumbs) []Pins {
