@@ -157,7 +157,7 @@ func (d *document) choiceMessage(c *search.Choice) string {
 		s = "faster, and not the plan that is given"
 	}
 	const notably = 0.01 // of a step
-	if free.NoFit == nil && rest != "" && (kept.NoFit != nil || c.Kept.SlowerBy-c.Free.SlowerBy > notably) {
+	if free.NoFit == nil && rest != "" && !free.risk && (kept.NoFit != nil || c.Kept.SlowerBy-c.Free.SlowerBy > notably) {
 		s += fmt.Sprintf("; %s with %s", signed(c.Free.SlowerBy), rest)
 	}
 	return s

@@ -23,7 +23,7 @@ func (d *document) whySentence() string {
 		s += " There is no master copy: " + d.head.rounding[0] + "."
 	}
 	s += d.shardingSentence()
-	if a, ok := d.nextBest(); ok {
+	if a, ok := d.nextBest(); ok && !(a.risk && d.Fastest != nil) { // which FASTEST says
 		s += fmt.Sprintf(" Next best is %s: %s, %s.", a.label(d), signed(*a.SlowerBy), a.because(d))
 	}
 	if p.TP > 1 && d.Cluster.Nodes > 1 && strings.HasPrefix(p.AxisOrder, "tp") && p.TP*d.Cluster.Nodes == d.Cluster.Devices {
