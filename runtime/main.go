@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -25,6 +26,10 @@ import (
 func Main(p *Program) {
 	os.Exit(execute(p, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// sameSignal is how long after a signal another one is taken for the same: timeout(1) signals its child and the child's group, and
+// when a terminal closes, the kernel and the shell do.
+const sameSignal = 500 * time.Millisecond
 
 // execute is the binary but for the process. It is the boundary at which a panic becomes a message and a status: Go's own would
 // be 2, which says that the user's input is wrong.
@@ -61,7 +66,7 @@ func execute(p *Program, args []string, stdout io.Writer, stderr *os.File) (code
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer cancel()
 	stopping := context.AfterFunc(ctx, func() {
-		cancel() // a second signal ends the process at once
+		time.AfterFunc(sameSignal, cancel) // from then on, a second signal ends the process at once
 		c.stopping(stderr, p)
 	})
 	result, err := Run(ctx, p, append(c.opts, c.logOption(stderr), launched(l, c.within))...)

@@ -27,6 +27,13 @@ func TestMain(m *testing.M) {
 		if arena, err := strconv.Atoi(os.Getenv("PLANC_TEST_ARENA")); err == nil {
 			p.Stages[0].Arena.Size = arena
 		}
+		if each, err := time.ParseDuration(os.Getenv("PLANC_TEST_SLEEP")); err == nil {
+			step := p.Segments[0].Forward
+			p.Segments[0].Forward = func(r *Rank, b *Block) {
+				time.Sleep(each)
+				step(r, b)
+			}
+		}
 		p.Settings.Data.Train = []File{{filepath.Join(dir, "tokens.bin"), 1}}
 		os.Exit(execute(p, []string{"--dir", dir}, os.Stdout, os.Stderr))
 	}
@@ -69,6 +76,29 @@ func TestSignals(t *testing.T) {
 	for i, s := range steps {
 		if s.Step != i+1 {
 			t.Fatalf("line %d is of step %d", i+1, s.Step)
+		}
+	}
+}
+
+// A signal that comes twice, as timeout(1) and a closing terminal send theirs, is one request; one that comes later ends the process.
+func TestSignalsThatComeTwice(t *testing.T) {
+	for pause, want := range map[time.Duration]int{20 * time.Millisecond: ExitOnRequest, 2 * sameSignal: -1} {
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir, "PLANC_TEST_SLEEP="+(3*sameSignal/2).String())
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		must(t, cmd.Start())
+		for begin := time.Now(); trained(dir) < 1 && time.Since(begin) < 5*time.Minute; {
+			time.Sleep(10 * time.Millisecond)
+		}
+		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		time.Sleep(pause)
+		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		err := cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			t.Errorf("after %v: %v, exit %d, want %d: %s", pause, err, code, want, stderr.String())
 		}
 	}
 }
