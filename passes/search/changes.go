@@ -19,10 +19,17 @@ func (t trial) with(key string, value any) trial {
 	return t
 }
 
+// fewPins is how many pins are named one by one; if more are all given up, the job's plan is, as one field.
+const fewPins = 3
+
 // without is the problem with some pins given up.
 func (s *searcher) without(keys ...string) trial {
 	t := trial{map[string]any{}, *s.problem}
 	t.problem.Pins = s.problem.Pins.Without(keys...)
+	if len(keys) > fewPins && len(t.problem.Pins) == 0 {
+		t.set["plan"] = nil
+		return t
+	}
 	for _, k := range keys {
 		t.set["plan."+k] = nil
 	}
