@@ -7,12 +7,16 @@ import (
 	"syscall"
 )
 
-// openAtOnce opens a file for reading. O_NONBLOCK keeps it from waiting for the writer of a FIFO.
+// openAtOnce opens a file for reading. O_NONBLOCK keeps it from waiting for the writer of a FIFO; a file on which a server of a
+// network file system has a lease is waited for.
 func openAtOnce(path string) (*os.File, error) {
 	for {
 		fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 		if err == syscall.EINTR {
 			continue
+		}
+		if err == syscall.EAGAIN && isRegular(path) {
+			return os.Open(path) // waits for the holder of a lease to give it back
 		}
 		if err == nil {
 			err = syscall.SetNonblock(fd, false)
@@ -22,4 +26,9 @@ func openAtOnce(path string) (*os.File, error) {
 		}
 		return os.NewFile(uintptr(fd), path), nil
 	}
+}
+
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
