@@ -395,6 +395,7 @@ func TestListensWhereItIsTold(t *testing.T) {
 		{"127.0.0.1", false, []string{"127.0.0.1"}, []string{"127.0.0.2"}, ""},
 		{"127.0.0.1", true, []string{"127.0.0.1"}, []string{"127.0.0.2"}, ""},
 		{"localhost", false, []string{"127.0.0.1"}, []string{"127.0.0.2"}, ""},
+		{"0.0.0.0", false, []string{"127.0.0.1", "127.0.0.2"}, nil, ""},
 		{"localhost", true, []string{"127.0.0.1", "127.0.0.2"}, nil, "process 0 listens on all addresses of this machine: the launcher gives it localhost, and processes may run on other machines"},
 	} {
 		_, port, _ := net.SplitHostPort(free(t))
@@ -420,10 +421,20 @@ func TestListensWhereItIsTold(t *testing.T) {
 		}
 	}
 	_, err := Join(t.Context(), Place{Addr: "192.0.2.1:29500"}, member(0, 2), time.Second)
-	if err == nil || !strings.Contains(err.Error(), "this machine has no such address; process 0 listens at the master's address") {
+	advice := ": this machine has no such address; process 0 listens at the master's address: start it on that machine, or give process 0 alone one of " +
+		"this machine's addresses, or 0.0.0.0 for all of them, as behind NAT or a Kubernetes Service (--master-addr 0.0.0.0)"
+	if err == nil || !strings.HasSuffix(err.Error(), advice) {
 		t.Error(err)
 	}
 	defer func(f func(context.Context, string) ([]string, error)) { lookupHost = f }(lookupHost)
+	lookupHost = func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil } // a name may mean this machine later
+	var log heard
+	if _, err = Join(t.Context(), Place{Addr: "service:29500", Say: log.say}, member(0, 2), time.Second); err == nil || !strings.HasSuffix(err.Error(), advice) {
+		t.Error(err)
+	}
+	if !strings.Contains(log.text(), advice+"; it goes on trying (--join-timeout 1s)") {
+		t.Error(log.text())
+	}
 	for _, c := range []struct{ found, want, why string }{
 		{"127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address to listen on that alone"}, // as Debian's /etc/hosts has it
 		{"::1 127.0.1.1", "", "h0 is a loopback address on this machine, which others cannot reach; give an IP address to listen on that alone"},

@@ -57,6 +57,10 @@ func Join(ctx context.Context, at Place, me Hello, within time.Duration) (*Peers
 	return p, nil
 }
 
+// noAddress is what may be done if process 0 is to listen at an address that its machine does not have.
+const noAddress = "this machine has no such address; process 0 listens at the master's address: start it on that machine, or give process 0 alone one of " +
+	"this machine's addresses, or 0.0.0.0 for all of them, as behind NAT or a Kubernetes Service (--master-addr 0.0.0.0)"
+
 // taught is an error with what may be done about it.
 func taught(err error, at *Place) error {
 	why := ""
@@ -67,7 +71,7 @@ func taught(err error, at *Place) error {
 			why += " (MASTER_PORT itself has " + at.Taken + ")"
 		}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		why = "this machine has no such address; process 0 listens at the master's address: start it on that machine, or give it one of this machine's addresses"
+		why = noAddress
 	case errors.Is(err, errStranger) && at.Taken == "":
 		why = "choose another port with MASTER_PORT or --master-port, the same for all"
 	}

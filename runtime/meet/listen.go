@@ -201,7 +201,11 @@ func (p *Peers) open(ctx context.Context, within time.Duration) (*door, error) {
 			return nil, err
 		}
 		if ctx.Err() == nil && time.Now().After(next) {
-			p.at.say("process 0 cannot listen at %s yet: %s; it goes on trying (--join-timeout %v)", p.at.Addr, unreached(err), within)
+			reason := unreached(err)
+			if errors.Is(err, syscall.EADDRNOTAVAIL) {
+				reason += ": " + noAddress
+			}
+			p.at.say("process 0 cannot listen at %s yet: %s; it goes on trying (--join-timeout %v)", p.at.Addr, reason, within)
 			next = time.Now().Add(sayEvery)
 		}
 		select {
