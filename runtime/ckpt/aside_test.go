@@ -162,7 +162,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	if err := os.Truncate(filepath.Join(path, manifestName), maxManifest+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path); err == nil || !strings.HasSuffix(err.Error(), "manifest.json has more than 1048576 bytes; no file of this kind is that long") {
+	if _, err := Open(path); err == nil || !strings.HasSuffix(err.Error(), "manifest.json has more than 67108864 bytes; no file of this kind is that long") {
 		t.Errorf("a manifest without end: %v", err)
 	}
 }
