@@ -74,8 +74,11 @@ var inMapping = regexp.MustCompile(`([a-z_]+): (\[[^\]]*\]|[^,}]+)`)
 
 // settings sets a key to a value; of a mapping, one by one.
 func settings(key, value string) (out []spec.Override) {
-	if strings.HasPrefix(key, "train.experts") {
+	switch {
+	case strings.HasPrefix(key, "train.experts"):
 		out = append(out, spec.SetFlag("model=qwen3-30b-a3b"))
+	case key == "train.padding_row":
+		out = append(out, spec.SetFlag("model=opt-125m")) // a model with such a row
 	}
 	if !strings.HasPrefix(value, "{") {
 		return append(out, spec.SetFlag(key+"="+value))
