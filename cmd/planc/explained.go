@@ -85,7 +85,11 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 		}
 		d.Levers = append(d.Levers, doc)
 	}
+	change := batchChange(j, found.lock)
 	for i := range f.Thumbs {
+		if t := &f.Thumbs[i]; t.Rule == search.LearningRate && change != "" {
+			t.Message = change
+		}
 		d.Rules = append(d.Rules, d.rule(&f.Thumbs[i]))
 	}
 	return err

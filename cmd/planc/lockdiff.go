@@ -24,7 +24,8 @@ type difference struct {
 	head     string
 	fields   []lock.Change // of the jobs
 	from, to side
-	typed    bool // the jobs differ in train.precision, which the plan's precision follows
+	typed    bool   // the jobs differ in train.precision, which the plan's precision follows
+	batch    string // what batchChange says; "" where the batch is the same, or neither is a lock
 }
 
 // typed says whether fields of precision are among the changes.
@@ -39,6 +40,7 @@ func lockDifference(j *loaded, d *decision) *difference {
 		head: decidedFor(l), fields: l.rows(),
 		from: side{l.file.Plan, l.file.Predict, l.file.CostModel},
 		to:   side{d.Best.Plan, d.Best.Predict, costmodel.CostModel}, typed: typed(l.changed),
+		batch: batchChange(j, l),
 	}
 }
 
@@ -120,7 +122,11 @@ func (d *difference) screen(last string) string {
 
 // body is the screen without what it is about.
 func (d *difference) body() string {
-	return changeRows(d.fields, lock.Change.Path) + d.planRows() + d.figures()
+	text := changeRows(d.fields, lock.Change.Path) + d.planRows() + d.figures()
+	if d.batch != "" {
+		text += flow("  rate    ", 10, " ", strings.Split(d.batch, " "))
+	}
+	return text
 }
 
 // maxRows is how many changes of a kind a screen lists.

@@ -27,6 +27,10 @@ const (
 	Note    Verdict = "note"
 )
 
+// LearningRate is the rule that multiplies the learning rate by the number of GPUs. Its message is about the problem's batch
+// alone; a caller that knows for which batch the rate was chosen has more to say.
+const LearningRate = "learning rate × GPUs"
+
 // thumbs is the question of the rules: a problem, its model's size and its plan.
 type thumbs struct {
 	p      *Problem
@@ -72,7 +76,7 @@ var theThumbs = []thumb{
 		return q.many() && !q.p.Cluster.IsCPU() && q.params < smallModel // fewer devices of a CPU are other devices
 	}, nil, halfTheDevices},
 	{"a checkpoint each 4 layers: -75 % activations, +20-30 % time", func(q *thumbs) bool { return true }, nil, checkpointing},
-	{"learning rate × GPUs", (*thumbs).many, nil, learningRate},
+	{LearningRate, (*thumbs).many, nil, learningRate},
 }
 
 func (q *thumbs) many() bool { return q.p.Cluster.Devices() > 1 }
