@@ -178,16 +178,7 @@ func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
 	if e.Own {
 		return m
 	}
-	if e.SumsWide && p.Precision.Grads == ir.BF16 {
-		m.Grads += 2 * m.Grads // four bytes beside two
-	}
-	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() {
-		m.Grads *= 2
-	}
-	if e.Copies > 1 && p.PP > 1 {
-		m.Params, m.Grads = m.Params*int64(e.Copies), m.Grads*int64(e.Copies)
-	}
-	m.Optimizer += int64(e.ShardGrads * float64(m.Optimizer))
+	m = e.holdsState(m, p)
 	groups := 0
 	for _, n := range []int{p.DP, p.TP, p.PP} {
 		groups += min(1, n-1)
@@ -198,6 +189,34 @@ func (e *Engine) Holds(m Memory, p *ir.Plan) Memory {
 		m.Total += m.Part(part)
 	}
 	return m
+}
+
+// holdsState is Holds of parameters, gradients and optimizer alone.
+func (e *Engine) holdsState(m Memory, p *ir.Plan) Memory {
+	if e.Own {
+		return m
+	}
+	if e.SumsWide && p.Precision.Grads == ir.BF16 {
+		m.Grads += 2 * m.Grads // four bytes beside two
+	}
+	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() {
+		m.Grads *= 2
+	}
+	if e.Copies > 1 && p.PP > 1 {
+		m.Params, m.Grads = m.Params*int64(e.Copies), m.Grads*int64(e.Copies)
+	}
+	m.Optimizer += int64(e.ShardGrads * float64(m.Optimizer))
+	return m
+}
+
+// BytesPerParam returns the bytes that a rank which shards nothing keeps of a parameter, rounded: weights, gradients, master
+// copy and the optimizer's moments, as Holds counts them.
+func (e *Engine) BytesPerParam(p *ir.Plan, r ir.Recipe) int {
+	const params = 1 << 10 // so that a part of a byte counts
+	prec := p.Precision
+	m := e.holdsState(Memory{Params: int64(params * prec.Params.Size()), Grads: int64(params * prec.Grads.Size()),
+		Optimizer: int64(params * (prec.MasterSize() + r.Moments()*prec.Moments.Size()))}, p)
+	return int((m.Params + m.Grads + m.Optimizer + params/2) / params)
 }
 
 // InFlight is how many passes of a stage's chunks keep activations at a time, at most, of so many that planc's own buffers

@@ -118,14 +118,8 @@ func (s *searcher) priced(p *point) Priced {
 		Formula:       s.formula,
 		HardwareFlops: s.hardFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(), Engine: s.problem.engine(), PP: plan.PP, Experts: plan.MoESlack > 0,
 	})
-	predict.BytesPerParam = s.bytesPerParam(plan.Precision)
+	predict.BytesPerParam = s.problem.engine().BytesPerParam(&plan, s.problem.Recipe)
 	return Priced{plan, predict, stage}
-}
-
-// bytesPerParam is what the engine keeps of a parameter: the types that it keeps it in, and as many moments as the optimizer has.
-func (s *searcher) bytesPerParam(p ir.Precision) int {
-	p = s.problem.engine().State(p)
-	return p.BytesPerParam() - (2-s.problem.Recipe.Moments())*p.Moments.Size()
 }
 
 // hardFlops are matmuls and attention of a step that a rank does, in the mean over the stages.
