@@ -29,7 +29,7 @@ func (j *loaded) problem() *search.Problem {
 	engine := costmodel.EngineOf(j.Train.Engine)
 	p := &search.Problem{Model: j.model(), Cluster: j.cluster, GlobalBatch: j.Train.GlobalBatch, Precision: engine.State(j.Train.Precision.IR()),
 		Engine: engine, GEMM: j.Train.Precision.Compute,
-		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrower, Prefer: j.Objective.Prefer}
+		Recipe: j.recipe(), Headroom: j.Objective.Headroom, Pins: search.PinsOf(&j.Plan), WithSeq: j.modelOf, MaxDevices: j.wholeNode(), Narrower: j.narrowerState, Prefer: j.Objective.Prefer}
 	if goal := j.Goal(); goal > 0 { // which a plan that is recommended must reach as the fastest does
 		p.MaxStep = costmodel.Seconds(float64(j.Train.GlobalBatch*j.Train.SeqLen) / goal)
 	}
@@ -135,7 +135,7 @@ func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error {
 		f.nearest = append(f.nearest, nearest{c.Set, c.Best.Predict})
 	}
 	p := e.Nearest.Plan
-	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, changes)
+	f.detail = noFitScreen(p.String(), e.Nearest.Predict, e.NoFit.Stage, p.PP > 1, changes, c)
 	if len(changes) == 0 {
 		f.detail += prose("  tried", 12, j.tried()+": none fits")
 	}

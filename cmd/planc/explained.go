@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/costmodel"
-	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/passes/search"
 )
 
@@ -93,23 +92,6 @@ func (a *app) beyond(j *loaded, d *document, found *decision) error {
 		d.Rules = append(d.Rules, d.rule(&f.Thumbs[i]))
 	}
 	return err
-}
-
-// narrower asks for the job in narrower numbers that its devices compute in, the widest first.
-func (j *loaded) narrower() (out []search.Trial) {
-	presets := []string{"f64", "f32", "bf16"}
-	for _, name := range presets[slices.Index(presets, j.Train.Precision.Compute)+1:] {
-		_, can := j.cluster.GPU.Peak(name)
-		if !can || slices.Index(presets, j.Train.Precision.Compute) < 0 {
-			continue
-		}
-		job := *j.Job
-		job.Train.Precision = spec.Presets[name]
-		q := *j
-		q.Job = &job
-		out = append(out, search.Trial{Name: "precision", Set: map[string]any{"train.precision": name}, Problem: *q.problem()})
-	}
-	return out
 }
 
 // choice is a choice as documents and screens say it.

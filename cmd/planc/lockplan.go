@@ -87,7 +87,7 @@ func (a *app) searchBeside(j *loaded, l *jobLock) (*decision, error) {
 func (l *jobLock) unfit(j *loaded, e *search.NoPlan) error {
 	f := &noFit{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); %s decides anew", l.name(), j.Config.Name, clusterText(j.cluster),
 		j.cluster.Devices(), j.cluster.GPU.Name, l.remedy)}
-	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1, nil)
+	f.detail = noFitScreen(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1, nil, j.cluster)
 	return f
 }
 

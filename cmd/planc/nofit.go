@@ -17,8 +17,8 @@ func (j *loaded) tried() string {
 	if j.Objective.Headroom > search.LeastHeadroom {
 		words = append(words, fmt.Sprintf("headroom %v", search.LeastHeadroom))
 	}
-	for _, t := range j.narrower() {
-		words = append(words, fmt.Sprint(t.Set["train.precision"]))
+	for _, t := range j.narrowerState() {
+		words = append(words, precisionWords(t.Set))
 	}
 	c := j.cluster
 	if n := j.wholeNode(); n > c.Node.Devices {
@@ -43,8 +43,9 @@ func (j *loaded) batchHints() string {
 	return ""
 }
 
-// noFitScreen is screens.md's screen 5 after its first line: the plan that comes nearest, and what would fit.
-func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change) string {
+// noFitScreen is screens.md's screen 5 after its first line: the plan that comes nearest, and what would fit, with what an hour
+// costs more than on the cluster now.
+func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change, now *costmodel.Cluster) string {
 	var b strings.Builder
 	m := p.MemoryBytes
 	at := ""
@@ -73,7 +74,16 @@ func noFitScreen(plan string, p costmodel.Predict, stage int, staged bool, chang
 			text += strings.Repeat(" ", figures-width(last))
 		}
 		p := c.Best.Predict
-		b.WriteString(text + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) + "\n")
+		b.WriteString(text + "  " + pad(size(p.MemoryBytes.Total), 9) + "  step " + seconds(float64(p.StepS)) + morePerHour(c, now) + "\n")
 	}
 	return b.String()
+}
+
+// morePerHour is what an hour costs more with a change; "" if nothing, or if the cluster has no price.
+func morePerHour(c search.Change, now *costmodel.Cluster) string {
+	more := c.PricePerHour() - search.Change{Cluster: now}.PricePerHour()
+	if more <= 0 {
+		return ""
+	}
+	return "  +" + money{now.Node.Currency}.text(more) + "/h"
 }

@@ -14,8 +14,9 @@ func (a *app) planCommand() *cobra.Command {
 			"the one with the least memory pressure, then the simplest; objective.prefer=fastest recommends the fastest.\n" +
 			"It shows the plan's step and memory, the next best for each other value of a choice (those that do not fit\n" +
 			"among them), and the count of plans that the answer rests on.\n\nWhere " +
-			"nothing fits, it says what is short and what would fit, the cheapest first: pins given up; headroom 0.05,\n" +
-			"narrower numbers; then devices and nodes; where there is no network, half the batch or the sequence.\n" +
+			"nothing fits, it says what is short and what would fit, the cheapest first. Changes that keep the cluster come\n" +
+			"first: pins given up; headroom 0.05; narrower numbers; if there is no network, half the batch or the sequence.\n" +
+			"Then come more devices or nodes, by what the cluster costs an hour, or by devices if it has no price.\n" +
 			"A lock beside the job holds the plan that is shown; where the job is no longer the lock's, the difference is\n" +
 			"shown, and nothing is written without --update.",
 		Example: "planc plan --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192\n" +

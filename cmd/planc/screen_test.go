@@ -62,13 +62,18 @@ func unfit() *document {
 	return d
 }
 
+// priced are nodes that cost 20 an hour each.
+func priced(nodes int) *costmodel.Cluster {
+	return &costmodel.Cluster{Nodes: nodes, Node: costmodel.Node{Devices: 8, PricePerHour: 20, Currency: "USD"}}
+}
+
 // Screens have the layout of screens.md; PLANC_UPDATE=1 rewrites testdata.
 func TestScreens(t *testing.T) {
 	for name, got := range map[string]string{
 		"plan": planScreen(example()), "unfit": planScreen(unfit()), "explain": explainScreen(example()),
 		"nofit": noFitScreen("tp 8 · pp 4", unfit().Predict, 0, true, []search.Change{
-			{Set: map[string]any{"cluster.nodes": 6}, Best: search.Priced{Predict: unfit().Predict}},
-			{Set: map[string]any{"plan.tp": nil, "plan.zero": nil, "plan.micro_batch": nil}, Best: search.Priced{Predict: unfit().Predict}}}),
+			{Set: map[string]any{"plan.tp": nil, "plan.zero": nil, "plan.micro_batch": nil}, Best: search.Priced{Predict: unfit().Predict}, Cluster: priced(4)},
+			{Set: map[string]any{"cluster.nodes": 6}, Best: search.Priced{Predict: unfit().Predict}, Cluster: priced(6)}}, priced(4)),
 	} {
 		for line := range strings.Lines(got) {
 			if w := width(strings.TrimSuffix(line, "\n")); w > screenWidth {

@@ -51,18 +51,28 @@ func (s *searcher) try(t trial) (Change, bool) {
 		return Change{}, false
 	}
 	c, _, found := q.choose(sp, nil)
-	return Change{t.set, c.best}, found
+	return Change{t.set, c.best, t.problem.Cluster}, found
 }
 
-// changes are the changes of the job under which a plan fits, the cheapest first: what costs nothing, pins given up,
-// fewer before more and the faster before the slower; then less headroom, and narrower numbers; then what costs devices or
-// changes the training, see larger. Pins and devices together are looked for only where neither helps alone.
+// changes are the changes of the job under which a plan fits, the cheapest first: see [cheapestFirst]. Changes that cost the
+// same are in this order: pins given up, fewer before more and the faster before the slower; less headroom; narrower numbers;
+// then what costs devices or changes the training, see larger. Pins and devices together are tried only if neither helps alone.
 func (s *searcher) changes() []Change {
 	out := slices.Concat(s.unpin(), s.lessHeadroom(), s.narrower(), s.larger(s.without()))
 	if pins := s.problem.Pins.names(); len(out) == 0 && len(pins) > 0 {
-		return s.larger(s.without(pins...))
+		out = s.larger(s.without(pins...))
 	}
+	cheapestFirst(out)
 	return out
+}
+
+// cheapestFirst sorts changes by what an hour of their clusters costs: price_per_hour of a node times nodes, or the number of
+// devices if the cluster has no price. Of the same price, fewer devices come first. So a change that keeps the cluster comes
+// first. Other changes keep their order.
+func cheapestFirst(changes []Change) {
+	slices.SortStableFunc(changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.PricePerHour(), b.PricePerHour()), cmp.Compare(a.Cluster.Devices(), b.Cluster.Devices()))
+	})
 }
 
 // unpin gives up pins one at a time; and all of them, where no single one helps as much.

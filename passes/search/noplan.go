@@ -27,8 +27,14 @@ type NoPlan struct {
 
 // Change is a change of the job under which a plan fits.
 type Change struct {
-	Set  map[string]any // fields of the job and their values; nil removes one
-	Best Priced
+	Set     map[string]any // fields of the job and their values; nil removes one
+	Best    Priced
+	Cluster *costmodel.Cluster // with the change
+}
+
+// PricePerHour is what the change's cluster costs an hour, in whole nodes; 0 if the cluster has no price.
+func (c Change) PricePerHour() float64 {
+	return c.Cluster.Node.PricePerHour * float64(c.Cluster.Nodes)
 }
 
 // Args are the change as arguments of planc: "--set cluster.nodes=4".

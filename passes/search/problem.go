@@ -27,7 +27,7 @@ type Problem struct {
 
 	MaxDevices int // of a node that the hardware has, where Cluster takes fewer; for what would fit
 
-	Narrower func() []Trial // the job with narrower numbers, the widest first, for what would fit; nil: there are none
+	Narrower func() []Trial // the job with narrower numbers, the widest first, of which the first that fits is offered; nil: there are none
 
 	WithSeq func(seq int) *ir.Model // the model at another sequence length, for what would fit; nil: not to be had
 
