@@ -23,7 +23,7 @@ type answer struct {
 
 // answer shows the job's decision as a document or as a screen.
 func (a *app) answer(args []string, f jobFlags, as answer) error {
-	j, err := a.load(args, f)
+	j, err := a.loadHere(args, f)
 	if err == nil {
 		err = a.save(j, f)
 	}

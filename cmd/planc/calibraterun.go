@@ -23,7 +23,7 @@ const gpuMark = `"gpu_util":`
 
 // observeRun reads a run of planc's: its job says what ran, its metrics how long a step took.
 func (a *app) observeRun(args []string, flags jobFlags, q *calibration) error {
-	j, err := a.load(args, flags)
+	j, err := a.loadHere(args, flags)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (f *jobFlags) flags(to *pflag.FlagSet) {
 	for i, q := range spec.Quick {
 		to.StringVar(&f.quick[i], q.Flag, "", q.Key+": "+q.Doc)
 	}
-	to.BoolVar(&f.noMeasure, "no-measure", false, "price a job on cpu by the catalogue's rates; else this CPU is measured once")
+	to.BoolVar(&f.noMeasure, "no-measure", false, "price a job on cpu by the catalogue's rates; else screens and run measure this CPU, once")
 }
 
 // registerSave is for commands that answer questions.
@@ -131,12 +131,14 @@ func nearestJob(path string) string {
 type loaded struct {
 	*spec.Job
 	cluster    *costmodel.Cluster
-	here       *costmodel.ThisCPU // what its rates are of, on a cluster that is this machine's CPU; nil: they are the catalogue's or a file's
+	here       *costmodel.ThisCPU // the measurement that gives cluster its rates, set by measured; nil: they are the catalogue's or a file's
+	catalogue  *loaded            // the same job at the catalogue's rates, if here is set
 	path       string             // of the job file; "" of a question by flags alone, "-" of standard input
 	overridden bool               // by flags: it is not what the file says
 }
 
-// load reads the job that the arguments and flags mean, and its cluster.
+// load reads the job that the arguments and flags mean, and its cluster. It depends on no measurement of this machine: a lock and
+// generated code are the same bytes on every machine. Screens use loadHere.
 func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	path, err := f.path(args)
 	if err != nil {
@@ -157,8 +159,7 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 		return nil, err
 	}
 	at := func(field string) ir.Pos { return j.Pos("cluster." + field) }
-	here := a.thisCPU(j.Cluster.Node, f.noMeasure)
-	c, wrongCluster := costmodel.ResolveOn(here, costmodel.Ref(j.Cluster), at, a.read)
+	c, wrongCluster := costmodel.Resolve(costmodel.Ref(j.Cluster), at, a.read)
 	if err = together(err, wrongCluster); err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 			a.notef("note: %s", why)
 		}
 	}
-	return &loaded{Job: j, cluster: c, here: here, path: path, overridden: len(f.overrides()) > 0}, nil
+	return &loaded{Job: j, cluster: c, path: path, overridden: len(f.overrides()) > 0}, nil
 }
 
 // calibrated refuses measurements of a cluster file, which nothing reads yet: a plan would be as if they were not there.

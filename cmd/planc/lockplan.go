@@ -25,15 +25,21 @@ func (a *app) ask(j *loaded, f lockFlags) (*decision, error) {
 	if f.update && l.path == "" {
 		return nil, mistake(BadFlag, "", "--update writes the lock beside a job file, and this job has none; --save FILE writes one")
 	}
+	if f.update || l.state() == lockStale { // what is written, or compared with a lock, depends on no measurement
+		*j = *j.byCatalogue()
+	}
 	if f.locked && !l.obeyed() {
 		return nil, a.refuse(j, l)
 	}
 	if l.obeyed() && !f.update {
-		d, err := a.searchBeside(j, l)
+		d, err := a.searchBeside(j, l, l.file.Plan)
 		if err == nil && f.locked {
 			err = a.sameProgram(j, l)
 		}
 		return d, err
+	}
+	if j.here != nil {
+		return a.searchHere(j, l)
 	}
 	d, err := a.search(j)
 	if err != nil {
@@ -52,14 +58,13 @@ func (a *app) sameProgram(j *loaded, l *jobLock) error {
 	return a.holds(l, programHash(p), lockFlags{locked: true})
 }
 
-// searchBeside searches, and shows the lock's plan whatever the search finds.
-func (a *app) searchBeside(j *loaded, l *jobLock) (*decision, error) {
+// searchBeside searches, and shows a plan that was decided before, the lock's if there is one, whatever the search finds.
+func (a *app) searchBeside(j *loaded, l *jobLock, locked ir.Plan) (*decision, error) {
 	d, err := a.search(j)
 	if err != nil {
 		return nil, err
 	}
 	d.lock = l
-	locked := l.file.Plan
 	if d.Best.Plan == locked {
 		return d, nil
 	}
@@ -79,7 +84,7 @@ func (a *app) searchBeside(j *loaded, l *jobLock) (*decision, error) {
 		return nil, wrongCluster(j, err)
 	}
 	d.own = &found
-	a.noteBetter(l, found, d.Best)
+	a.noteBetter(j, l, found, d.Best)
 	return d, nil
 }
 
@@ -92,9 +97,13 @@ func (l *jobLock) unfit(j *loaded, e *search.NoPlan) error {
 }
 
 // noteBetter says that the search would now choose a faster plan than the lock's.
-func (a *app) noteBetter(l *jobLock, found, locked search.Priced) {
+func (a *app) noteBetter(j *loaded, l *jobLock, found, locked search.Priced) {
 	gain := 1 - float64(found.Predict.StepS/locked.Predict.StepS)
 	if gain < 1e-5 {
+		return
+	}
+	if j.here != nil {
+		a.noteBetterHere(found, locked, gain)
 		return
 	}
 	who := "the search"

@@ -87,12 +87,13 @@ type generated struct {
 	files   map[string][]byte
 }
 
-// generate makes the sources of the job's binary, and what of its kernels is compiled before Go is.
+// generate makes the sources of the job's binary, and what of its kernels is compiled before Go is. Only the code of planc run, whose
+// job has measured rates, depends on this machine, by what it expects of a step.
 func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, error) {
 	if err := spec.CheckCompile(j.Job); err != nil {
 		return nil, err
 	}
-	d, err := a.settle(j, f)
+	d, err := a.settle(j.byCatalogue(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +103,9 @@ func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, e
 	}
 	g := &generated{decision: d, program: programHash(p)}
 	if err := a.holds(d.lock, g.program, f); err != nil {
+		return nil, err
+	}
+	if j, err = j.expecting(d); err != nil {
 		return nil, err
 	}
 	shape := form{pkg: "main", main: true, dir: dataFolder(j), on: on}

@@ -58,7 +58,7 @@ func splitDash(c *cobra.Command, args []string) (job, rest []string) {
 
 // run compiles and launches. Whoever did not say --target cpu wants the job's own cluster, which must be here.
 func (a *app) run(args, rest []string, flags jobFlags, locks lockFlags, on codegen.Target, anyTarget bool) error {
-	job, err := a.load(args, flags)
+	job, err := a.loadHere(args, flags)
 	if err != nil {
 		return err
 	}

@@ -363,7 +363,7 @@ func (a *app) sweep(args []string, f jobFlags, text string) error {
 			return mistake(BadFlag, "", "%s takes --sweep or --%s: a lock holds one plan, and a sweep finds one a value", f.cmd.CommandPath(), flag)
 		}
 	}
-	j, err := a.load(args, f)
+	j, err := a.loadHere(args, f)
 	if err == nil && j.Objective.Kind != spec.Throughput {
 		err = mistake(BadFlag, "", "--sweep prints the fastest plan of each size, and objective %s chooses a size; one of them is wanted (--set objective=null)", j.Objective.Kind)
 	}

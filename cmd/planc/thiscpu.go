@@ -11,6 +11,7 @@ import (
 
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/cpu"
 )
@@ -47,6 +48,79 @@ func cpuFile(k cpuKey) (string, error) {
 	}
 	sum := sha256.Sum256(fmt.Append(nil, k))
 	return filepath.Join(dir, fmt.Sprintf("cpu-%x.json", sum[:12])), nil
+}
+
+// loadHere is load for screens: a job on this machine's CPU is priced by the measured rates.
+func (a *app) loadHere(args []string, f jobFlags) (*loaded, error) {
+	j, err := a.load(args, f)
+	if err != nil {
+		return nil, err
+	}
+	return j.measured(a.thisCPU(j.Cluster.Node, f.noMeasure))
+}
+
+// measured returns the job on its cluster at measured rates. Without a measurement (nil) it is the job itself.
+func (j *loaded) measured(here *costmodel.ThisCPU) (*loaded, error) {
+	if here == nil {
+		return j, nil
+	}
+	m := *j
+	m.here, m.catalogue = here, j
+	var err error
+	m.cluster, err = costmodel.ResolveOn(here, costmodel.Ref(j.Cluster), nil, os.ReadFile)
+	return &m, err
+}
+
+// byCatalogue returns the job as locks, generated code and other machines price it.
+func (j *loaded) byCatalogue() *loaded {
+	if j.here == nil {
+		return j
+	}
+	return j.catalogue
+}
+
+// expecting returns the job for the code of a program that runs on this machine alone: its steps are compared with what they take at
+// measured rates. The decision is the catalogue's.
+func (j *loaded) expecting(d *decision) (*loaded, error) {
+	if j.here == nil {
+		return j, nil
+	}
+	p, m := j.catalogue.problem(), *j
+	if err := m.on(p, p.Cluster.Nodes, p.Cluster.Node.Devices); err != nil {
+		return nil, err
+	}
+	m.cluster = p.Cluster
+	price, err := search.Price(p, d.Best.Plan)
+	if err != nil {
+		return nil, wrongCluster(&m, err)
+	}
+	d.expect = m.expected(search.Priced{Plan: d.Best.Plan, Predict: price})
+	return &m, nil
+}
+
+// searchHere is the decision that screens show of a job without a lock on a CPU that was measured: the plan that the catalogue's rates
+// choose, as compile would lock it, at the measured rates.
+func (a *app) searchHere(j *loaded, l *jobLock) (*decision, error) {
+	d, err := a.search(j.catalogue)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.unfit != nil: // pins leave this plan alone
+		d, err = a.search(j)
+	default:
+		d, err = a.searchBeside(j, l, d.Best.Plan)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.lock = l
+	return d, nil
+}
+
+// noteBetterHere says that the search would choose a faster plan than the one shown if locks followed this machine's measurement.
+func (a *app) noteBetterHere(found, shown search.Priced, gain float64) {
+	a.notef("note: at the rates measured here %s would be %s faster; the plan shown is the one that locks and generated code have on every machine; "+
+		"pins in the job's plan section choose another one", differences(found.Plan, shown.Plan), percent(gain))
 }
 
 // thisCPU returns the measurement of this machine's CPU for a job on a cluster of this name: of the cache, else it measures. nil: the job is
