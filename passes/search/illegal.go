@@ -45,6 +45,9 @@ func (e *enumeration) reasons() []Reason {
 			}
 		}
 	}
+	if e.p.Pins["zero"] == nil && plan.ZeroGroup > 1 && plan.Replicas() > 1 {
+		plan.Zero = 1 // as zero is free, its value is not what is wrong with the group
+	}
 	if e.p.Pins["zero_group"] == nil && plan.Zero > 0 {
 		plan.ZeroGroup = plan.Replicas()
 	}

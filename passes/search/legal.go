@@ -75,17 +75,19 @@ var degreeRules = []rule{
 	{"zero_group", "zero_group is 1 where zero is 0, else above 1 and cp times a divisor of dp", func(p *ir.Plan, _ *setting) bool {
 		return p.Zero == 0 && p.ZeroGroup == 1 || p.Zero > 0 && (p.Replicas() == 1 || slices.Contains(replicaGroups(p), p.ZeroGroup))
 	}, func(p *ir.Plan, _ *setting) string {
+		if p.Zero == 0 && p.Replicas() == 1 {
+			return fmt.Sprintf("zero_group %d needs dp above 1 (1 does not)", p.ZeroGroup)
+		}
 		if p.Zero == 0 {
 			return fmt.Sprintf("zero_group %d needs zero above 0 (1 does not)", p.ZeroGroup)
 		}
-		of := fmt.Sprintf("dp %d", p.DP)
-		if p.CP > 1 {
-			of += fmt.Sprintf(" · cp %d", p.CP)
-		}
-		return fmt.Sprintf("zero_group %d does not divide %s into groups (%s)", p.ZeroGroup, of, nearby(replicaGroups(p), p.ZeroGroup))
+		return whyGroup(p)
 	}},
 	{"micro_batch", "dp · micro_batch divides train.global_batch", func(p *ir.Plan, s *setting) bool { return s.shares(p) },
 		func(p *ir.Plan, s *setting) string {
+			if s.batch%p.DP != 0 && p.MicroBatch >= 1 && s.batch%p.MicroBatch != 0 { // a micro_batch that is pinned: others divide the batch
+				return fmt.Sprintf("micro_batch %d does not divide the global batch of %d: use %s", p.MicroBatch, s.batch, around(divisors(s.batch), p.MicroBatch))
+			}
 			if s.batch%p.DP != 0 {
 				return fmt.Sprintf("dp %d does not divide the global batch of %d (%s)", p.DP, s.batch, multiples(s.batch, p.DP))
 			}
@@ -184,6 +186,43 @@ func multiples(batch, n int) string {
 		return fmt.Sprintf("it divides %d", n)
 	}
 	return fmt.Sprintf("it divides %d and %d", below, below+n)
+}
+
+// around names the allowed values (ascending) next to one that is not, as values to use: "2 or 4".
+func around(allowed []int, v int) string {
+	i, _ := slices.BinarySearch(allowed, v)
+	switch {
+	case i == 0:
+		return strconv.Itoa(allowed[0])
+	case i == len(allowed):
+		return strconv.Itoa(allowed[i-1])
+	}
+	return fmt.Sprintf("%d or %d", allowed[i-1], allowed[i])
+}
+
+// mostListed is the largest number of allowed values that a message lists in full.
+const mostListed = 8
+
+// whyGroup says which zero_group divides a plan's replicas into groups: all of them if they are few, else those next to it.
+func whyGroup(p *ir.Plan) string {
+	replicas := fmt.Sprintf("dp %d", p.DP)
+	if p.CP > 1 {
+		replicas += fmt.Sprintf(" · cp %d", p.CP)
+	}
+	allowed := replicaGroups(p)
+	use := around(allowed, p.ZeroGroup)
+	if len(allowed) <= mostListed {
+		words := make([]string, len(allowed))
+		for i, n := range allowed {
+			words[i] = strconv.Itoa(n)
+		}
+		last := len(words) - 1
+		use = strings.TrimPrefix(strings.Join(words[:last], ", ")+" or "+words[last], " or ")
+	}
+	if p.ZeroGroup == 1 {
+		return fmt.Sprintf("zero_group 1 needs zero 0; zero %d shards over %s: use %s", p.Zero, replicas, use)
+	}
+	return fmt.Sprintf("zero_group %d does not divide %s: use %s; 1 is for zero 0", p.ZeroGroup, replicas, use)
 }
 
 // nearby names the allowed values (ascending) next to one that is not: "2 and 4 do".

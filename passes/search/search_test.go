@@ -53,7 +53,11 @@ func TestPins(t *testing.T) {
 		{Pins{"pp": {"4"}, "vpp": {"2"}, "dp": {"32"}, "micro_batches": {"6"}, "schedule": {"interleaved"}}, "no plan with plan.dp=32 plan.micro_batches=6 plan.pp=4 plan.schedule=interleaved plan.vpp=2 is legal: interleaved: pp 4 does not divide 6 micro-batches (micro_batch or dp can be less, or schedule 1f1b) [BadPlan]"},
 		{Pins{"pp": {"32"}, "vpp": {"3"}, "schedule": {"zb-v"}}, "no plan with plan.pp=32 plan.schedule=zb-v plan.vpp=3 is legal: schedule zb-v has vpp 2, not 3 [BadPlan]"},
 		{Pins{"zero": {"0"}, "zero_group": {"8"}}, "no plan with plan.zero=0 plan.zero_group=8 is legal: zero_group 8 needs zero above 0 (1 does not) [BadPlan]"},
-		{Pins{"zero": {"3"}, "zero_group": {"5"}}, "no plan with plan.zero=3 plan.zero_group=5 is legal: zero_group 5 does not divide dp 128 into groups (4 and 8 do) [BadPlan]"},
+		{Pins{"zero": {"3"}, "zero_group": {"5"}}, "no plan with plan.zero=3 plan.zero_group=5 is legal: zero_group 5 does not divide dp 128: use 2, 4, 8, 16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
+		{Pins{"zero_group": {"16"}, "tp": {"16"}}, "no plan with plan.tp=16 plan.zero_group=16 is legal: zero_group 16 does not divide dp 8: use 2, 4 or 8; 1 is for zero 0 [BadPlan]"},
+		{Pins{"zero_group": {"1000000"}}, "no plan with plan.zero_group=1000000 is legal: zero_group 1000000 does not divide dp 128: use 2, 4, 8, 16, 32, 64 or 128; 1 is for zero 0 [BadPlan]"},
+		{Pins{"zero_group": {"1"}, "zero": {"3"}}, "no plan with plan.zero=3 plan.zero_group=1 is legal: zero_group 1 needs zero 0; zero 3 shards over dp 128: use 2, 4, 8, 16, 32, 64 or 128 [BadPlan]"},
+		{Pins{"zero_group": {"2"}, "dp": {"1"}, "tp": {"32"}, "pp": {"4"}}, "no plan with plan.dp=1 plan.pp=4 plan.tp=32 plan.zero_group=2 is legal: zero_group 2 needs dp above 1 (1 does not) [BadPlan]"},
 		{Pins{"zero": {"4"}}, "no plan with plan.zero=4 is legal: zero 4 is none of 0, 1, 2, 3 [BadPlan]"},
 		{Pins{"recompute": {"some"}}, "no plan with plan.recompute=some is legal: recompute some: recompute is none, selective or full [BadPlan]"},
 		{Pins{"recompute": {"full"}, "recompute_layers": {"97"}}, "no plan with plan.recompute=full plan.recompute_layers=97 is legal: recompute_layers 97: recompute_layers is 0 where recompute is none, else 1 up to the blocks of the largest chunk [BadPlan]"},
@@ -76,6 +80,28 @@ func TestPins(t *testing.T) {
 		var bad *IllegalError
 		if !errors.As(err, &bad) || err.Error() != tt.want {
 			t.Errorf("%v: %v\nwant %s", tt.pins, err, tt.want)
+		}
+	}
+}
+
+// A pinned micro_batch that does not divide the batch is what is wrong, not the dp of the nearest plan, which nobody asked for.
+func TestMicroBatchOfAnOddBatch(t *testing.T) {
+	for _, tt := range []struct {
+		batch int
+		pins  Pins
+		want  string
+	}{
+		{127, Pins{"micro_batch": {"2"}}, "micro_batch 2 does not divide the global batch of 127: use 1 or 127"},
+		{100, Pins{"micro_batch": {"3"}}, "micro_batch 3 does not divide the global batch of 100: use 2 or 4"},
+		{100, Pins{"micro_batch": {"200"}}, "micro_batch 200 does not divide the global batch of 100: use 100"},
+		{127, Pins{"dp": {"8"}}, "dp 8 does not divide the global batch of 127 (it divides 120 and 128)"},
+	} {
+		q := gpt3(t, 16)
+		q.GlobalBatch, q.Pins = tt.batch, tt.pins
+		_, err := Search(q)
+		var bad *IllegalError
+		if !errors.As(err, &bad) || bad.Reasons[len(bad.Reasons)-1].Message != tt.want {
+			t.Errorf("batch %d, %v: %v\nwant %s", tt.batch, tt.pins, err, tt.want)
 		}
 	}
 }
