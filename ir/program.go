@@ -78,9 +78,13 @@ func (r *Run) Kept() int {
 
 // Recipe is what a program needs to know of the training beside the model and the plan.
 type Recipe struct {
-	Optimizer string // adamw, adam or sgd
-	ByChance  bool   // updated parameters are rounded by chance; they are bf16, and there is no master copy
+	Optimizer  string // adamw, adam or sgd
+	NoMomentum bool   // sgd's momentum is 0: there is no buffer for it
+	ByChance   bool   // updated parameters are rounded by chance; they are bf16, and there is no master copy
 }
+
+// noMomentum is what the text of a recipe without a momentum buffer adds.
+const noMomentum = " momentum=0"
 
 // byChance is what a recipe that rounds so says of it.
 const byChance = " rounding=stochastic"
@@ -88,6 +92,9 @@ const byChance = " rounding=stochastic"
 // String is the recipe's text form.
 func (r Recipe) String() string {
 	s := "optimizer=" + r.Optimizer
+	if r.NoMomentum {
+		s += noMomentum
+	}
 	if r.ByChance {
 		s += byChance
 	}
@@ -96,6 +103,7 @@ func (r Recipe) String() string {
 
 func (r *Recipe) parse(s string) error {
 	s, r.ByChance = strings.CutSuffix(s, byChance)
+	s, r.NoMomentum = strings.CutSuffix(s, noMomentum)
 	s, ok := strings.CutPrefix(s, "optimizer=")
 	if r.Optimizer = s; !ok {
 		return fmt.Errorf("recipe %q, want optimizer=NAME", s)
@@ -103,12 +111,15 @@ func (r *Recipe) parse(s string) error {
 	return checkName(s)
 }
 
-// Moments is the number of state tensors beside the parameters: SGD keeps a momentum, Adam two moments.
+// Moments is the number of state tensors of each parameter: Adam keeps two moments, SGD its momentum unless that is 0.
 func (r Recipe) Moments() int {
-	if r.Optimizer == "sgd" {
-		return 1
+	switch {
+	case r.Optimizer != "sgd":
+		return 2
+	case r.NoMomentum:
+		return 0
 	}
-	return 2
+	return 1
 }
 
 // Class is how gradients of some parameters are resolved at the end of a step.

@@ -305,9 +305,9 @@ func layoutArena(p *ir.Program, s *ir.Stage, stack int, n Needs) {
 		params = state
 	}
 	s.Gather, s.Scatter = transient(p, s)
-	moment2 := 0
-	if p.Recipe.Moments() > 1 {
-		moment2 = state * prec.Moments.Size()
+	moments := [2]int{}
+	for i := range p.Recipe.Moments() {
+		moments[i] = state * prec.Moments.Size()
 	}
 	comm := 0
 	if s.Chunks[0].Index > 0 || len(s.Chunks) > 1 {
@@ -319,8 +319,8 @@ func layoutArena(p *ir.Program, s *ir.Stage, stack int, n Needs) {
 		{Name: ir.RegionParams, Size: params * prec.Params.Size()},
 		{Name: ir.RegionGrads, Size: grads * prec.Grads.Size()},
 		{Name: ir.RegionMaster, Size: state * prec.MasterSize()},
-		{Name: ir.RegionMoment1, Size: state * prec.Moments.Size()},
-		{Name: ir.RegionMoment2, Size: moment2},
+		{Name: ir.RegionMoment1, Size: moments[0]},
+		{Name: ir.RegionMoment2, Size: moments[1]},
 		{Name: ir.RegionActivations, Size: stack},
 		{Name: ir.RegionWorkspace, Size: n.Work + 2*p.Stream},
 		{Name: ir.RegionComm, Size: comm},

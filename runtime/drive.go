@@ -190,7 +190,7 @@ func (r *run) settle() error {
 			return &ExitError{ExitInput, err}
 		}
 	}
-	if err := errors.Join(r.s.check(), r.p.checkBias(r.s.Train.Experts.BiasRate)); err != nil {
+	if err := errors.Join(r.s.check(), r.p.checkBias(r.s.Train.Experts.BiasRate), r.p.checkMomentum(r.s.Train.Optimizer.Momentum)); err != nil {
 		return &ExitError{ExitInput, err}
 	}
 	if r.s.Train.Eval.Sample != "" && !r.p.samples() {

@@ -18,7 +18,30 @@ func (r *run) fill(c *ckpt.Checkpoint) error {
 	if err := r.fillParams(c); err != nil {
 		return err
 	}
-	return r.fillFrom(c, optimizerFile, r.p.momentKinds()...)
+	return r.fillMoments(c)
+}
+
+// noMomentsExtra is where a checkpoint of a program without optimizer state says so.
+const noMomentsExtra = "moments"
+
+// fillMoments reads the optimizer's state. SGD's momentum may be on one side alone: a program without a buffer passes over the
+// checkpoint's, as its momentum is 0; one with a buffer begins at 0, as PyTorch does, if the checkpoint has none.
+func (r *run) fillMoments(c *ckpt.Checkpoint) error {
+	kinds := r.p.momentKinds()
+	_, absent := c.Manifest.Extra[noMomentsExtra]
+	switch {
+	case !r.p.keepsMoments():
+		return nil
+	case absent:
+		for _, k := range r.crew.mine {
+			for _, m := range kinds {
+				g := m.region(&k.Stage.Arena)
+				clear(k.Arena[g.Offset : g.Offset+g.Size])
+			}
+		}
+		return nil
+	}
+	return r.fillFrom(c, optimizerFile, kinds...)
 }
 
 // fillParams reads a checkpoint's parameters, if it is of this model.

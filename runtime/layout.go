@@ -216,7 +216,7 @@ func (p *Program) validateStage(s *Stage, bad func(string, ...any)) {
 		if end := (b.State + b.Elems/n) * types.Master.Size(); p.hasMaster() && end > s.Arena.Master.Size {
 			bad("the master copy of bucket %d ends at byte %d, after its region", i, end)
 		}
-		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.Optim != SGD && end > min(s.Arena.Moment1.Size, s.Arena.Moment2.Size) {
+		if end := (b.State + b.Elems/n) * types.Moments.Size(); p.keepsMoments() && end > s.Arena.Moment1.Size || p.Optim != SGD && end > s.Arena.Moment2.Size {
 			bad("the state of bucket %d ends at byte %d, after its regions", i, end)
 		}
 	}

@@ -28,6 +28,9 @@ func (r *run) save() error {
 	if r.p.Model.Hash != "" {
 		m.Extra["model"] = r.p.Model.Hash
 	}
+	if !r.p.keepsMoments() {
+		m.Extra[noMomentsExtra] = "none"
+	}
 	if s := r.scaler.text(); s != "" {
 		m.Extra["loss_scale"] = s
 	}

@@ -78,6 +78,15 @@ func (p *Program) checkBias(rate float64) error {
 		"or a job whose train.precision has f32 for grads and reduce, compiled again", rate, elem)
 }
 
+// checkMomentum refuses a momentum if the program has no buffer for it.
+func (p *Program) checkMomentum(momentum float64) error {
+	if momentum <= 0 || p.Optim != SGD || p.keepsMoments() {
+		return nil
+	}
+	return fmt.Errorf("train.optimizer.momentum is %v, and the program was compiled for 0, without a momentum buffer: leave it at 0, "+
+		"or set it in the job and compile again", momentum)
+}
+
 // checkLength wants one of the three lengths.
 func (s *Settings) checkLength() error {
 	t := &s.Train

@@ -45,6 +45,9 @@ func (p *Program) weightKinds() []kind {
 	return []kind{p.paramKind()}
 }
 
+// keepsMoments reports whether the optimizer has state: SGD that was compiled for a momentum of 0 has none.
+func (p *Program) keepsMoments() bool { return p.Optim != SGD || p.Stages[0].Arena.Moment1.Size > 0 }
+
 // momentKinds are the optimizer's tensors, with PyTorch's names.
 func (p *Program) momentKinds() []kind {
 	names := []string{".exp_avg", ".exp_avg_sq"}

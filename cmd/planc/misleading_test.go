@@ -14,8 +14,10 @@ func TestBytesPerParam(t *testing.T) {
 		want string
 	}{
 		{nil, "bf16 18 B/param"},
-		{[]string{"--set", "train.optimizer.kind=sgd"}, "bf16 14 B/param"},
-		{[]string{"--set", "train.precision=f32", "--set", "train.optimizer.kind=sgd"}, "f32 12 B/param"},
+		{[]string{"--set", "train.optimizer.kind=sgd", "--set", "train.optimizer.momentum=0.9"}, "bf16 14 B/param"},
+		{[]string{"--set", "train.optimizer.kind=sgd"}, "bf16 10 B/param"},
+		{[]string{"--set", "train.precision=f32", "--set", "train.optimizer.kind=sgd", "--set", "train.optimizer.momentum=0.9"}, "f32 12 B/param"},
+		{[]string{"--set", "train.precision=f32", "--set", "train.optimizer.kind=sgd", "--set", "train.optimizer.momentum=0"}, "f32 8 B/param"},
 		{[]string{"--engine", "deepspeed"}, "bf16 24 B/param"},
 	} {
 		args := append([]string{"plan", "--model", "gpt2-124m", "--cluster", "8xh100", "--seq-len", "1024", "--global-batch", "64"}, c.args...)

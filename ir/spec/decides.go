@@ -33,6 +33,13 @@ func (j *Job) Deciding() []Row {
 		zero := r.Value == "0" || r.Value == "false"
 		return r.Value == "" || zero && !strings.HasPrefix(r.Path, "plan.")
 	})
+	if o := &j.Train.Optimizer; o.Kind == "sgd" { // a momentum of 0 needs no memory; what else it is decides nothing
+		value := "0"
+		if o.Momentum > 0 {
+			value = "above 0"
+		}
+		rows = append(rows, Row{"train.optimizer.momentum", value})
+	}
 	return sortRows(append(rows, j.Config.rows()...))
 }
 

@@ -29,7 +29,7 @@ type Optimizer struct {
 	Betas       [2]float64 `yaml:"betas" class:"r" min:"0" under:"1" doc:"of the two moments" eg:"[0.9, 0.95]"`
 	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"added to the root of the second moment" eg:"1e-8"`
 	WeightDecay float64    `yaml:"weight_decay" class:"r" min:"0" doc:"of parameters of two dims and more" absent:"0.1 with adamw, else 0" eg:"0.1"`
-	Momentum    float64    `yaml:"momentum" class:"r" min:"0" under:"1" doc:"of sgd" absent:"0" eg:"0.9"`
+	Momentum    float64    `yaml:"momentum" class:"r" min:"0" under:"1" doc:"of sgd; 0 compiles a program without a momentum buffer, which refuses any other" absent:"0" eg:"0.9"`
 	ClipNorm    float64    `yaml:"clip_norm" class:"r" min:"0" doc:"largest norm of the gradient, 0 for any" eg:"1.0"`
 }
 

@@ -203,9 +203,12 @@ func (st *state) need(walk []stretch, shared owners, zero int, prec *ir.Precisio
 
 // arena is that of one of the stages that may be the fullest.
 func (s *searcher) arena(f *family, k *kept, n *stateNeed, h *hold) arena {
-	out := arena{params: n.params, grads: n.grads, master: n.master, moment1: n.moment,
+	out := arena{params: n.params, grads: n.grads, master: n.master,
 		workspace: roundUp(k.work + 2*k.stream), batch: f.batch(s), logits: roundUp(k.logits)}
-	if s.secondMoment {
+	if s.moments > 0 {
+		out.moment1 = n.moment
+	}
+	if s.moments > 1 {
 		out.moment2 = n.moment
 	}
 	if s.cpu {
@@ -269,11 +272,7 @@ func (s *searcher) most(f *family, k *kept, state []stateNeed) int {
 // stageBytes are those regions of an arena that differ between stages.
 func (s *searcher) stageBytes(k *kept, n *stateNeed, h *hold) int {
 	activations, comm := k.stage(n, h)
-	sum := n.params + n.grads + n.master + n.moment + activations + comm
-	if s.secondMoment {
-		sum += n.moment
-	}
-	return sum
+	return n.params + n.grads + n.master + s.moments*n.moment + activations + comm
 }
 
 // batch is a step's sequences of one replica.

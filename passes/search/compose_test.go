@@ -66,7 +66,7 @@ func randomProblem(t testing.TB, r *rand.Rand) *Problem {
 	}
 	p := problem(randomCluster(t, r), cfg, seq, pick(8, 12, 16, 24), precisions[r.IntN(len(precisions))])
 	if r.IntN(3) == 0 {
-		p.Recipe.Optimizer = "sgd"
+		p.Recipe.Optimizer, p.Recipe.NoMomentum = "sgd", p.GlobalBatch > 12
 	}
 	if cfg.Experts > 0 && r.IntN(2) == 0 { // some are tried on request
 		p.Pins = Pins{"schedule": schedules}

@@ -100,7 +100,8 @@ type searcher struct {
 	overlap    [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
 	exposedTP  float64 // part of tensor parallel collectives that compute waits for
 
-	cpu, secondMoment bool
+	cpu     bool
+	moments int // of a parameter, that the optimizer keeps
 
 	layerMoves map[moveKey][]moved
 	own        map[worksKey][][3]arithmetic // of works, those of the device
@@ -136,7 +137,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 		layerMoves: map[moveKey][]moved{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, settlings: map[settleKey][]settling{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
-	s.overlap, s.cpu, s.secondMoment = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments() > 1
+	s.overlap, s.cpu, s.moments = [2]bool{s.overlaps(0), s.overlaps(1)}, p.Cluster.IsCPU(), p.Recipe.Moments()
 	return s, nil
 }
 

@@ -148,7 +148,8 @@ func toys() (all []toy) {
 		all = append(all, toy{pp: 1 + zero%2, zero: zero, half: true, chance: true})
 	}
 	all = append(all, toy{pp: 2, zero: 1, half: true, chance: true, optim: rt.SGD})
-	return append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1, optim: rt.SGD}, toy{pp: 1, optim: rt.Adam})
+	return append(all, toy{pp: 1, reduce: true}, toy{pp: 1, reduce: true, half: true}, toy{pp: 2, zero: 1, optim: rt.SGD}, toy{pp: 1, optim: rt.Adam},
+		toy{pp: 2, zero: 1, optim: rt.SGD, plain: true}, toy{pp: 1, zero: 3, half: true, optim: rt.SGD, plain: true})
 }
 
 // A program trains on GPUs as it does on a CPU, whatever runs first of what may.

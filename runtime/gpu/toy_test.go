@@ -25,6 +25,7 @@ type toy struct {
 	chance   bool // there half has no master copy, and parameters are rounded by chance
 	reduce   bool // gradients are summed as over a tensor-parallel axis
 	optim    rt.OptimizerKind
+	plain    bool // sgd with momentum 0 and no buffer for it
 }
 
 const dp = 2
@@ -49,6 +50,9 @@ func (k toy) program(gpu bool) *rt.Program {
 	}
 	if p.ByChance = k.chance; k.chance {
 		p.Types.Master = rt.BF16
+	}
+	if k.plain {
+		p.Settings.Train.Optimizer.Momentum = 0
 	}
 	p.Stream = seqLen * width * p.Elem.Size()
 	f := onCPU(k.half)
@@ -136,7 +140,9 @@ func (k toy) arena(p *rt.Program, s *rt.Stage) {
 	if types.Master != types.Params {
 		a.Master = next(part(k.zero > 0, types.Master))
 	}
-	a.Moment1 = next(part(k.zero > 0, types.Moments))
+	if !k.plain {
+		a.Moment1 = next(part(k.zero > 0, types.Moments))
+	}
 	if k.optim != rt.SGD {
 		a.Moment2 = next(part(k.zero > 0, types.Moments))
 	}
