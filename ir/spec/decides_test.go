@@ -34,6 +34,12 @@ plan: {tp: [1, 2]}
 			t.Errorf("%s changes what decides: %v, want %v", change, got, decides)
 		}
 	}
+	plain := string(load(t, job, "train.optimizer.kind=sgd").Decides()) // whose momentum is 0, without a buffer
+	little := string(load(t, job, "train.optimizer.kind=sgd", "train.optimizer.momentum=0.1").Decides())
+	much := string(load(t, job, "train.optimizer.kind=sgd", "train.optimizer.momentum=0.9").Decides())
+	if plain == little || little != much {
+		t.Errorf("momentum 0 decides as 0.1 does: %v; 0.1 decides as 0.9 does: %v", plain == little, little == much)
+	}
 	rows := load(t, job).Rows()
 	for path, want := range map[string]string{"plan.tp": "1, 2", "model.kv_heads": "2", "model.ffn": "128", "train.optimizer.betas": "0.9, 0.95",
 		"data.train": "a.bin, {b.bin 2}", "train.steps": "3", "data.valid": "0", "cluster.node": "cpu", "train.precision.compute": "f32"} {
