@@ -29,7 +29,7 @@ func keysOf(section string) map[string]bool {
 }
 
 // inside are keys whose values the page describes elsewhere, or not key by key.
-var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan", "rows[].weak.plan", "rows[].weak.predict", "clusters[].source", "clusters[].peak_tflops", "error.nearest[].set", "error.nearest[].predict",
+var inside = []string{"plan", "alternatives[].plan", "alternatives[].predict", "why_not", "rows[].plan", "rows[].weak.plan", "rows[].weak.predict", "rows[].near_batch.set", "rows[].near_batch.plan", "rows[].near_batch.predict", "goal.near_batch.set", "clusters[].source", "clusters[].peak_tflops", "error.nearest[].set", "error.nearest[].predict",
 	"room.plan", "room.predict", "fastest.set", "fastest.plan", "fastest.predict", "simpler.set", "simpler.plan", "simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set", "levers[].plan", "rules[].plan"}
 
 // paths adds the keys of a document's values, dotted; a list's are those of its elements.
@@ -82,9 +82,12 @@ func TestOutputPage(t *testing.T) {
 	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len", "4096", "--set", "objective.headroom=0", "--set", "objective.prefer=fastest")
 	ask(plan, "plan", "--json", "--model", "gpt2-124m", "--cluster", "dgx-a100", "--global-batch", "480", "--seq-len", "1024")
 	ask(plan, "plan", "--json", "--model", "gpt2-1558m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7", "--global-batch", "64", "--seq-len", "1024")
+	odd := []string{"--json", "--model", "llama3-70b", "--cluster", "dgx-h200", "--global-batch", "512", "--seq-len", "8192"} // on 54 nodes
+	ask(plan, append([]string{"plan", "--nodes", "60", "--objective", "devices", "--set", "objective.rate=410e3"}, odd...)...)
 	delete(plan, "alternatives[].no_fit") // null of those that fit
 	sweep, models, clusters, doctor := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	ask(sweep, append([]string{"plan", "--sweep", "gpus=1,8,12,16", "--tokens", "1T"}, question...)...)
+	ask(sweep, append([]string{"plan", "--sweep", "gpus=432"}, odd...)...)
 	for _, k := range []string{"rows[].plan", "rows[].training", "rows[].cluster", "rows[].no_fit"} {
 		delete(sweep, k) // null in rows that have none
 	}

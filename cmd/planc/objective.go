@@ -26,6 +26,7 @@ type goalDoc struct {
 	PerDay     *float64 `json:"cost_per_day"`
 	PerToken   *float64 `json:"joules_per_token"` // of the devices at full load, where the objective is energy
 	money
+	NearBatch *nearSizeDoc `json:"near_batch,omitempty"` // null where the batch as it is serves
 
 	open bool // the job does not say how many nodes there may be
 }
@@ -57,6 +58,9 @@ func (a *app) aim(j *loaded) (*goalDoc, error) {
 		}
 	}
 	if err := a.searches(s.all); err != nil {
+		return nil, err
+	}
+	if err := a.searches(s.nearBatches); err != nil {
 		return nil, err
 	}
 	return s.doc, s.take()
@@ -151,17 +155,23 @@ func (s *aiming) look(n int, limit func(*costmodel.Cluster) float64) (search.Pro
 	if err := s.job.onDevices(&p, n); err != nil {
 		return p, nil, nil // no such cluster
 	}
-	best, found, err := s.series.Within(&p, costmodel.Seconds(limit(p.Cluster)))
+	found, err := s.within(&p, limit(p.Cluster))
+	return p, found, err
+}
+
+// within is the fastest plan of a question with a step within a limit; nil where there is none.
+func (s *aiming) within(p *search.Problem, limit float64) (*costmodel.Predict, error) {
+	best, found, err := s.series.Within(p, costmodel.Seconds(limit))
 	var illegal *search.IllegalError
 	switch {
 	case errors.As(err, &illegal):
-		return p, nil, nil
+		return nil, nil
 	case err != nil:
-		return p, nil, wrongCluster(s.job, err)
+		return nil, wrongCluster(s.job, err)
 	case !found:
-		return p, nil, nil
+		return nil, nil
 	}
-	return p, &best.Predict, nil
+	return &best.Predict, nil
 }
 
 // sizes are the numbers of devices that the cluster may have: some of one node, and whole nodes; where nodes are paid
@@ -241,6 +251,9 @@ func (g *goalDoc) sentence(reached float64, device string) string {
 	}
 	if g.PerDay != nil {
 		beside = append(beside, g.text(*g.PerDay)+" a day")
+	}
+	if g.NearBatch != nil {
+		beside = append(beside, g.NearBatch.sentence())
 	}
 	return strings.Join(append([]string{s}, beside...), "; ")
 }

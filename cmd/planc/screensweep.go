@@ -43,7 +43,7 @@ func sweepScreen(d *sweepDoc) string {
 	var b strings.Builder
 	b.WriteString(d.title + "\n")
 	if room := screenWidth - tableWidth(columns[:last], rows); room >= planRoom {
-		b.WriteString(table(columns, rows) + d.partNote())
+		b.WriteString(table(columns, rows) + d.partNote() + d.batchNote())
 		return b.String()
 	}
 	plans := make([]string, len(rows))
@@ -55,7 +55,7 @@ func sweepScreen(d *sweepDoc) string {
 	for i, p := range plans {
 		b.WriteString(lines[i+1] + prose("", sweepIndent, p))
 	}
-	return b.String() + d.partNote()
+	return b.String() + d.partNote() + d.batchNote()
 }
 
 // partNote says what costs are of: a billion tokens where the job does not say how many it trains on, and whole nodes where a

@@ -195,6 +195,7 @@ type sweepRow struct {
 	NoFit      *search.NoFit      `json:"no_fit"`
 	Message    string             `json:"message"` // why there is no plan
 	Weak       *weakDoc           `json:"weak,omitempty"`
+	NearBatch  *fasterDoc         `json:"near_batch,omitempty"` // gains notably more where the devices do not divide the batch
 
 	plan       ir.Plan
 	restricted []string
@@ -300,6 +301,7 @@ func (q *sweeping) one(v int) (sweepRow, search.Counts, error) {
 	}
 	row.Fits, row.plan, row.Plan, row.Predict = err == nil, best.Plan, best.Plan.JSON(), &best.Predict
 	if row.Fits {
+		row.NearBatch = q.nearBatch(&p, best)
 		row.Training = training(c, best.Predict, q.tokens(q.job, v))
 		if t := training(c, best.Predict, 1e9); t != nil && t.Cost != nil {
 			row.Billion, row.currency = t.Cost, t.Currency

@@ -1,0 +1,59 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/planc-dev/planc/costmodel"
+)
+
+// batchGain is which fraction more tokens a second a near batch must train on to be named, and betterBatch by which fraction a
+// batch must gain more than a nearer one, which is what predictions can tell apart.
+const batchGain, betterBatch = 0.05, 0.02
+
+// NearBatches are the batches next to a problem's that its devices divide better, the nearest first: the multiples of the number
+// of devices on either side, and those of the devices divided by what divides a node, as if so many devices held one replica.
+// None is more than half of the batch away. There are none if the devices divide the batch.
+func NearBatches(p *Problem) (out []int) {
+	batch := p.GlobalBatch
+	for _, m := range divisors(p.Cluster.Node.Devices) {
+		n := p.Cluster.Devices() / m
+		if batch%n == 0 {
+			continue
+		}
+		below := batch - batch%n
+		for _, near := range []int{below, below + n} {
+			if away := 2 * max(near-batch, batch-near); near > 0 && away <= batch {
+				out = append(out, near)
+			}
+		}
+	}
+	distance := func(n int) int { return max(n-batch, batch-n) }
+	slices.SortFunc(out, func(a, b int) int { return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b)) })
+	return slices.Compact(out)
+}
+
+// NearBatch is the near batch that trains on most tokens a second, with the plan to recommend for it; a nearer batch is preferred
+// to one that gains less than betterBatch more. ok is false if
+// that plan does not gain batchGain over base, the plan to recommend for the problem itself.
+func (r *Series) NearBatch(p *Problem, base Priced) (best Lever, ok bool) {
+	found, least := *p, batchGain
+	for _, n := range NearBatches(p) {
+		q := *p
+		q.GlobalBatch = n
+		limit := float64(base.Predict.StepS) * float64(n) / float64(p.GlobalBatch) / (1 + least)
+		fastest, fits, err := r.Within(&q, costmodel.Seconds(limit*(1+rounding)))
+		if err != nil || !fits { // no plan is legal, fits, or is so fast
+			continue
+		}
+		if gain := fastest.Predict.TokensPerS/base.Predict.TokensPerS - 1; gain >= least {
+			found, least, ok = q, gain+betterBatch, true
+		}
+	}
+	if !ok {
+		return best, false
+	}
+	plan, _, err := r.Best(&found)
+	gain := costmodel.SixDigits(plan.Predict.TokensPerS/base.Predict.TokensPerS - 1)
+	return Lever{"near_batch", map[string]any{"train.global_batch": found.GlobalBatch}, gain, &plan}, err == nil && gain >= batchGain
+}
