@@ -3,6 +3,7 @@ package costmodel
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/planc-dev/planc/ir"
 )
@@ -23,6 +24,7 @@ func (p *Pipeline) Simulate() (*Timeline, error) {
 // How long it takes does not grow with the micro-batches, see [steady].
 func (p *Pipeline) Passed() (Seconds, error) {
 	s := newSimulation(p)
+	defer s.recycle()
 	err := s.fold()
 	return s.end(), err
 }
@@ -100,15 +102,37 @@ func (c *cursor) skip(times int) {
 }
 
 func newSimulation(p *Pipeline) *simulation {
-	s := &simulation{table: p.Timetable, times: inTicks(p.Chunks, p.Timetable.Micro),
-		chunks: make([]simChunk, len(p.Chunks)), stages: make([]simStage, len(p.Timetable.Do))}
+	s := recycled.Get().(*simulation)
+	s.table, s.times = p.Timetable, inTicks(p.Chunks, p.Timetable.Micro)
+	s.chunks = resized(s.chunks, len(p.Chunks))
+	for i := range s.chunks {
+		c := &s.chunks[i]
+		*c = simChunk{forward: c.forward[:0], backward: c.backward[:0], taken: c.taken[:0]}
+	}
+	s.stages = resized(s.stages, len(p.Timetable.Do))
 	for i := range s.stages {
 		st := &s.stages[i]
-		st.last = make([]Seconds, len(p.Timetable.Chunks[i]))
+		*st = simStage{sends: st.sends[:0], last: make([]Seconds, len(p.Timetable.Chunks[i]))}
 		st.turns = p.Timetable.Do[i]
 		st.begin(0)
 	}
 	return s
+}
+
+// recycled are simulations that have ended. Their times take most of the memory that a search of a deep pipeline with many
+// micro-batches allocates, and the next simulation overwrites them.
+var recycled = sync.Pool{New: func() any { return new(simulation) }}
+
+// recycle gives the simulation's memory to a later one. Only its stages' last may be used afterwards.
+func (s *simulation) recycle() {
+	s.table, s.times, s.line, s.steady = nil, nil, nil, steady{}
+	recycled.Put(s)
+}
+
+// resized is a slice with n elements, those that it has had kept.
+func resized[T any](s []T, n int) []T {
+	s = s[:cap(s)]
+	return append(s, make([]T, max(0, n-len(s)))...)[:n]
 }
 
 // inTicks are times as multiples of a tick, a power of two of which the whole step has so few that sums of them are exact
@@ -232,6 +256,9 @@ func (s *simulation) goBack(stage int, a ir.Action, of int) bool {
 		wait = s.later(s.chunks[by.to].taken[by.micro], end) - end
 	}
 	if of > 0 {
+		if len(st.sends) == cap(st.sends) { // only the latest are looked at
+			st.sends = st.sends[:copy(st.sends, st.sends[max(0, len(st.sends)-ir.GradientBuffers):])]
+		}
 		st.sends = append(st.sends, sentGradient{of - 1, m})
 	}
 	c.backward = append(c.backward, end+wait)

@@ -202,6 +202,7 @@ func (r *stepRun) play(send bool) Seconds {
 		return r.end
 	}
 	sim := newSimulation(&Pipeline{Timetable: r.Timetable, Chunks: r.chunkTimes(send)})
+	defer sim.recycle()
 	if err := sim.fold(); err != nil {
 		panic(err.Error())
 	}
