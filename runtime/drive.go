@@ -23,6 +23,7 @@ type run struct {
 
 	ckptDir string
 	files   *data.Set // nil where the caller brings a Source
+	sampled string    // hash of parts of their contents when the run began
 	source  Source
 	rows    *prefetcher
 	feed    *prefetcher // of which the next batch is taken: rows, or that of an evaluation
@@ -235,11 +236,11 @@ func (r *run) openSource() error {
 		return err
 	}
 	if r.source == nil {
-		set, err := r.openFiles()
+		set, sampled, err := r.openFiles()
 		if err != nil {
 			return err
 		}
-		r.files, r.source = set, set
+		r.files, r.source, r.sampled = set, set, sampled
 	}
 	if err := r.checkPrompt(); err != nil {
 		return err

@@ -41,26 +41,33 @@ func (r *run) nextBatch() (*batch, error) {
 }
 
 // openFiles opens the job's files. A disk that hangs does not keep the run from stopping.
-func (r *run) openFiles() (*data.Set, error) {
+func (r *run) openFiles() (set *data.Set, sampled string, err error) {
 	type opened struct {
-		set *data.Set
-		err error
+		set     *data.Set
+		sampled string
+		err     error
 	}
 	done := make(chan opened, 1)
 	go func() {
-		set, err := openData(r.p, &r.s, func(text string) { r.report.warn(text) })
-		done <- opened{set, err}
+		o := opened{}
+		o.set, o.err = openData(r.p, &r.s, func(text string) { r.report.warn(text) })
+		if o.err == nil {
+			if o.sampled, o.err = o.set.Sampled(); o.err != nil {
+				o.set.Close()
+			}
+		}
+		done <- o
 	}()
 	asked := r.ctx.Done()
 	var late <-chan time.Time
 	for {
 		select {
 		case o := <-done:
-			return o.set, o.err
+			return o.set, o.sampled, o.err
 		case <-asked:
 			asked, late = nil, time.After(stopWithin)
 		case <-late:
-			return nil, exitf(ExitOnRequest, "stopped on request while the data files were being opened, which the disk has not answered yet; nothing was trained")
+			return nil, "", exitf(ExitOnRequest, "stopped on request while the data files were being opened, which the disk has not answered yet; nothing was trained")
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (r *run) save() error {
 	}
 	m.Extra["precision"] = r.p.types().String()
 	if s := r.dataText(); s != "" {
-		m.Extra[dataExtra] = s
+		m.Extra[dataExtra], m.Extra[sampledExtra] = s, r.sampled
 	}
 	m.Extra[evaluatedExtra] = strconv.Itoa(r.written)
 	r.losses.keep(m.Extra)
@@ -157,6 +157,9 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 	if text := r.otherSamples(m); text != "" {
 		r.report.warn("samples are not those that the checkpoint has counted, and are read from the first on: " + text)
 		r.done.samples = 0
+	} else if text := r.otherContents(m); text != "" {
+		r.report.warn(text)
+		r.metrics.event(r.done.step, "data_changed", text)
 	} else {
 		r.losses.resume(m.Extra)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/planc-dev/planc/runtime/ckpt"
 )
 
 // tree lists the files and folders below dir.
@@ -109,6 +111,43 @@ func TestResumeSaysWhatChanged(t *testing.T) {
 	const want = "settings differ from the checkpoint's: train.optimizer.lr was 0.01, is 0.02\""
 	if strings.Contains(same.String(), "differ") || strings.Count(other.String(), want) != 1 {
 		t.Errorf("without a change:\n%s\nwith one:\n%s", same.String(), other.String())
+	}
+}
+
+// Data files that have other contents than those of the checkpoint are reported once, in a warning and an event; the same contents in
+// another file are not, and neither is anything if the checkpoint has no hash.
+func TestResumeReportsOtherContents(t *testing.T) {
+	write := func(path string, contents string) string {
+		must(t, os.WriteFile(path, bytes.Repeat([]byte(contents), 300), 0o666))
+		return path
+	}
+	dir, files := t.TempDir(), t.TempDir()
+	path := write(filepath.Join(files, "tokens.bin"), "\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00")
+	train := func(steps, data string, args ...string) string {
+		t.Helper()
+		code, _, stderr := runCommand(t, append([]string{"--dir", dir, "--data", data, "--steps", steps}, args...)...)
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		return stderr
+	}
+	train("4", path)
+	same := train("6", write(filepath.Join(files, "copy.bin"), "\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"))
+	write(path, "\x02\x00\x04\x00\x02\x00\x07\x00\x00\x00")
+	other, again := train("8", path), train("10", path)
+	text := path + " has changed since step 6: its size is the same, but its contents differ, and training continues on the new contents; " +
+		"put the old file back, or start over with --resume never"
+	if strings.Contains(same+again, "changed") || strings.Count(other, "warning: "+text+"\n") != 1 {
+		t.Errorf("same contents:\n%s\nother contents:\n%s\nagain:\n%s", same, other, again)
+	}
+	_, events := lines(t, dir)
+	events = slices.DeleteFunc(events, func(e line) bool { return e.Event != "data_changed" })
+	if len(events) != 1 || events[0].Step != 6 || events[0].Detail != text {
+		t.Errorf("events %+v", events)
+	}
+	r := &run{sampled: "x"}
+	if text := r.otherContents(&ckpt.Manifest{Extra: map[string]string{}}); text != "" {
+		t.Errorf("a checkpoint without a hash: %q", text)
 	}
 }
 

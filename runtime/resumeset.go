@@ -115,6 +115,20 @@ func (r *run) otherSamples(m *ckpt.Manifest) string {
 // dataExtra is where a checkpoint has [run.dataText].
 const dataExtra = "data"
 
+// sampledExtra is where a checkpoint has [data.Set.Sampled] of its run. Older checkpoints lack it.
+const sampledExtra = "data_sampled"
+
+// otherContents says that the data files have other contents than those that the checkpoint was trained on; "" if they have the same,
+// or if nothing says what they were. Files of another size are otherSamples's.
+func (r *run) otherContents(m *ckpt.Manifest) string {
+	was := m.Extra[sampledExtra]
+	if was == "" || r.sampled == "" || was == r.sampled {
+		return ""
+	}
+	return fmt.Sprintf("%s has changed since step %d: its size is the same, but its contents differ, and training continues on the new contents; "+
+		"put the old file back, or start over with --resume never", r.files.Name(), m.Step)
+}
+
 // dataText is what people are told of the data, without its seed and the length of samples; "" of a source of the user's own.
 func (r *run) dataText() string {
 	if r.files == nil {

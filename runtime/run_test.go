@@ -17,7 +17,7 @@ import (
 type line struct {
 	T, Loss, LR         *float64
 	Step, Attempt       int
-	Event               string
+	Event, Detail       string
 	GradNorm            *float64 `json:"grad_norm"`
 	ValidLoss           *float64 `json:"valid_loss"`
 	Tokens, MemoryBytes int64

@@ -349,6 +349,14 @@ func (s *Set) Files() string {
 	return text
 }
 
+// Name names the files for people: the path of one, or the first of several and how many there are.
+func (s *Set) Name() string {
+	if len(s.files) == 1 {
+		return s.files[0].path
+	}
+	return fmt.Sprintf("one of %d files (%s, ...)", len(s.files), s.files[0].path)
+}
+
 // Close closes the files. No other method may be called after it.
 func (s *Set) Close() error {
 	var errs []error

@@ -2,6 +2,7 @@ package data
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,6 +80,43 @@ func TestTruncatedFileIsAnError(t *testing.T) {
 	later(s, lookEvery)
 	for g := range int64(4) { // and everywhere else when it is looked at
 		wantChanged(t, readOne(s, g), path, 1<<20, 5000, want)
+	}
+}
+
+// The hash of all files is of their contents in order, and stays as it is across versions, because checkpoints have it.
+func TestSampled(t *testing.T) {
+	sampled := func(contents ...string) string {
+		spec := Spec{Dir: t.TempDir(), SeqLen: 4, Vocab: 256}
+		for i, c := range contents {
+			path := filepath.Join(spec.Dir, fmt.Sprint(i, ".txt"))
+			if err := os.WriteFile(path, []byte(c), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			spec.Train = append(spec.Train, Source{path, 1})
+		}
+		s, err := Open(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		sum, err := s.Sampled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	const want = "453a1c65d23d16e553a194616cedb3e6b6f044907c65da536dc3b11c918a1a9d"
+	if got := sampled("first file", "second file"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	long := strings.Repeat("0123456789abcdef", 1<<12)
+	for _, other := range [][]string{{"second file", "first file"}, {"first file", "second filE"}, {"first file"}, {long}, {long[:1<<15] + "x" + long[1:1<<15]}} {
+		if sampled(other...) == want {
+			t.Errorf("%.40q have the same hash", other)
+		}
+	}
+	if sampled(long) == sampled(long[:len(long)-1]+"x") {
+		t.Error("the last byte is not sampled")
 	}
 }
 
