@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	goruntime "runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,6 +98,8 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 		switch {
 		case c.launch != (launch.Flags{}) && c.launch != (launch.Flags{Nodes: "1"}):
 			return nil, fmt.Errorf(once, "--nnodes and the flags that go with it start several processes", "")
+		case c.launch.Nodes == "" && !slices.Contains([]string{"", "1"}, os.Getenv("PET_NNODES")):
+			return nil, fmt.Errorf(once, "PET_NNODES says that this process is one of several", " (unset PET_NNODES if no launcher set it)")
 		case what != "":
 			return nil, fmt.Errorf(once, what+" says that this process is one of several", " (unset "+name+" if no launcher set it)")
 		}
@@ -107,9 +110,6 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 	}
 	if u := (*launch.Unobeyed)(nil); errors.As(err, &u) {
 		return nil, fmt.Errorf(once, fmt.Sprintf("%s=%s (%s) says that this process is one of several", u.Name, u.Value, u.By), ", with --nnodes 1")
-	}
-	if err == nil && l.Processes > 1 {
-		return nil, fmt.Errorf(once, "PET_NNODES says that this process is one of several", " (unset PET_NNODES if no launcher set it)")
 	}
 	return l, err
 }

@@ -262,13 +262,16 @@ func TestLaunchersAreRefused(t *testing.T) {
 		{"WORLD_SIZE", "8", "WORLD_SIZE=8 (torchrun) says that this process is one of several. " + once + " (unset WORLD_SIZE if no launcher set it)"},
 		{"JOB_COMPLETION_INDEX", "0", "JOB_COMPLETION_INDEX=0 (a Kubernetes Indexed Job) says that this process is one of several. " + once + ", with --nnodes 1"},
 		{"FLUX_JOB_SIZE", "2", "FLUX_JOB_SIZE=2 (flux run) says that this process is one of several. " + once + ", with --nnodes 1"},
+		{"NODE_RANK", "1", "NODE_RANK=1 (Lightning) says that this process is one of several. " + once + ", with --nnodes 1"},
+		{"TASK_INDEX", "1", "TASK_INDEX=1 (TonY) says that this process is one of several. " + once + ", with --nnodes 1"},
+		{"MPI_LOCALRANKID", "1", "MPI_LOCALRANKID=1 (mpirun) says that this process is one of several. " + once + ", with --nnodes 1"},
+		{"PADDLE_TRAINER_ID", "1", "PADDLE_TRAINER_ID=1 (PaddlePaddle's launcher) says that this process is one of several. " + once + ", with --nnodes 1"},
 		{"PET_NNODES", "2", "PET_NNODES says that this process is one of several. " + once + " (unset PET_NNODES if no launcher set it)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(c.name, c.value)
 			if c.name == "PET_NNODES" {
-				t.Setenv("PET_NODE_RANK", "0")
-				t.Setenv("PET_MASTER_ADDR", "h")
+				t.Setenv("PET_NODE_RANK", "1") // and no PET_MASTER_ADDR: it would not help
 			}
 			if code, _, stderr := runCommand(t, "--dir", t.TempDir()); code != ExitCannot || stderr != "bigram: "+c.want+"\n" {
 				t.Errorf("exit %d, %q", code, stderr)

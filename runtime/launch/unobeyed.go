@@ -59,6 +59,10 @@ const (
 	skySource      = "docs.skypilot.co/en/latest/running-jobs/environment-variables.html"
 	dstackSource   = "dstack.ai/docs/guides/distributed-training"
 	configSource   = "www.tensorflow.org/guide/distributed_training"
+	lightSource    = "lightning/fabric/plugins/environments/lightning.py"
+	hydraSource    = "MPICH, src/pm/hydra/proxy"
+	tonySource     = "TonY, com/linkedin/tony/Constants.java"
+	paddleSource   = "PaddlePaddle, python/paddle/distributed/launch/controllers/collective.py"
 	trainerSource  = "Kubeflow Trainer v2, pkg/constants"
 )
 
@@ -72,12 +76,15 @@ var markers = []marker{
 	{"GROUP_RANK", position, "torchrun", torchrunSource},
 	{"GROUP_WORLD_SIZE", size, "torchrun", torchrunSource},
 	{"PET_NODE_RANK", position, "Kubeflow Trainer", trainerSource},
+	{"NODE_RANK", position, "Lightning", lightSource},
 	{"SLURM_PROCID", position, "srun", slurmSource},
 	{"SLURM_NODEID", position, "srun", slurmSource},
 	{"SLURM_LOCALID", position, "srun", slurmSource},
 	{"OMPI_COMM_WORLD_RANK", position, "mpirun", openMPISource},
 	{"PMI_RANK", position, "mpirun", "MPICH, Hydra process manager"},
 	{"PMIX_RANK", position, "prun or srun --mpi=pmix", "PMIx standard, 5.1"},
+	{"MPI_LOCALNRANKS", size, "mpirun", hydraSource},
+	{"MPI_LOCALRANKID", position, "mpirun", hydraSource},
 	{"MV2_COMM_WORLD_SIZE", size, "MVAPICH2's mpirun_rsh", mvapichSource},
 	{"MV2_COMM_WORLD_RANK", position, "MVAPICH2's mpirun_rsh", mvapichSource},
 	{"JSM_NAMESPACE_SIZE", size, "jsrun", jsrunSource},
@@ -92,6 +99,9 @@ var markers = []marker{
 	{"LWS_WORKER_INDEX", position, "a Kubernetes LeaderWorkerSet", lwsSource},
 	{"VC_TASK_INDEX", index, "a Volcano job", volcanoSource},
 	{"VK_TASK_INDEX", index, "a Volcano job", volcanoSource},
+	{"TASK_INDEX", position, "TonY", tonySource},
+	{"PADDLE_TRAINERS_NUM", size, "PaddlePaddle's launcher", paddleSource},
+	{"PADDLE_TRAINER_ID", position, "PaddlePaddle's launcher", paddleSource},
 	{"AWS_BATCH_JOB_NUM_NODES", size, "AWS Batch", batchSource},
 	{"AWS_BATCH_JOB_NODE_INDEX", position, "AWS Batch", batchSource},
 	{"CLOUD_RUN_TASK_COUNT", size, "a Cloud Run job", cloudRunSource},
