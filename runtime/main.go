@@ -98,10 +98,10 @@ func launchOf(p *Program, c *command) (*launch.Launch, error) {
 		switch {
 		case c.launch != (launch.Flags{}) && c.launch != (launch.Flags{Nodes: "1"}):
 			return nil, fmt.Errorf(once, "--nnodes and the flags that go with it start several processes", "")
-		case c.launch.Nodes == "" && !slices.Contains([]string{"", "1"}, os.Getenv("PET_NNODES")):
-			return nil, fmt.Errorf(once, "PET_NNODES says that this process is one of several", " (unset PET_NNODES if no launcher set it)")
 		case what != "":
 			return nil, fmt.Errorf(once, what+" says that this process is one of several", " (unset "+name+" if no launcher set it)")
+		case c.launch.Nodes == "" && !slices.Contains([]string{"", "1"}, os.Getenv("PET_NNODES")):
+			return nil, fmt.Errorf(once, "PET_NNODES says that this process is one of several", " (unset PET_NNODES if no launcher set it)")
 		}
 	}
 	l, err := launch.Resolve(c.launch, p.mesh().Size(), os.LookupEnv)

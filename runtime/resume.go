@@ -174,17 +174,30 @@ func (r *run) proceed(c *ckpt.Checkpoint, later int64, away bool) error {
 	if away {
 		r.saved = -1 // the end of this run is saved even if it is this step
 	}
-	r.report.say(fmt.Sprintf("resume: step %d of %d, from %s", r.done.step, r.total, c.Path), "resume", "step", r.done.step, "path", c.Path)
+	r.reportResume(c.Path)
+	return nil
+}
+
+// reportResume says where the run continues, and whether anything is left to do.
+func (r *run) reportResume(path string) {
+	byPlanc := os.Getenv(launchedBy) != ""
+	at := fmt.Sprintf("step %d of %d", r.done.step, r.total)
 	if r.done.step > r.total {
-		r.report.warn(fmt.Sprintf("the checkpoint is of step %d, and --steps is the absolute last step, %d: nothing is left to do; --steps %d does %[2]d more",
-			r.done.step, r.total, r.done.step+r.total), "last", r.total)
+		at = fmt.Sprintf("step %d", r.done.step)
 	}
-	if r.done.step == r.total {
-		text := nothingToDo(r.total, os.Getenv(launchedBy) != "")
+	r.report.say(fmt.Sprintf("resume: %s, from %s", at, path), "resume", "step", r.done.step, "path", path)
+	switch {
+	case r.done.step > r.total:
+		last := fmt.Sprintf("the last step, %d", r.total)
+		if r.s.Train.Steps > 0 {
+			last = fmt.Sprintf("--steps %d", r.total)
+		}
+		r.report.warn(pastLast(r.done.step, r.total, last, byPlanc), "last", r.total)
+	case r.done.step == r.total:
+		text := nothingToDo(r.total, byPlanc)
 		r.report.say(text, text)
 	}
-	r.metrics.event(r.done.step, "resume", c.Path)
-	return nil
+	r.metrics.event(r.done.step, "resume", path)
 }
 
 // elsewhere is whether a checkpoint lies in another folder than this run's.
@@ -211,18 +224,29 @@ func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 		}
 		return c, c.Manifest.Step, err
 	}
-	if step, notStep := strconv.ParseInt(from, 10, 64); notStep == nil {
-		c, err = ckpt.Find(r.ckptDir, step)
-	} else {
-		c, err = ckpt.Open(from)
-	}
-	if err != nil {
+	if c, err = r.named(from); err != nil {
 		return nil, 0, err
 	}
 	if r.elsewhere(c.Path) {
 		return c, -1, nil
 	}
 	return c, c.Manifest.Step, nil
+}
+
+// named is the checkpoint of a step, of a folder, or of a folder's name among the run's checkpoints.
+func (r *run) named(from string) (*ckpt.Checkpoint, error) {
+	digits := from
+	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
+		digits = strings.TrimPrefix(from, "step-")
+	}
+	if step, err := strconv.ParseInt(digits, 10, 64); err == nil {
+		return ckpt.Find(r.ckptDir, step)
+	}
+	if _, err := os.Stat(from); !errors.Is(err, os.ErrNotExist) {
+		return ckpt.Open(from)
+	}
+	return nil, exitf(ExitInput, "--resume %s: there is no folder %[1]s; give auto, never, a step such as 40, or the folder of a checkpoint such as %s",
+		from, filepath.Join(r.ckptDir, "step-00000040"))
 }
 
 func (r *run) newest() (*ckpt.Checkpoint, error) {

@@ -207,7 +207,7 @@ func TestResumePastTheLastStep(t *testing.T) {
 	must(t, err)
 	var said bytes.Buffer
 	res, err := train(t, bigram[float32](1, 0), dir, Set("train.steps", 3), Logger(slog.New(slog.NewTextHandler(&said, nil))))
-	const want = "the checkpoint is of step 4, and --steps is the absolute last step, 3: nothing is left to do; --steps 7 does 3 more"
+	const want = "\"nothing to do: step 4 is past --steps 3; `--steps 7` trains 3 more, `--resume never` starts over\""
 	if err != nil || res.Steps != 4 || !strings.Contains(said.String(), want) {
 		t.Errorf("%+v, %v\n%s", res, err, said.String())
 	}

@@ -15,11 +15,21 @@ const launchedBy = "PLANC_RUN"
 
 // nothingToDo is said of a finished run that is started again.
 func nothingToDo(total int, byPlanc bool) string {
-	dash := ""
+	return fmt.Sprintf("nothing to do: step %d of %[1]d; `%s--steps %d` goes on, `%[2]s--resume never` starts over", total, dashes(byPlanc), 2*total)
+}
+
+// pastLast is said of a run that resumes after its last step, which is named as last.
+func pastLast(step, total int, last string, byPlanc bool) string {
+	return fmt.Sprintf("nothing to do: step %d is past %s; `%s--steps %d` trains %d more, `%[3]s--resume never` starts over",
+		step, last, dashes(byPlanc), step+total, total)
+}
+
+// dashes separates planc run's flags from the binary's.
+func dashes(byPlanc bool) string {
 	if byPlanc {
-		dash = "-- "
+		return "-- "
 	}
-	return fmt.Sprintf("nothing to do: step %d of %[1]d; `%s--steps %d` goes on, `%[2]s--resume never` starts over", total, dash, 2*total)
+	return ""
 }
 
 // Rates that no recipe has: AdamW diverges long before the one, SGD before the other.
