@@ -151,6 +151,8 @@ func (c *Cluster) spread(r *Ref, at func(string) ir.Pos, diags *ir.Diags) {
 		r.Devices = or(r.Devices, r.Count)
 	case r.Count < per:
 		r.Devices = r.Count
+	case r.Count > mostDevices:
+		diags.Addf(at("node"), BadCluster, "%d devices of %s; at most %d are planned", r.Count, c.Name, mostDevices)
 	case r.Count%per == 0:
 		r.Nodes = or(r.Nodes, r.Count/per)
 	default:
@@ -171,7 +173,11 @@ func (c *Cluster) size(r Ref, at func(string) ir.Pos, diags *ir.Diags) {
 	c.Node.Devices = or(r.Devices, c.Node.Devices)
 	c.Nodes = or(r.Nodes, c.Nodes)
 	if c.Devices() > mostDevices {
-		diags.Addf(at("nodes"), BadCluster, "%d nodes of %d devices are %d devices; at most %d are planned (%d nodes would do)",
+		place := at("nodes")
+		if place == (ir.Pos{}) {
+			place = at("node") // the short form says how many
+		}
+		diags.Addf(place, BadCluster, "%d nodes of %d devices are %d devices; at most %d are planned (%d nodes would do)",
 			c.Nodes, c.Node.Devices, c.Devices(), mostDevices, mostDevices/c.Node.Devices)
 	}
 	if c.Nodes > 1 && len(c.Network) == 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -101,11 +102,27 @@ func (f *jobFlags) path(args []string) (string, error) {
 	case len(args) > 0:
 		return "", ir.Diags{{Pos: ir.Pos{File: path}, Code: spec.NoFile, Fix: nearestJob(path), Msg: "there is no such job file"}}
 	}
+	switch file := otherJobFile(); {
+	case filepath.Ext(file) == ".toml":
+		return "", mistake(spec.NoFile, "", "there is no %s here, but a %s; planc reads YAML or JSON, not TOML: write the job as %[1]s, or planc init writes one", jobFile, file)
+	case file != "":
+		return "", mistake(spec.NoFile, "", "there is no %s here, but a %s; name it: %s %[2]s", jobFile, file, f.cmd.CommandPath())
+	}
 	if f.quick == nil {
 		return "", mistake(spec.NoFile, "", "there is no %s here; name a job file: %s JOB", jobFile, f.cmd.CommandPath())
 	}
 	return "", mistake(spec.NoFile, "", "there is no %s here; name a job file, or ask by flags alone: %s --model NAME --cluster NAME --global-batch N --seq-len N",
 		jobFile, f.cmd.CommandPath())
+}
+
+// otherJobFile is a file here that has the name of a job and another extension; "" if there is none.
+func otherJobFile() string {
+	for _, ext := range []string{".yml", ".json", ".toml"} {
+		if file := strings.TrimSuffix(jobFile, filepath.Ext(jobFile)) + ext; !missing(file) {
+			return file
+		}
+	}
+	return ""
 }
 
 func missing(path string) bool {

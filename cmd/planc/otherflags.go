@@ -30,10 +30,15 @@ var otherFlags = map[string]string{
 var binaryFlags = []string{"steps", "nnodes", "nproc-per-node"}
 
 // otherFlag is what to type instead of another tool's flag, which may be written with underscores; "" if it is none of those.
-func otherFlag(command, name string) string {
+// A number of GPUs is the one that args give.
+func otherFlag(command, name string, args []string) string {
+	number := numberGiven(name, args)
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	if command == "run" && slices.Contains(binaryFlags, name) {
 		return ""
 	}
-	return otherFlags[name]
+	if there := otherFlags[name]; number == "" || !strings.HasPrefix(there, "--cluster 8xh100") {
+		return there
+	}
+	return strings.Replace(otherFlags[name], "8xh100", number+"xh100", 1)
 }

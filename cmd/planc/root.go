@@ -102,7 +102,9 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.validateCommand(), a.calibrateCommand(), a.modelsCommand(), a.clustersCommand(), a.initCommand(), a.doctorCommand(), a.detectCommand())
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "help on a command", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) }})
+	onceEach(flags)
 	for _, c := range root.Commands() {
+		onceEach(c.Flags())
 		c.Example = indented(c.Example)
 		complete(c)
 	}
@@ -186,11 +188,14 @@ func flagMistake(c *cobra.Command, err error, args []string) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
+	var twice *givenTwice
 	switch {
 	case errors.As(err, &unknown):
 		return unknownFlag(c, unknown, args)
 	case errors.As(err, &missing):
 		return mistake(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
+	case errors.As(err, &invalid) && errors.As(err, &twice):
+		return mistake(BadFlag, "", "%s --%s is given twice, as %s and as %s; it takes one value", c.CommandPath(), invalid.GetFlag().Name, shellWord(twice.first), shellWord(twice.second))
 	case errors.As(err, &invalid):
 		return mistake(BadFlag, "", "%s --%s: %q is %s", c.CommandPath(), invalid.GetFlag().Name, invalid.GetValue(), cmp.Or(flagTypes[invalid.GetFlag().Value.Type()], "no value of it"))
 	}
@@ -200,6 +205,9 @@ func flagMistake(c *cobra.Command, err error, args []string) error {
 func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error {
 	name := e.GetSpecifiedName()
 	if e.GetSpecifiedShortnames() != "" {
+		if long := oneDash(c, args); long != "" {
+			return mistake(UnknownFlag, "-"+long, "%s has no flag %s", c.CommandPath(), long)
+		}
 		return mistake(UnknownFlag, "", "%s has no flag -%s; the short flags are -o -q -v -h -C", c.CommandPath(), name)
 	}
 	var names []string
@@ -211,7 +219,7 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError, args []string) error 
 	c.Flags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)
 	fix := ir.Nearest(name, names)
-	if there := otherFlag(c.Name(), name); there != "" && slices.Contains(names, "set") && !sameName(fix, name) {
+	if there := otherFlag(c.Name(), name, args); there != "" && slices.Contains(names, "set") && !sameName(fix, name) {
 		return mistake(UnknownFlag, "", "%s has no flag --%s; use %s", c.CommandPath(), name, there)
 	}
 	if fix == "" {

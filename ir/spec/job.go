@@ -130,7 +130,7 @@ type ClusterRef struct {
 	Count   int    `yaml:"-"` // of the short form 4xNAME
 }
 
-var shortCluster = regexp.MustCompile(`^([1-9][0-9]{0,6})x([A-Za-z].*)$`)
+var shortCluster = regexp.MustCompile(`^([1-9][0-9]{0,11})x([A-Za-z].*)$`)
 
 // UnmarshalNode reads a mapping, or a short form.
 func (r *ClusterRef) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
