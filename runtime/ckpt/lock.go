@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -28,7 +29,24 @@ func Lock(dir string) (release func(), err error) {
 		f.Close()
 		return nil, fmt.Errorf("checkpoint: %s: %w", dir, err)
 	}
+	if err := tryWrite(osFS{}, dir); err != nil {
+		f.Close()
+		return nil, err
+	}
 	return func() { f.Close() }, nil
+}
+
+// tryWrite makes and removes a folder in dir, as Save will, so that a folder that cannot be written is found before training.
+func tryWrite(fsys fileSystem, dir string) error {
+	probe := filepath.Join(dir, tmpPrefix+"probe-"+rand.Text()[:8])
+	err := fsys.Mkdir(probe)
+	if err == nil {
+		err = fsys.RemoveAll(probe)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: cannot write in the folder: %w; choose a folder that can be written with --checkpoint-dir", err)
+	}
+	return nil
 }
 
 // LockFile locks an open file as long as it is open. The error is ErrLocked if another process, or another opening of the file,
