@@ -181,7 +181,11 @@ func parse(args []string) (*command, error) {
 			return nil, exitf(ExitInput, "unexpected argument %s; --help lists the flags", arg)
 		}
 		name, value, given := strings.Cut(name, "=")
-		f, err := known(name)
+		next := value
+		if !given && len(args) > 0 {
+			next = args[0]
+		}
+		f, err := known(name, next)
 		if err != nil {
 			return nil, err
 		}
@@ -198,8 +202,9 @@ func parse(args []string) (*command, error) {
 	return c, nil
 }
 
-// known is the flag of a name, which may be written as torchrun lets it: nproc_per_node.
-func known(name string) (*flag, error) {
+// known is the flag of a name, which may be written as torchrun lets it: nproc_per_node. The error suggests another flag, with the
+// value where that goes.
+func known(name, value string) (*flag, error) {
 	if name = strings.ReplaceAll(name, "_", "-"); name == "nodes" {
 		name = "nnodes"
 	}
@@ -210,7 +215,10 @@ func known(name string) (*flag, error) {
 	for _, f := range flags {
 		names = append(names, f.name)
 	}
-	hint := strings.Replace(didYouMean(name, names), "mean ", "mean --", 1)
+	hint := otherFlag(name, value)
+	if hint == "" {
+		hint = strings.Replace(didYouMean(name, names), "mean ", "mean --", 1)
+	}
 	if hint == "" {
 		hint = "; --help lists the flags"
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -203,6 +204,13 @@ func TestFlagMessages(t *testing.T) {
 		{"--step 3", 2, "bigram: unknown flag --step; did you mean --steps?\n"},
 		{"--foo", 2, "bigram: unknown flag --foo; --help lists the flags\n"},
 		{"--checkpoint-evry 3", 2, "bigram: unknown flag --checkpoint-evry; did you mean --checkpoint-every?\n"},
+		{"--lr 1e-4", 2, "bigram: unknown flag --lr; use --set train.optimizer.lr=1e-4\n"},
+		{"--learning_rate=1e-4", 2, "bigram: unknown flag --learning-rate; use --set train.optimizer.lr=1e-4\n"},
+		{"--lr --steps 3", 2, "bigram: unknown flag --lr; use --set train.optimizer.lr=N\n"},
+		{"--epochs 2", 2, "bigram: unknown flag --epochs; use --set train.epochs=2\n"},
+		{"--max-steps 9", 2, "bigram: unknown flag --max-steps; use --steps 9\n"},
+		{"--batch-size 64", 2, "bigram: unknown flag --batch-size; the batch is compiled into the program: compile it again with --global-batch 64\n"},
+		{"--gpus 4", 2, "bigram: unknown flag --gpus; the devices are compiled into the program: compile it again with another --cluster, such as --cluster 8xh100\n"},
 		{"--steps", 2, "bigram: --steps needs a value: --steps N\n"},
 		{"train", 2, "bigram: unexpected argument train; --help lists the flags\n"},
 		{"--nodes 2", 3, "bigram: --nnodes and the flags that go with it start several processes. Not supported yet: programs for CPUs on several processes. " +
@@ -224,6 +232,36 @@ func TestFlagMessages(t *testing.T) {
 		}
 		if code != test.code || !strings.HasSuffix(stderr, test.want) {
 			t.Errorf("%s: exit %d, stderr %q, want %d, %q", test.args, code, stderr, test.code, test.want)
+		}
+	}
+}
+
+// Every --set that is suggested for another tool's flag names a setting, and every flag is one; none of the names is a flag itself.
+func TestOtherFlagsSuggestWhatThereIs(t *testing.T) {
+	for _, f := range otherFlags {
+		for name := range strings.FieldsSeq(f.names) {
+			if slices.ContainsFunc(flags, func(f flag) bool { return f.name == name }) {
+				t.Errorf("--%s is a flag", name)
+			}
+		}
+		words, ok := strings.CutPrefix(f.instead, "use ")
+		if !ok {
+			continue // of planc compile
+		}
+		cmd, err := parse(strings.Fields(strings.ReplaceAll(words, "V", "1")))
+		if err != nil {
+			t.Errorf("%s: %v", words, err)
+			continue
+		}
+		var o options
+		for _, apply := range cmd.opts {
+			apply(&o)
+		}
+		for _, c := range o.sets {
+			var s Settings
+			if err := s.set(c.path, c.value, &Settings{}); err != nil {
+				t.Errorf("%s: %v", words, err)
+			}
 		}
 	}
 }
