@@ -301,7 +301,6 @@ func TestLaunchersAreRefused(t *testing.T) {
 		{"JOB_COMPLETION_INDEX", "0", "JOB_COMPLETION_INDEX=0 (a Kubernetes Indexed Job) says that this process is one of several. " + once + ", with --nnodes 1"},
 		{"FLUX_JOB_SIZE", "2", "FLUX_JOB_SIZE=2 (flux run) says that this process is one of several. " + once + ", with --nnodes 1"},
 		{"NODE_RANK", "1", "NODE_RANK=1 (Lightning) says that this process is one of several. " + once + ", with --nnodes 1"},
-		{"TASK_INDEX", "1", "TASK_INDEX=1 (TonY) says that this process is one of several. " + once + ", with --nnodes 1"},
 		{"MPI_LOCALRANKID", "1", "MPI_LOCALRANKID=1 (mpirun) says that this process is one of several. " + once + ", with --nnodes 1"},
 		{"PADDLE_TRAINER_ID", "1", "PADDLE_TRAINER_ID=1 (PaddlePaddle's launcher) says that this process is one of several. " + once + ", with --nnodes 1"},
 		{"PET_NNODES", "2", "PET_NNODES says that this process is one of several. " + once + " (unset PET_NNODES if no launcher set it)"},

@@ -61,7 +61,6 @@ const (
 	configSource   = "www.tensorflow.org/guide/distributed_training"
 	lightSource    = "lightning/fabric/plugins/environments/lightning.py"
 	hydraSource    = "MPICH, src/pm/hydra/proxy"
-	tonySource     = "TonY, com/linkedin/tony/Constants.java"
 	paddleSource   = "PaddlePaddle, python/paddle/distributed/launch/controllers/collective.py"
 	trainerSource  = "Kubeflow Trainer v2, pkg/constants"
 )
@@ -99,7 +98,6 @@ var markers = []marker{
 	{"LWS_WORKER_INDEX", position, "a Kubernetes LeaderWorkerSet", lwsSource},
 	{"VC_TASK_INDEX", index, "a Volcano job", volcanoSource},
 	{"VK_TASK_INDEX", index, "a Volcano job", volcanoSource},
-	{"TASK_INDEX", position, "TonY", tonySource},
 	{"PADDLE_TRAINERS_NUM", size, "PaddlePaddle's launcher", paddleSource},
 	{"PADDLE_TRAINER_ID", position, "PaddlePaddle's launcher", paddleSource},
 	{"AWS_BATCH_JOB_NUM_NODES", size, "AWS Batch", batchSource},
