@@ -27,8 +27,8 @@ type Pins struct {
 	ZeroGroup       Pin[int]     `yaml:"zero_group" min:"1" max:"1e6" doc:"ranks that share one copy of the state" absent:"searched" eg:"8"`
 	MicroBatch      Pin[int]     `yaml:"micro_batch" min:"1" max:"1e8" doc:"sequences of a replica's micro-batch" absent:"searched" eg:"2"`
 	MicroBatches    Pin[int]     `yaml:"micro_batches" min:"1" max:"1e8" doc:"micro-batches of a step" absent:"searched" eg:"16"`
-	Schedule        Pin[string]  `yaml:"schedule" enum:"none,gpipe,1f1b,interleaved,zb-h1,zb-v" doc:"of the pipeline" absent:"searched" eg:"none"`
-	Recompute       Pin[string]  `yaml:"recompute" enum:"none,selective,full" doc:"what backward computes again" absent:"searched" eg:"none"`
+	Schedule        Pin[string]  `yaml:"schedule" enum:"none,gpipe,1f1b,interleaved,zb-h1,zb-v" meant:"zb=zb-h1,zero_bubble=zb-h1,zero-bubble=zb-h1,zbh1=zb-h1,zbv=zb-v,dualpipe_v=zb-v,vpp=interleaved,virtual=interleaved,pipedream=1f1b" doc:"of the pipeline" absent:"searched" eg:"none"`
+	Recompute       Pin[string]  `yaml:"recompute" enum:"none,selective,full" meant:"checkpoint=full,checkpointing=full,true=full,all=full,uniform=full,block=full,attention=selective,core_attn=selective,false=none,off=none" doc:"what backward computes again" absent:"searched" eg:"none"`
 	RecomputeLayers Pin[int]     `yaml:"recompute_layers" min:"0" max:"1024" doc:"blocks recomputed per chunk" absent:"searched" eg:"0"`
 	RecomputeEvery  Pin[int]     `yaml:"recompute_every" min:"1" max:"1024" doc:"every n-th block input kept" absent:"searched" eg:"1"`
 	RecomputeSplit  Pin[bool]    `yaml:"recompute_split" doc:"saved block inputs split over tp" absent:"searched" eg:"false"`

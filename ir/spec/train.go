@@ -19,12 +19,12 @@ type Train struct {
 	Eval              Eval       `yaml:"eval" doc:"evaluation"`
 	Checkpoint        Checkpoint `yaml:"checkpoint" doc:"when state is saved"`
 	OnNonfinite       string     `yaml:"on_nonfinite" class:"r" enum:"skip,stop,rollback" now:"skip,stop" doc:"what a step does whose gradients are not finite; skip ends the run at the tenth in a row" eg:"stop"`
-	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed,hai-llm" doc:"whose runtime is priced, and which plans it can run; only planc's is compiled" eg:"planc"`
+	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed,hai-llm" meant:"torch=fsdp,pytorch=fsdp,torchtitan=fsdp,fsdp2=fsdp,accelerate=fsdp,megatron-lm=megatron,megatron-core=megatron,nemo=megatron" doc:"whose runtime is priced, and which plans it can run; only planc's is compiled" eg:"planc"`
 }
 
 // Optimizer is its kind and rates.
 type Optimizer struct {
-	Kind        string     `yaml:"kind" class:"d" enum:"adamw,adam,sgd" doc:"adamw, adam (decay in the gradient), sgd" eg:"adamw"`
+	Kind        string     `yaml:"kind" class:"d" enum:"adamw,adam,sgd" meant:"adamw=adamw,adam=adam,sgd=sgd,adamw_torch=adamw,adamw_torch_fused=adamw,fused_adam=adamw,fusedadam=adamw" doc:"adamw, adam (decay in the gradient), sgd" eg:"adamw"`
 	LR          float64    `yaml:"lr" class:"r" over:"0" max:"3.4e38" doc:"peak learning rate" eg:"6e-4"`
 	Betas       [2]float64 `yaml:"betas" class:"r" min:"0" under:"1" doc:"of the two moments" eg:"[0.9, 0.95]"`
 	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"added to the root of the second moment" eg:"1e-8"`

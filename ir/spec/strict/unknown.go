@@ -17,6 +17,8 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 		list = "; it stands at the top level"
 	case len(elsewhere) == 1:
 		fix = elsewhere[0]
+	case c.otherKey(path, f) != "":
+		fix = c.otherKey(path, f)
 	case ir.Nearest(f.Key, keys) != "":
 		fix = ir.Nearest(f.Key, keys)
 	case len(elsewhere) > 1:
