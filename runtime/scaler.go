@@ -35,7 +35,7 @@ type scaler struct {
 }
 
 // maxScaleCount bounds the counts of steps that a checkpoint has of its scale; the next ones do not overflow.
-const maxScaleCount = 1 << 53
+const maxScaleCount int64 = 1 << 53
 
 func newScaler(rule LossScaleSettings) scaler {
 	s := scaler{rule: rule, scale: 1, free: rule.Hysteresis - 1}
@@ -90,7 +90,7 @@ func (s *scaler) restore(text string) error {
 	if _, err := fmt.Sscanf(text, "%g %d %d", &s.scale, &s.good, &s.free); err != nil {
 		return fmt.Errorf("its loss scale %q cannot be read: %w", text, err)
 	}
-	if !(s.scale > 0 && s.scale <= math.MaxFloat32) || min(s.good, s.free) < 0 || max(s.good, s.free) > maxScaleCount {
+	if !(s.scale > 0 && s.scale <= math.MaxFloat32) || min(s.good, s.free) < 0 || int64(max(s.good, s.free)) > maxScaleCount {
 		return fmt.Errorf("its loss scale %q is none: a scale above 0 that float32 holds is allowed, and counts from 0 to %d", text, maxScaleCount)
 	}
 	return nil

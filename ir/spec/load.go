@@ -234,7 +234,7 @@ func (j *Job) stepSize(diags *ir.Diags) {
 	switch {
 	case tokens > mostTokens:
 		diags.Addf(j.Pos("train.global_batch"), BadBatch, "train.global_batch %d of train.seq_len %d is %.3g tokens a step; at most %.0e are planned (train.global_batch %d does)",
-			t.GlobalBatch, t.SeqLen, tokens, mostTokens, int(mostTokens)/t.SeqLen)
+			t.GlobalBatch, t.SeqLen, tokens, mostTokens, int64(mostTokens)/int64(t.SeqLen))
 	case j.Config != nil && tokens*j.Config.widest() > mostElements:
 		diags.Addf(j.Pos("train.global_batch"), BadBatch, "a step of %.3g tokens has values of %.3g elements in this model; at most %.0e are planned (train.global_batch %d does)",
 			tokens, tokens*j.Config.widest(), mostElements, int(mostElements/j.Config.widest()/float64(t.SeqLen)))
