@@ -206,7 +206,8 @@ func TestLawDrawnConfigurations(t *testing.T) {
 		}
 		// 12 digits were recorded of the loss, 8 of what is added to it.
 		off := math.Abs(got.Losses[0]-c.loss) / c.loss
-		if worst = max(worst, off); off > 1e-9 || math.Abs(got.Aux-c.aux) > 1e-6*c.aux {
+		worst = max(worst, off)
+		if off > 1e-9 || math.Abs(got.Aux-c.aux) > 1e-6*c.aux {
 			t.Errorf("%s %s: loss %v and %v, in transformers %v and %v", c.id, c.text, got.Losses[0], got.Aux, c.loss, c.aux)
 		}
 	}

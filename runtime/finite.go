@@ -80,7 +80,7 @@ func (t *Team) texts(own string) ([]string, error) {
 // lastGood says which checkpoint is continued after its successors turned out to be of no use.
 func (r *run) lastGood() string {
 	if r.res.Checkpoint == "" {
-		return "no checkpoint was saved before: start anew (--resume never)"
+		return "no checkpoint was saved before: start over (--resume never)"
 	}
 	return fmt.Sprintf("the last good checkpoint is of step %d: %s continues it", r.good, r.res.Checkpoint)
 }

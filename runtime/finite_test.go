@@ -53,7 +53,7 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 		"after a good checkpoint": {dir, nil, "step 4 is not saved: element 0 of tensor w is -Inf, which is not a finite number. Lower train.optimizer.lr (1e+39), or raise " +
 			"train.schedule.warmup (0), or clip gradients (train.optimizer.clip_norm=1); the last good checkpoint is of step 3: " + good.Checkpoint + " continues it"},
 		"with no checkpoint": {t.TempDir(), []Option{Set("train.optimizer.clip_norm", 0.5)}, "step 1 is not saved: element 0 of tensor w is -Inf, which is not a finite number. " +
-			"Lower train.optimizer.lr (1e+39), or raise train.schedule.warmup (0); no checkpoint was saved before: start anew (--resume never)"},
+			"Lower train.optimizer.lr (1e+39), or raise train.schedule.warmup (0); no checkpoint was saved before: start over (--resume never)"},
 		"asked to stop": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), OnStep(func(Step) error { return ErrStop })}, "step 1 is not saved: "},
 		"the last step": {t.TempDir(), []Option{Set("train.checkpoint.every", 0), Set("train.steps", 1)}, "step 1 is not saved: "},
 	} {

@@ -300,7 +300,7 @@ func TestSkippingEnds(t *testing.T) {
 	wantExit(t, err, ExitNonfinite)
 	want := "steps 3 to 12 are not finite (the last: loss NaN, gradient norm "
 	rest := "): 10 in a row, and a skipped step changes no parameter, so the next would be no better. " +
-		"Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); go on from a checkpoint of step 1 or before (--resume STEP), or anew (--resume never)"
+		"Lower train.optimizer.lr (0.05), or raise train.schedule.warmup (3); go on from a checkpoint of step 1 or before (--resume STEP), or start over (--resume never)"
 	if !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), rest) {
 		t.Errorf("error %q", err)
 	}
@@ -314,7 +314,7 @@ func TestSkippingEnds(t *testing.T) {
 	if res, err := train(t, bigram[float32](2, 1), dir, Resume("2"), Set("train.steps", 4)); err != nil || res.FirstStep != 3 || res.Skipped != 0 {
 		t.Errorf("the checkpoint of step 2: %+v, %v", res, err)
 	}
-	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", 8)); err == nil || !strings.HasSuffix(err.Error(), "better. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start anew (--resume never)") {
+	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", 8)); err == nil || !strings.HasSuffix(err.Error(), "better. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start over (--resume never)") {
 		t.Errorf("a static scale: %v", err)
 	}
 	res, _, err := poisoned(1, 16, Set("train.precision.loss_scale", "dynamic")) // free, then 2^16 to 2: all above the least
@@ -322,7 +322,7 @@ func TestSkippingEnds(t *testing.T) {
 		t.Errorf("a scale that finds its place: %+v, %v", res, err)
 	}
 	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", "dynamic")); err == nil || !strings.HasPrefix(err.Error(), "steps 18 to 27 are not finite") ||
-		!strings.HasSuffix(err.Error(), "; start anew (--resume never)") {
+		!strings.HasSuffix(err.Error(), "; start over (--resume never)") {
 		t.Errorf("a scale at its least: %v", err)
 	}
 }

@@ -105,7 +105,7 @@ func (r *run) warnSpike(s *Step, detail string) {
 // beforeDivergence says from where to train on when the loss diverges.
 func (r *run) beforeDivergence() string {
 	if r.beforeHigh == 0 {
-		return "no checkpoint is from before that: start anew (--resume never)"
+		return "no checkpoint is from before that: start over (--resume never)"
 	}
 	return fmt.Sprintf("the last checkpoint from before that is of step %d (--resume %[1]d)", r.beforeHigh)
 }

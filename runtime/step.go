@@ -183,9 +183,9 @@ func (r *run) wayOn() string {
 		last = r.done.updates
 	}
 	if last < 2 {
-		return "start anew (--resume never)"
+		return "start over (--resume never)"
 	}
-	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or anew (--resume never)", last-1)
+	return fmt.Sprintf("go on from a checkpoint of step %d or before (--resume STEP), or start over (--resume never)", last-1)
 }
 
 // remedy is what to try where steps stay not finite.

@@ -54,11 +54,11 @@ func (a *app) otherJob(path string) error {
 	case has("model", "cluster", "train", "plan", "objective"):
 		return nil
 	case has("model_type"):
-		return refuse("", "this is a model, and a job is wanted; to plan it: planc plan --model %s --cluster NAME --global-batch N --seq-len N", shellPath(path))
+		return refuse("", "this is a model; this command takes a job; to plan it: planc plan --model %s --cluster NAME --global-batch N --seq-len N", shellPath(path))
 	}
 	for _, t := range otherTools {
 		if has(t.keys...) || !isMapping && slices.ContainsFunc(t.words, func(w string) bool { return strings.Contains(string(data), w) }) {
-			return refuse("", "this is %s, and a job is wanted; %q in %s says what its options are here, and planc init writes a job", t.what, t.page, migratingPage)
+			return refuse("", "this is %s; this command takes a job; %q in %s says what its options are here, and planc init writes a job", t.what, t.page, migratingPage)
 		}
 	}
 	if filepath.Ext(path) == ".toml" && len(wrong) > 0 {

@@ -17,7 +17,7 @@ func TestOtherJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	const translated = "and a job is wanted; %s in docs/migrating.md of planc's repository says what its options are here, and planc init writes a job [NotAJob]"
+	const translated = "this command takes a job; %s in docs/migrating.md of planc's repository says what its options are here, and planc init writes a job [NotAJob]"
 	for _, x := range []struct{ file, text, what, section string }{
 		{"ds_config.json", `{"train_batch_size": 32, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}`, "a configuration of DeepSpeed", "DeepSpeed"},
 		{"run.sh", "#!/bin/bash\ntorchrun pretrain_gpt.py --tensor-model-parallel-size 8 \\\n  --micro-batch-size 1\n", "a script of Megatron-LM", "Megatron-LM"},
@@ -30,7 +30,7 @@ func TestOtherJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, errs := call("plan", x.file)
-		want := x.file + ": this is " + x.what + ", " + strings.Replace(translated, "%s", `"`+x.section+`"`, 1)
+		want := x.file + ": this is " + x.what + "; " + strings.Replace(translated, "%s", `"`+x.section+`"`, 1)
 		if code != exitInput || flat(errs) != want {
 			t.Errorf("%s: exit code %d\n%s\nwant\n%s", x.file, code, flat(errs), want)
 		}
@@ -45,7 +45,7 @@ func TestNotAJob(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const job = "model: gpt2-124m\ntrain: {seq_len: 64, global_batch: 8}\ncluster: 8xh100\n"
 	for _, x := range []struct{ file, text, want string }{
-		{"config.json", `{"model_type": "llama"}`, "config.json: this is a model, and a job is wanted; to plan it: planc plan --model config.json --cluster NAME --global-batch N --seq-len N [NotAJob]"},
+		{"config.json", `{"model_type": "llama"}`, "config.json: this is a model; this command takes a job; to plan it: planc plan --model config.json --cluster NAME --global-batch N --seq-len N [NotAJob]"},
 		{"j.toml", "[train]\nseq_len = 64\n", "j.toml: this is TOML, and a job is YAML or JSON; planc init writes one [NotAJob]"},
 		{"k.json", `{"model": "gpt2-124m", "train": {"seq_len": 64, "global_batch": 8}, "cluster": "8xh100"}`, ""},
 		{"k.toml", "[train]\nseq_len = 64\n", "k.toml: this is TOML, and a job is YAML or JSON; planc init writes one; did you mean k.json? [NotAJob]"},

@@ -23,7 +23,8 @@ func TestOtherKeys(t *testing.T) {
 		"train.engine=torchtitan":            `train.engine is "torchtitan"; want one of planc, megatron, megatron-fsdp, fsdp, deepspeed, hai-llm; did you mean fsdp? [UnknownValue]`,
 	} {
 		code, _, errs := call(strings.Fields("plan --model gpt2-124m --cluster 8xh100 --global-batch 8 --seq-len 64 --set " + set)...)
-		if want = "--set " + set + ": " + want; code != exitInput || flat(errs) != want {
+		want = "--set " + set + ": " + want
+		if code != exitInput || flat(errs) != want {
 			t.Errorf("exit code %d\n%s\nwant\n%s", code, flat(errs), want)
 		}
 	}

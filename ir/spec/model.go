@@ -168,7 +168,8 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 			return nil, ""
 		}
 		if name = strings.TrimSuffix(filepath.Base(file), ".json"); name == "config" {
-			if name = filepath.Base(filepath.Dir(file)); name == "." || name == ".." || name == string(filepath.Separator) {
+			name = filepath.Base(filepath.Dir(file))
+			if name == "." || name == ".." || name == string(filepath.Separator) {
 				name = "" // which is no name to know the model by
 			}
 		}

@@ -54,7 +54,8 @@ func (e *enumeration) reasons() []Reason {
 	if e.p.Pins["recompute_layers"] == nil && plan.Recompute != "none" {
 		plan.RecomputeLayers = plan.LargestChunk()
 	}
-	if rs = append(rs, legal(&plan, e.set)...); len(rs) > 0 {
+	rs = append(rs, legal(&plan, e.set)...)
+	if len(rs) > 0 {
 		return rs
 	}
 	return e.untried()

@@ -213,7 +213,8 @@ func (p *Problem) orders(plan *ir.Plan) []string {
 	var out []string
 	ordered := *plan
 	for _, o := range axisOrders(plan, p.Cluster.Nodes) {
-		if ordered.AxisOrder = o; p.Pins.allows("axis_order", o) && p.runs(&ordered, "axis_order") {
+		ordered.AxisOrder = o
+		if p.Pins.allows("axis_order", o) && p.runs(&ordered, "axis_order") {
 			out = append(out, o)
 		}
 	}
