@@ -87,8 +87,8 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// watchBuild says how many packages the go command has compiled: at once on a line of a terminal; elsewhere on a line of its own
-// after a while, and then from time to time. What it returns ends that.
+// watchBuild says how many packages the go command has compiled: at once on a line of a terminal, elsewhere on a
+// line of its own each second, so that no build is silent. What it returns ends that.
 func (a *app) watchBuild(r *build.Request) (end func()) {
 	if a.quiet {
 		return func() {}
@@ -108,18 +108,15 @@ func (a *app) watchBuild(r *build.Request) (end func()) {
 		line.say(func() string { return *at.Load() })
 		return line.show(a.stderr)
 	}
-	return every(patience, buildLines, func() { a.notef("%s", *at.Load()) })
+	return every(patience, func() { a.notef("%s", *at.Load()) })
 }
 
-// buildLines is the time between lines on a build, where there is no terminal.
-const buildLines = 10 * time.Second
-
-// every calls f after a while, and then again and again until end is called, which waits for the last call.
-func every(after, again time.Duration, f func()) (end func()) {
+// every calls f at each interval until end is called, which waits for the last call.
+func every(interval time.Duration, f func()) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		timer := time.NewTimer(after)
+		timer := time.NewTimer(interval)
 		defer timer.Stop()
 		for {
 			select {
@@ -127,7 +124,7 @@ func every(after, again time.Duration, f func()) (end func()) {
 				return
 			case <-timer.C:
 				f()
-				timer.Reset(again)
+				timer.Reset(interval)
 			}
 		}
 	}()

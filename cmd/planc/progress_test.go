@@ -128,7 +128,7 @@ func TestWatchBuild(t *testing.T) {
 		quiet, terminal bool
 		want            []string
 	}{
-		{want: []string{"building ...\n"}},
+		{want: []string{"building ...\n", "building: 3 packages\n", "building: 57 of 131 packages\n"}},
 		{terminal: true, want: []string{"building ...", "building: 3 packages", "building: 57 of 131 packages", eraseLine}},
 		{quiet: true}, {quiet: true, terminal: true},
 	} {
@@ -152,7 +152,7 @@ func TestWatchBuild(t *testing.T) {
 		}
 	}
 	calls := 0
-	end := every(time.Millisecond, time.Millisecond, func() { calls++ })
+	end := every(time.Millisecond, func() { calls++ })
 	time.Sleep(50 * time.Millisecond)
 	if end(); calls < 2 {
 		t.Errorf("%d calls", calls)
