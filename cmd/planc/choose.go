@@ -52,6 +52,8 @@ func (a *app) search(j *loaded) (*decision, error) {
 	switch {
 	case errors.As(err, &illegal):
 		return nil, illegalPins(j, illegal)
+	case tooMany(err):
+		return nil, tooManyPlans(j, err)
 	case errors.As(err, &unfit) && unfit.Counts.Space == 1 && len(search.PinsOf(&j.Plan)) > 0:
 		d.Result = &search.Result{Best: unfit.Nearest, Counts: unfit.Counts}
 		d.unfit = unfit
@@ -65,6 +67,18 @@ func (a *app) search(j *loaded) (*decision, error) {
 		*goal.PerToken *= float64(d.Best.Predict.StepS / d.Fastest.Predict.StepS)
 	}
 	return d, nil
+}
+
+// tooMany reports whether a search failed because its space is too large.
+func tooMany(err error) bool {
+	var many *search.TooManyPlans
+	return errors.As(err, &many)
+}
+
+// tooManyPlans points at the batch, whose divisors are most of the plans.
+func tooManyPlans(j *loaded, err error) error {
+	return ir.Diags{{Pos: j.Pos("train.global_batch"), Code: search.BadPlan,
+		Msg: err.Error() + ": pin plan.pp, plan.ep or plan.micro_batch (`--set plan.pp=8`), or choose a train.global_batch with fewer divisors"}}
 }
 
 // wrongCluster points at what keeps the cluster from running such a job at all.

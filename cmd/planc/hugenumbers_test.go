@@ -6,6 +6,22 @@ import (
 	"testing"
 )
 
+// A job with more plans than planc can search in 30 s and 4 GiB is refused.
+func TestTooManyPlans(t *testing.T) {
+	job := []string{"plan", "--model", "qwen3-30b-a3b", "--set", "model.num_hidden_layers=1008", "--set", "model.num_experts=240",
+		"--cluster", "110880xh100", "--seq-len", "2048", "--global-batch", "43243200"}
+	code, out, errs := call(job...)
+	want := "--global-batch 43243200: there are more than 400000 combinations of degrees, micro-batch and schedule, which is the most that " +
+		"planc searches: pin plan.pp, plan.ep or plan.micro_batch (`--set plan.pp=8`), or choose a train.global_batch with " +
+		"fewer divisors [BadPlan]"
+	if got := strings.Join(strings.Fields(errs), " "); code != exitInput || out != "" || !strings.Contains(got, want) {
+		t.Errorf("exit code %d, %q; want %s", code, got, want)
+	}
+	if code, out, errs := call(append(job, "--set", "plan.pp=8")...); code != exitDone || !strings.Contains(out, "pp 8") {
+		t.Errorf("with plan.pp=8: exit code %d, %q, %q", code, out, errs)
+	}
+}
+
 // Numbers far beyond what can be legal are refused where they are read, in a question and in a job.
 func TestHugeNumbers(t *testing.T) {
 	job := []string{"--cluster", "8xh100", "--seq-len", "4096", "--global-batch", "64"}

@@ -166,6 +166,8 @@ func (s *aiming) within(p *search.Problem, limit float64) (*costmodel.Predict, e
 	switch {
 	case errors.As(err, &illegal):
 		return nil, nil
+	case tooMany(err):
+		return nil, tooManyPlans(s.job, err)
 	case err != nil:
 		return nil, wrongCluster(s.job, err)
 	case !found:

@@ -296,6 +296,9 @@ func (q *sweeping) one(v int) (sweepRow, search.Counts, error) {
 	case errors.As(err, &unfit):
 		best, row.NoFit = unfit.Nearest, &unfit.NoFit
 		row.Message = overText(row.NoFit, best.Plan.PP > 1)
+	case tooMany(err):
+		row.Message = err.Error()
+		return row, counts, nil
 	case err != nil:
 		return row, counts, wrongCluster(q.job, err)
 	}

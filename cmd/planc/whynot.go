@@ -151,6 +151,8 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 	switch {
 	case errors.As(err, &illegal):
 		w.forbidden(illegal)
+	case tooMany(err):
+		return tooManyPlans(j, err)
 	case err != nil:
 		return err
 	default:

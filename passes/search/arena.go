@@ -150,8 +150,9 @@ func (b *blocks) chunk(k *kept, c *chunkKind, layers, every int, split bool) (ou
 // stateNeed is what parameters, gradients and the optimizer's state of a stage take, with what ZeRO moves.
 type stateNeed struct{ params, grads, master, moment, moving int }
 
-// stateNeeds are those of the stages that may be the fullest.
-func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNeed {
+// stateNeeds returns the needs of a family's stages under a sharding, by stage. Only the stages in [searcher.holdsOf] are filled in.
+// Families that have the same key share the slice.
+func (s *searcher) stateNeeds(f *family, of sharding) []stateNeed {
 	fr, prec := s.frame(f), &f.plan.Precision
 	st, shared := s.stateOf(f, of), ownersOf(&f.plan, of.group)
 	k := needsKey{fr, st, shared, of.zero}
@@ -165,9 +166,8 @@ func (s *searcher) stateNeeds(out []stateNeed, f *family, of sharding) []stateNe
 		if n.params == 0 {
 			*n = st.need(fr.stages[h.stage].walk, shared, of.zero, prec)
 		}
-		out = append(out, *n)
 	}
-	return out
+	return known
 }
 
 // needsKey is what needs of state depend on, beside the stage.
@@ -238,16 +238,17 @@ func (s *searcher) fullest(f *family, k *kept, state []stateNeed) (arena, int) {
 	most, at := -1, 0
 	for i := range f.held {
 		if !s.problem.engine().Own {
-			if t := s.foreignBytes(f, k, &state[i], &f.held[i]); t > most {
+			if t := s.foreignBytes(f, k, &state[f.held[i].stage], &f.held[i]); t > most {
 				most, at = t, i
 			}
 			continue
 		}
-		if t := s.stageBytes(k, &state[i], &f.held[i]); t > most {
+		if t := s.stageBytes(k, &state[f.held[i].stage], &f.held[i]); t > most {
 			most, at = t, i
 		}
 	}
-	return s.arena(f, k, &state[at], &f.held[at]), f.held[at].stage
+	h := &f.held[at]
+	return s.arena(f, k, &state[h.stage], h), h.stage
 }
 
 // most is the bytes of the fullest stage's arena.
@@ -255,12 +256,12 @@ func (s *searcher) most(f *family, k *kept, state []stateNeed) int {
 	most := 0
 	if !s.problem.engine().Own {
 		for i := range f.held {
-			most = max(most, s.foreignBytes(f, k, &state[i], &f.held[i]))
+			most = max(most, s.foreignBytes(f, k, &state[f.held[i].stage], &f.held[i]))
 		}
 		return most
 	}
 	for i := range f.held {
-		most = max(most, s.stageBytes(k, &state[i], &f.held[i]))
+		most = max(most, s.stageBytes(k, &state[f.held[i].stage], &f.held[i]))
 	}
 	most += roundUp(k.work+2*k.stream) + f.batch(s) + roundUp(k.logits)
 	if s.cpu {

@@ -48,7 +48,7 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []point {
 		}
 		shardings, orders := s.shardings(s.problem, &f.plan), f.ordersOf()
 		a := &agains[f][r.IntN(len(agains[f]))]
-		p := point{family: f, of: shardings[r.IntN(len(shardings))], again: a, n: a.least + r.IntN(a.most-a.least+1), order: &orders[r.IntN(len(orders))]}
+		p := point{family: f, of: &shardings[r.IntN(len(shardings))], again: a, n: a.least + r.IntN(a.most-a.least+1), order: &orders[r.IntN(len(orders))]}
 		if k := p.key(s); !seen[k] {
 			seen[k] = true
 			out = append(out, p)

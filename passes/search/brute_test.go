@@ -60,7 +60,7 @@ func (b *brute) run() *brute {
 				for n := br.again.least; n <= br.again.most; n++ {
 					q := m.at(n)
 					c := b.price(&q)
-					b.hold(m, n, c)
+					b.hold(m, br, n, c)
 					if c.memory.Fits() {
 						plans, times, fits = append(plans, q.plan()), append(times, c.time), true
 						plan := q.plan()
@@ -110,9 +110,9 @@ func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []ri
 
 // hold holds the bounds of a plan, and of all that it is part of, against its price. Bounds of time are those of the
 // numbers from the least on that the bound of memory allows.
-func (b *brute) hold(m *member, n int, c *price) {
+func (b *brute) hold(m *member, br *branch, n int, c *price) {
 	q := m.at(n)
-	f, br, plan := m.branch.family, m.branch, q.plan()
+	f, plan := m.family, q.plan()
 	time := b.stepTime(&q)
 	if closed, near := b.quote(&q).time, b.pipelined(&q); closed > near || near > time {
 		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time, closed, near)

@@ -250,7 +250,7 @@ func checkBounds(t *testing.T, s *searcher, plan ir.Plan) {
 	if q := s.quote(m); q.bytes != arena || q.time > time {
 		t.Errorf("%v: the closed form is %v and %d bytes, the simulation %v and the arena %d", plan.Text(), q.time, q.bytes, time, arena)
 	}
-	if v := s.floor(m.family, m.of, m.again, m.n, m.order); v > time {
+	if v := s.floor(m.family, *m.of, m.again, m.n, m.order); v > time {
 		t.Errorf("%v: the time bound %v exceeds %v", plan.Text(), v, time)
 	}
 	if v := s.familyFloor(m.family, m.again, m.n); v > time {

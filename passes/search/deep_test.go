@@ -93,3 +93,34 @@ func TestDeepModel(t *testing.T) {
 		t.Errorf("%d families", n)
 	}
 }
+
+// A space with more families than the bound is refused. A question about a plan with pins gives up a pin only if the space stays below
+// the bound.
+func TestTooManyFamilies(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 4, 0), llamaConfig(32, 4096, 32, 8, 14336, 128256, 8192), 8192, 256, mixed)
+	s, err := newSearcher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp, err := s.space(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.maxFamilies = len(sp.families)
+	if _, err := s.space(p); err != nil {
+		t.Errorf("%d families with a bound of as many: %v", len(sp.families), err)
+	}
+	s.maxFamilies--
+	var many *TooManyPlans
+	if _, err := s.space(p); !errors.As(err, &many) || many.Max != s.maxFamilies {
+		t.Errorf("%d families with a bound of one less: %v", len(sp.families), err)
+	}
+	p.Pins = Pins{"tp": {"2"}}
+	pinned, err := s.space(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.freed(pinned, "tp") != pinned {
+		t.Error("the space without the pin has more families than the bound, and is used")
+	}
+}

@@ -233,6 +233,9 @@ func (e *enumeration) micros(plan ir.Plan) {
 		share /= plan.DP
 	}
 	for e.micro, plan.MicroBatch = range e.p.ints("micro_batch", e.making(share)) {
+		if e.tooMany() {
+			return
+		}
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
 		if c := e.cell(&plan); e.limit > 0 && c != nil && (e.s.roughly(c, &plan) > e.limit || e.s.nearly(e.p, c, &plan) > e.limit) {
 			e.passed = true
@@ -251,6 +254,9 @@ func (e *enumeration) micros(plan ir.Plan) {
 		e.visit(&plan, of.counts)
 	}
 }
+
+// tooMany reports whether there are more families than the searcher accepts.
+func (e *enumeration) tooMany() bool { return len(e.out.families) > e.s.maxFamilies }
 
 // shared is a split and its text; equal ones are kept once.
 func (e *enumeration) shared(split []int) ([]int, string) {

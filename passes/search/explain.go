@@ -116,8 +116,8 @@ func (s answerer) compare(c *choice, a *answer, best Priced) {
 	s.runnerUp(a.choice, c, a.values, a.others, best)
 }
 
-// freed is the space with a key free; itself where then no plan is legal, as a key that is split on request only has few values
-// where it is free.
+// freed returns the space with a key free. It returns sp itself if no plan is legal then, because a key that is split only on
+// request has few values when it is free, and if there are too many plans.
 func (s *searcher) freed(sp *space, name string) *space {
 	if s.problem.Pins[name] == nil {
 		return sp
@@ -129,8 +129,9 @@ func (s *searcher) freed(sp *space, name string) *space {
 	q.Pins = s.problem.Pins.Without(name)
 	free, err := s.space(&q)
 	var illegal *IllegalError
+	var many *TooManyPlans
 	switch {
-	case errors.As(err, &illegal):
+	case errors.As(err, &illegal), errors.As(err, &many):
 		free = sp
 	case err != nil:
 		panic("search: a space with a plan has none with fewer pins: " + err.Error())

@@ -22,10 +22,9 @@ type branch struct {
 // member is a plan of a branch, with the least number of recomputed blocks with which it fits, else that which lacks least.
 type member struct {
 	point
-	branch *branch
-	place  int // in the space
-	over   int // bytes that it lacks
-	floor  costmodel.Seconds
+	place int // in the space
+	over  int // bytes that it lacks
+	floor costmodel.Seconds
 }
 
 // never is the choice to recompute nothing, perhaps any choice of what is recomputed.
@@ -81,7 +80,7 @@ func (s *searcher) needsOf(p *Problem, b *branch) (least, lacks int) {
 	return least, lacks
 }
 
-// smallest is the least that any sharding needs of each part, of the stages that may be the fullest.
+// smallest returns the least that any sharding needs of each part, by stage. Only the stages in [searcher.holdsOf] are filled in.
 func (s *searcher) smallest(p *Problem, f *family) []stateNeed {
 	if f.looked().smallest != nil {
 		return f.smallest
@@ -91,8 +90,9 @@ func (s *searcher) smallest(p *Problem, f *family) []stateNeed {
 		if i == 0 {
 			f.smallest = slices.Clone(needs)
 		}
-		for st, n := range needs {
-			f.smallest[st].least(&n)
+		for j := range f.held {
+			stage := f.held[j].stage
+			f.smallest[stage].least(&needs[stage])
 		}
 	}
 	return f.smallest
@@ -127,12 +127,13 @@ func (s *searcher) grow(p *Problem, b *branch) []member {
 	f, shardings := b.family, s.shardings(p, &b.family.plan)
 	orders := f.ordersOf()
 	b.members = make([]member, 0, len(shardings)*len(orders))
-	for _, of := range shardings {
-		n, over := s.fewest(f, &b.again, s.row(f, of).needs, f.splits && of.zero >= 2)
+	for i := range shardings {
+		of := &shardings[i]
+		n, over := s.fewest(f, &b.again, s.row(f, *of).needs, f.splits && of.zero >= 2)
 		for j := range orders {
-			m := member{point: point{family: f, of: of, again: &b.again, n: n, order: &orders[j]}, branch: b, place: b.first + len(b.members), over: over}
+			m := member{point: point{family: f, of: of, again: &b.again, n: n, order: &orders[j]}, place: b.first + len(b.members), over: over}
 			if over == 0 {
-				m.floor = max(b.floor, s.floor(f, of, &b.again, n, &orders[j]))
+				m.floor = max(b.floor, s.floor(f, *of, &b.again, n, &orders[j]))
 			}
 			b.members = append(b.members, m)
 		}
@@ -220,8 +221,7 @@ func (s *searcher) newLeast(p *Problem, f *family) {
 		if of.zero > 0 && of.group < f.plan.Replicas() && p.Pins["zero_group"] == nil {
 			continue // a smaller group needs no less
 		}
-		s.needs = s.stateNeeds(s.needs[:0], f, of)
-		if most := s.most(f, k, s.needs); f.least == 0 || most < f.least {
+		if most := s.most(f, k, s.stateNeeds(f, of)); f.least == 0 || most < f.least {
 			f.least = most
 		}
 	}

@@ -39,7 +39,7 @@ func (s *searcher) pipelined(p *point) costmodel.Seconds {
 
 // after is a step whose passes have ended.
 func (s *searcher) after(p *point, end costmodel.Seconds) costmodel.Seconds {
-	return (end + s.device.StepOverhead() + s.endingOf(p.family, p.of, p.order).update) * (1 - tie)
+	return (end + s.device.StepOverhead() + s.endingOf(p.family, *p.of, p.order).update) * (1 - tie)
 }
 
 // played is when the passes of a family's schedule end that take as long as their kinds' floors.

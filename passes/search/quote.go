@@ -12,7 +12,7 @@ import (
 // point is a plan as the search holds it: its family, and the choices that a family leaves open.
 type point struct {
 	family *family
-	of     sharding
+	of     *sharding
 	again  *again
 	n      int // again's number
 	order  *order
@@ -32,7 +32,7 @@ func (s *searcher) member(plan ir.Plan) *point {
 	f.plan.Zero, f.plan.ZeroGroup, f.plan.Recompute, f.plan.RecomputeLayers, f.plan.RecomputeEvery, f.plan.RecomputeSplit = 0, 1, "none", 0, 1, false
 	a := &again{kind: plan.Recompute, split: plan.RecomputeSplit, least: min(1, plan.RecomputeLayers), most: plan.LargestChunk()}
 	o := orderOf(plan, plan.AxisOrder)
-	p := &point{family: f, of: sharding{zero: plan.Zero, group: plan.ZeroGroup}, again: a, n: plan.RecomputeLayers, order: &o}
+	p := &point{family: f, of: &sharding{zero: plan.Zero, group: plan.ZeroGroup}, again: a, n: plan.RecomputeLayers, order: &o}
 	if plan.RecomputeEvery > 1 {
 		a.groups, a.layers, a.least, a.most, p.n = true, plan.RecomputeLayers, 2, plan.RecomputeLayers, plan.RecomputeEvery
 	}
@@ -81,7 +81,7 @@ func (p *point) key(s *searcher) priceKey {
 // memory is what a rank of the fullest stage needs.
 func (p *point) memory(s *searcher) (costmodel.Memory, int) {
 	s.keep(&s.kept, p.family, p.again, p.n, p.each())
-	a, stage := s.fullest(p.family, &s.kept, s.row(p.family, p.of).needs)
+	a, stage := s.fullest(p.family, &s.kept, s.row(p.family, *p.of).needs)
 	return s.memoryOf(&a, &p.family.plan), stage
 }
 
@@ -176,7 +176,7 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 // stepOf is a plan's step in times.
 func (s *searcher) stepOf(p *point) *costmodel.Step {
 	f, plan, e := p.family, p.plan(), s.problem.engine()
-	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.row(p.family, p.of).state
+	b, fr, st := s.blocksOf(f, p.again, p.each()), s.frame(f), s.row(p.family, *p.of).state
 	costs := s.costs(nil, s.goingOn(f, b, p.order), &b.base.key, b.base.profile, b.micro)
 	prices := &bucketPrices{s: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.of.group)}
 	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.of.zero, 1)], Ahead: e.Ahead, Other: s.device.StepOverhead() + prices.of(0, bucketLine).other,
@@ -345,7 +345,7 @@ type quote struct {
 
 func (s *searcher) quote(p *point) quote {
 	s.keep(&s.kept, p.family, p.again, p.n, p.each())
-	r := s.row(p.family, p.of)
+	r := s.row(p.family, *p.of)
 	costs := s.costsOf(p.family, p.again, p.each(), p.order)
-	return quote{s.closed(p.family, p.of, p.again, p.n, p.order, costs), s.most(p.family, &s.kept, r.needs)}
+	return quote{s.closed(p.family, *p.of, p.again, p.n, p.order, costs), s.most(p.family, &s.kept, r.needs)}
 }

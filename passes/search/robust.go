@@ -162,7 +162,7 @@ func (w *window) least(m *member) int {
 // pressureAt is a member's memory pressure with a number; more than any where it does not fit.
 func (w *window) pressureAt(m *member, n int) int {
 	w.s.keep(&w.s.kept, m.family, m.again, n, m.each())
-	bytes := w.s.most(m.family, &w.s.kept, w.s.row(m.family, m.of).needs)
+	bytes := w.s.most(m.family, &w.s.kept, w.s.row(m.family, *m.of).needs)
 	if bytes > w.s.capacity {
 		return 1 << 20
 	}

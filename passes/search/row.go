@@ -7,9 +7,9 @@ import (
 
 // row is what a family's plans share that shard their state in one way.
 type row struct {
-	state   *state // nil until it is asked for
-	needs   []stateNeed
-	endings []*ending // by the order's place
+	state   *state      // nil until it is asked for
+	needs   []stateNeed // see [searcher.stateNeeds]
+	endings []*ending   // by the order's place
 }
 
 // ending is what ZeRO moves in the passes and what comes after them, where the axes lie in one order.
@@ -27,7 +27,7 @@ func (s *searcher) row(f *family, of sharding) *row {
 	r := &f.rows[of.index]
 	if r.state == nil {
 		r.state = s.stateOf(f, of)
-		r.needs = s.stateNeeds(make([]stateNeed, 0, len(s.holdsOf(f))), f, of)
+		r.needs = s.stateNeeds(f, of)
 	}
 	return r
 }

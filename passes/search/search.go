@@ -85,20 +85,21 @@ func (b *base) copied() *base {
 type searcher struct {
 	*caches
 	*speeds
-	ahead      ahead
-	problem    *Problem
-	within     *space            // that was searched for a [Result]
-	free       map[string]*space // those of the result's choices where pins give one up
-	watch      func(Progress)    // is told how far the search for the best plan is; nil: nobody, or what is searched for is another
-	dims       Dims
-	device     costmodel.Device
-	modelFlops float64
-	formula    string
-	capacity   int     // bytes of a device for the arena
-	window     float64 // [Apart], but for tests that draw from small spaces
-	usable     int64   // bytes of a device for all that a plan needs, as [costmodel.Memory] counts its capacity
-	overlap    [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
-	exposedTP  float64 // part of tensor parallel collectives that compute waits for
+	ahead       ahead
+	problem     *Problem
+	within      *space            // that was searched for a [Result]
+	free        map[string]*space // those of the result's choices where pins give one up
+	watch       func(Progress)    // is told how far the search for the best plan is; nil: nobody, or what is searched for is another
+	dims        Dims
+	device      costmodel.Device
+	modelFlops  float64
+	formula     string
+	capacity    int     // bytes of a device for the arena
+	window      float64 // [Apart], but for tests that draw from small spaces
+	maxFamilies int     // [maxFamilies], except in tests
+	usable      int64   // bytes of a device for all that a plan needs, as [costmodel.Memory] counts its capacity
+	overlap     [2]bool // data-parallel collectives run beside compute: with ZeRO 0, and above
+	exposedTP   float64 // part of tensor parallel collectives that compute waits for
 
 	cpu     bool
 	moments int // of a parameter, that the optimizer keeps
@@ -118,7 +119,6 @@ type searcher struct {
 	balancing  balancing
 	kept       kept // this and what follows: room for what is written anew for each plan
 	costing    []layerCost
-	needs      []stateNeed
 	held       []hold
 	shares     []share
 	tries      []tried
@@ -133,7 +133,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 	dev, _ := p.Cluster.DeviceOf(p.engine(), p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
 	s := &searcher{caches: newCaches(), speeds: newSpeeds(p, dev), problem: p, dims: DimsOf(p.Model), device: dev, modelFlops: modelFlops(p.Model), formula: formula(p.Model),
-		capacity: int(empty.Capacity - empty.Total), usable: empty.Capacity, window: Apart,
+		capacity: int(empty.Capacity - empty.Total), usable: empty.Capacity, window: Apart, maxFamilies: maxFamilies,
 		layerMoves: map[moveKey][]moved{}, listed: map[shardingsKey][]sharding{}, named: map[ordersKey][]string{}, redone: map[againsKey][]again{}, stageNeeds: map[needsKey][]stateNeed{}, settlings: map[settleKey][]settling{},
 		prices: map[priceKey]*price{}, plays: map[pipelinedKey]costmodel.Seconds{}, bucketPrices: map[bucketKey]*bucketPrice{}, free: map[string]*space{}}
 	s.exposedTP = p.engine().ExposedTP(p.Cluster)
@@ -143,7 +143,7 @@ func newSearcher(p *Problem) (*searcher, error) {
 
 // Search finds the plan to recommend, and what else there is to say: of the plans that fit and that predictions do not tell from
 // the fastest, the one of least risk, or, if the problem prefers it, the fastest. It fails with an [IllegalError] if no plan
-// with the pinned values is legal, with a [NoPlan] if none fits, and with a plain error if the cluster cannot run
+// with the pinned values is legal, with a [NoPlan] if none fits, with a [TooManyPlans] if the space is too large to search, and with a plain error if the cluster cannot run
 // such a job at all.
 //
 // It is exact over its space, and the counts account for all of it. Three choices are solved rather than counted:

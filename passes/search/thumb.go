@@ -118,7 +118,12 @@ func (t *thumb) answer(q *thumbs, r *Series) Thumb {
 		}
 		a, err := q.found.pinned(pins, r)
 		var illegal *IllegalError
+		var many *TooManyPlans
 		switch {
+		case errors.As(err, &many):
+			if out.Best == nil {
+				out.Message = many.Error()
+			}
 		case errors.As(err, &illegal):
 			if out.Best == nil {
 				out.Message = illegal.Reasons[0].Message
@@ -174,7 +179,10 @@ func halfTheDevices(q *thumbs, r *Series) *Thumb {
 	p.Cluster = c
 	best, _, err := r.Best(&p)
 	var illegal *IllegalError
+	var many *TooManyPlans
 	switch {
+	case errors.As(err, &many):
+		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(), many)}
 	case errors.As(err, &illegal):
 		return &Thumb{Verdict: Illegal, Message: fmt.Sprintf("on %d devices, %s", c.Devices(), illegal.Reasons[0].Message)}
 	case err != nil:

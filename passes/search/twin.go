@@ -76,7 +76,7 @@ func (s *searcher) twin() *searcher {
 	t.stageNeeds, t.settlings, t.bucketPrices = map[needsKey][]stateNeed{}, map[settleKey][]settling{}, map[bucketKey]*bucketPrice{}
 	t.prices, t.plays = map[priceKey]*price{}, maps.Clone(s.plays)
 	t.free = map[string]*space{}
-	t.balancing, t.kept, t.costing, t.needs, t.tries, t.kindFloors, t.queue = balancing{}, kept{}, nil, nil, nil, nil, nil
+	t.balancing, t.kept, t.costing, t.tries, t.kindFloors, t.queue = balancing{}, kept{}, nil, nil, nil, nil
 	t.held, t.shares = nil, nil
 	return &t
 }
