@@ -53,7 +53,7 @@ func sections(page string) map[string]string {
 }
 
 // What docs/cli.md says of planc is what its help says, -update takes it over; every flag of a binary has a line and no
-// line is stale; what is not there yet is refused by name.
+// line is stale; what the page calls not supported yet is refused by name.
 func TestCommandLineIsDocumented(t *testing.T) {
 	bin := buildPlanc(t)
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func TestCommandLineIsDocumented(t *testing.T) {
 		}
 	}
 	same(t, "a training binary", flagsOf(flagRow, page["The binary"]), flagsOf(flagHelp, must(call("./train", "--help"))))
-	later(t, page["Not there yet"], bin, call)
+	later(t, page["Not supported yet"], bin, call)
 }
 
 // withCommands is the page with what planc says of its commands: from the heading "planc" to "The binary".
@@ -132,12 +132,12 @@ func same(t *testing.T, of string, said, are map[string]bool) {
 	}
 }
 
-// later tries what the page says is not there yet.
+// later checks that planc refuses what the page calls not supported yet.
 func later(t *testing.T, text, bin string, call func(string, ...string) (string, error)) {
 	t.Helper()
 	named := notYet.FindAllStringSubmatch(text, -1)
 	if len(named) < 4 {
-		t.Errorf("%s names %d things that are not there yet", cliPage, len(named))
+		t.Errorf("%s names %d things that are not supported yet", cliPage, len(named))
 	}
 	for _, m := range named {
 		args := strings.Fields(m[1])
@@ -147,8 +147,8 @@ func later(t *testing.T, text, bin string, call func(string, ...string) (string,
 		}
 		out, err := call(name, args[1:]...)
 		says := strings.Join(strings.Fields(out), " ")
-		if err == nil || !strings.Contains(says, "not there yet") && !strings.Contains(says, "Not supported yet") {
-			t.Errorf("%s says that %s is not there yet; it answers %v\n%s", cliPage, m[1], err, out)
+		if err == nil || !strings.Contains(says, "not there yet") && !strings.Contains(says, "ot supported yet") {
+			t.Errorf("%s says that %s is not supported yet, but it prints %v\n%s", cliPage, m[1], err, out)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func today(now []string) string {
 	case len(now) == 0:
 		return ""
 	case now[0] == "-":
-		return ". *Not there yet.*"
+		return ". *Not supported yet.*"
 	}
 	return ". *Today: " + strings.Join(now, ", ") + ".*"
 }
