@@ -23,7 +23,7 @@ func TestLawsPage(t *testing.T) {
 	}{
 		"docs/laws.md": {{`reads\s\d+\sfixtures`, len(law2Plans)}, {`for\s\d+\sfamilies`, families},
 			{`The\sshort\srun\sis\s\d+`, short}, {`the\slong\srun,\swhich\sis\s\d+`, long}, {`\d+\sprograms\strain\sthem`, len(law2Cases())}},
-		"README.md": {{`in\s\d+\sfamilies`, families}, {`builds\sand\strains\s\d+`, short}, {`the\slong\srun\s\d+`, long}},
+		"README.md": {{`in\s\d+\sfamilies`, families}, {`builds\sand\strains\s\d+`, short}, {`the\slong\s+run\s\d+`, long}},
 	} {
 		page := pages[name]
 		for _, c := range counts {
