@@ -22,7 +22,7 @@ func TestLawsPage(t *testing.T) {
 		want    int
 	}{
 		"docs/laws.md": {{`reads\s\d+\sfixtures`, len(law2Plans)}, {`for\s\d+\sfamilies`, families},
-			{`The\sshort\srun\sis\s\d+`, short}, {`the\slong\srun,\swhich\sis\s\d+`, long}, {`\d+\sprograms\strain\sthem`, len(law2Cases())}},
+			{`The\sshort\srun\shas\s\d+`, short}, {`The\slong\srun\shas\s\d+`, long}, {`\d+\sprograms\strain\sthem`, len(law2Cases())}},
 		"README.md": {{`in\s\d+\sfamilies`, families}, {`builds\sand\strains\s\d+`, short}, {`the\slong\s+run\s\d+`, long}},
 	} {
 		page := pages[name]
