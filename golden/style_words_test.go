@@ -1,20 +1,21 @@
 package golden_test
 
 import (
+	"fmt"
 	"go/ast"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// A stray is a word that docs/words.md forbids, and what to say.
+// stray is a word that docs/words.md forbids, and what to write.
 type stray struct {
 	word, say string
 	pattern   *regexp.Regexp
 }
 
-// words reads the tables of docs/words.md: of two columns, the first headed "word" and "stray".
-func words(t *testing.T) (defined []string, strays []stray) {
+// wordTable returns the rows of the tables of docs/words.md whose first column has this heading. Tables have two columns.
+func wordTable(t *testing.T, heading string) (rows []stray) {
 	t.Helper()
 	page, ok := docPages(t)["docs/words.md"]
 	if !ok {
@@ -31,36 +32,37 @@ func words(t *testing.T) (defined []string, strays []stray) {
 		switch {
 		case table == "":
 			table = first
-		case strings.HasPrefix(first, "---"):
-		case table == "word":
-			defined = append(defined, first)
-		case table == "stray":
+		case table == heading && !strings.HasPrefix(first, "---"):
 			pattern := strings.ReplaceAll(regexp.QuoteMeta(first), " ", `\s+`)
-			strays = append(strays, stray{first, second, regexp.MustCompile(`(?i)\b` + pattern + `(s|es)?\b`)})
+			rows = append(rows, stray{first, second, regexp.MustCompile(`(?i)\b` + pattern + `(s|es)?\b`)})
 		}
 	}
-	return defined, strays
+	if len(rows) < 10 {
+		t.Fatalf("docs/words.md has %d rows under %q: is the table complete?", len(rows), heading)
+	}
+	return rows
 }
 
-// prose hides what is quoted: code blocks, and code in backquotes.
+// prose returns a page without what it quotes: code blocks, and code in backquotes.
 func prose(page string) string {
 	page = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllStringFunc(page, blank)
 	page = regexp.MustCompile(`(?m)^(    |\t).*$`).ReplaceAllStringFunc(page, blank)
 	return regexp.MustCompile("`[^`\n]*`").ReplaceAllStringFunc(page, blank)
 }
 
-// blank keeps the lines of a text, so that positions stay.
+// blank returns as many empty lines as a text has, so that the positions after it stay the same.
 func blank(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) }
 
 // Each thing has one word, in comments and on pages.
 func TestWords(t *testing.T) {
-	defined, strays := words(t)
-	if len(defined) < 11 || len(strays) < 5 {
-		t.Fatalf("docs/words.md defines %q and %d strays: are its tables whole?", defined, len(strays))
-	}
+	wordTable(t, "word")
+	forbidden := wordTable(t, "stray")
 	for name, page := range docPages(t) {
-		if name != "docs/words.md" {
-			findStrays(t, strays, name, 1, prose(page), nil)
+		if name == "docs/words.md" {
+			continue
+		}
+		for _, f := range strays(forbidden, 1, prose(page), nil) {
+			t.Errorf("%s:%s", name, f)
 		}
 	}
 	for _, s := range sources(t) {
@@ -70,24 +72,29 @@ func TestWords(t *testing.T) {
 		names := identifiers(s)
 		for _, group := range s.file.Comments {
 			for _, c := range group.List {
-				findStrays(t, strays, s.path, s.set.Position(c.Pos()).Line, regexp.MustCompile("`[^`\n]*`").ReplaceAllString(c.Text, ""), names)
+				text := regexp.MustCompile("`[^`\n]*`").ReplaceAllString(c.Text, "")
+				for _, f := range strays(forbidden, s.set.Position(c.Pos()).Line, text, names) {
+					t.Errorf("%s:%s", s.path, f)
+				}
 			}
 		}
 	}
 }
 
-// findStrays reports the strays in a text that begins at a line of a file, but for the names that are its identifiers.
-func findStrays(t *testing.T, strays []stray, file string, line int, text string, names map[string]bool) {
-	t.Helper()
-	for _, s := range strays {
+// strays returns the forbidden words of a text that starts at a line of a file, each with its line and what to write. It skips
+// words that are in names, the file's identifiers.
+func strays(forbidden []stray, line int, text string, names map[string]bool) (found []string) {
+	for _, s := range forbidden {
 		for _, at := range s.pattern.FindAllStringIndex(text, -1) {
-			if found := text[at[0]:at[1]]; !names[found] {
-				t.Errorf("%s:%d: %q; say %s (docs/words.md)", file, line+strings.Count(text[:at[0]], "\n"), found, s.say)
+			if word := text[at[0]:at[1]]; !names[word] {
+				found = append(found, fmt.Sprintf("%d: %q; write %s (docs/words.md)", line+strings.Count(text[:at[0]], "\n"), word, s.say))
 			}
 		}
 	}
+	return found
 }
 
+// identifiers returns the names that a file uses.
 func identifiers(s *source) map[string]bool {
 	names := map[string]bool{}
 	ast.Inspect(s.file, func(n ast.Node) bool {
