@@ -15,10 +15,10 @@ import (
 	"github.com/planc-dev/planc/passes/validate"
 )
 
-// knownFile has runs that people quote, with what is published of each.
+// knownFile lists runs that are often quoted, with their published figures.
 const knownFile = "testdata/known_runs.csv"
 
-// knownRun is one of them, priced.
+// knownRun is a row of knownFile with its prediction.
 type knownRun struct {
 	name, published, about string
 	gpus                   int
@@ -26,8 +26,8 @@ type knownRun struct {
 	priced                 validate.Priced
 }
 
-// figure is a prediction in the unit of what is published, and by how much of that it is more. base is the step of one GPU that speed-ups
-// are of.
+// figure returns the prediction in the unit of the published figure, and the relative difference to it. base is the step time on one GPU,
+// to which speed-ups are relative.
 func (k *knownRun) figure(base float64) (text string, off float64) {
 	step := k.priced.Predicted
 	word, _, _ := strings.Cut(k.published, " ")
@@ -53,7 +53,7 @@ func (k *knownRun) figure(base float64) (text string, off float64) {
 	return text, got/published - 1
 }
 
-// knownRuns prices them.
+// knownRuns predicts the runs of knownFile.
 func knownRuns() []knownRun {
 	data, err := os.ReadFile(knownFile)
 	if err != nil {
@@ -84,7 +84,7 @@ func knownRuns() []knownRun {
 	return out
 }
 
-// speedUpBase is the predicted step of one GPU in the runs that speed-ups are of.
+// speedUpBase returns the predicted step time of the one-GPU run that speed-ups are relative to.
 func speedUpBase(runs []knownRun) float64 {
 	for i := range runs {
 		if runs[i].published == "135 ms a step" {
@@ -94,7 +94,7 @@ func speedUpBase(runs []knownRun) float64 {
 	panic(knownFile + ": no run of one GPU")
 }
 
-// knownTable is the runs beside their predictions, and what model states of 175 B parameters take.
+// knownTable returns the table of published and predicted figures, and of the memory for model states of 175 B parameters.
 func knownTable(string) []string {
 	out := table("run", "runtime", "plan", "published", "predicted", "difference", "source and reason")
 	runs := knownRuns()
@@ -109,7 +109,7 @@ func knownTable(string) []string {
 	return out
 }
 
-// states175 are the model states of GPT-3 175B under Adam, by how they are counted.
+// states175 returns the size of GPT-3 175B's model states under Adam, for three ways of counting them.
 func states175() (out []struct {
 	what, published, about string
 	terabytes              float64
@@ -123,7 +123,7 @@ func states175() (out []struct {
 		p                ir.Precision
 		published, about string
 	}{
-		{ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.BF16, Moments: ir.F32}, "2.1 TB", "guides: 2 bytes of weights, 2 of gradients, 8 of moments. There is no master copy, without which updates below 1/256 of a weight are lost"},
+		{ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.BF16, Moments: ir.F32}, "2.1 TB", "guides: 2 bytes of weights, 2 of gradients, 8 of moments. They omit the master copy, without which updates below 1/256 of a weight are lost"},
 		{ir.Precision{Compute: ir.BF16, Params: ir.BF16, Grads: ir.BF16, Reduce: ir.BF16, Master: ir.F32, Moments: ir.F32}, "", "with a master copy in FP32, as ZeRO's paper counts"},
 		{spec.Presets["bf16"].IR(), "", "planc's preset bf16: gradients are summed in FP32"},
 	} {
@@ -131,14 +131,14 @@ func states175() (out []struct {
 		out = append(out, struct {
 			what, published, about string
 			terabytes              float64
-		}{fmt.Sprintf("%d bytes a parameter", n), x.published, x.about, float64(n) * params / 1e12})
+		}{fmt.Sprintf("%d bytes per parameter", n), x.published, x.about, float64(n) * params / 1e12})
 	}
 	return out
 }
 
-// Runs that people quote come out as published, or the reason is beside them: DeepSeek-V3's within the error bar that is assumed where nothing
-// was measured, GPT-2's step as nanoGPT measured it and not as guides say; its speed-ups are at least the published ones and at most
-// linear; and 2.1 TB are 12 bytes a parameter.
+// Predictions of often quoted runs match the published figures, or the table gives the reason. DeepSeek-V3 is within the error bar that is
+// assumed for runs without similar measurements. GPT-2's step matches nanoGPT's measurement, not the guides. Its speed-ups are at least the
+// published ones and at most linear. 2.1 TB is 12 bytes per parameter.
 func TestKnownRuns(t *testing.T) {
 	runs := knownRuns()
 	base := speedUpBase(runs)
@@ -180,7 +180,7 @@ func TestKnownRuns(t *testing.T) {
 		t.Errorf("DeepSeek-V3 takes %v s a step, %v were measured", deepSeek.Predicted, *deepSeek.Measured)
 	}
 	for i, want := range []float64{12, 16, 18} {
-		if s := states175()[i]; math.Abs(s.terabytes/(want*0.175)-1) > 0.01 || s.what != fmt.Sprintf("%v bytes a parameter", want) {
+		if s := states175()[i]; math.Abs(s.terabytes/(want*0.175)-1) > 0.01 || s.what != fmt.Sprintf("%v bytes per parameter", want) {
 			t.Errorf("%s: %v TB", s.what, s.terabytes)
 		}
 	}

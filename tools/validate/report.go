@@ -90,7 +90,7 @@ func (s *study) all() []*validate.Priced { return slices.Concat(s.fitted, s.held
 // pairs is how many pairs of plans are ordered right, by how far their predictions are apart.
 func (s *study) pairs() string {
 	var b strings.Builder
-	b.WriteString("| predictions apart | pairs | in their order |\n|---|---|---|\n")
+	b.WriteString("| predicted difference | pairs | in the right order |\n|---|---|---|\n")
 	edges := []float64{0, 0.005, 0.01, 0.015, search.Apart, 0.03, 0.05, 0.1, 0.2, math.Inf(1)}
 	for i, most := range edges[1:] {
 		over := edges[i]
@@ -200,7 +200,7 @@ func withoutExperts(rows []*validate.Priced) []*validate.Priced {
 // targets holds the goals of the issue against what was reached.
 func (s *study) targets() string {
 	var b bytes.Buffer
-	head(&b, "measure", "must", "aim", "reached")
+	head(&b, "measure", "required", "goal", "reached")
 	var megatron []*validate.Priced
 	for _, p := range s.fitted {
 		if strings.Contains(p.Source, "SC21") || strings.Contains(p.Source, "Korthikanti") {
@@ -213,17 +213,17 @@ func (s *study) targets() string {
 	all := validate.Summarise(slices.Concat(s.fitted, s.held, s.barred))
 	m, f := s.report.Memory, s.report.Fit
 	line(&b, "Megatron-LM A100 rows (SC'21, Korthikanti), mean error", "4 %", "2.5 %", percent(validate.Summarise(megatron).MeanAPE))
-	line(&b, "sources in the fit, mean of their medians / means", "7 / 10 %", "4 / 6 %", percent(fitMedian)+" / "+percent(fitMean))
-	line(&b, "the same, without rows that the tables flag as inconsistent", "", "", percent(plainMedian)+" / "+percent(plainMean))
-	line(&b, "sources held out, the same", "10 / 14 %", "5 / 8 %", percent(heldMedian)+" / "+percent(heldMean))
+	line(&b, "fitted sources, mean over sources of median / mean error", "7 / 10 %", "4 / 6 %", percent(fitMedian)+" / "+percent(fitMean))
+	line(&b, "the same, without rows flagged as inconsistent", "", "", percent(plainMedian)+" / "+percent(plainMean))
+	line(&b, "held-out sources, mean over sources of median / mean error", "10 / 14 %", "5 / 8 %", percent(heldMedian)+" / "+percent(heldMean))
 	dense := withoutExperts(slices.Concat(s.fitted, s.held, s.barred))
 	denseMedian, denseMean := means(withoutExperts(s.fitted))
-	line(&b, "sources in the fit, rows without experts", "", "", percent(denseMedian)+" / "+percent(denseMean))
-	line(&b, "pairs of plans in their order", "90 %", "97 %", percent(all.PairOrder))
+	line(&b, "fitted sources, rows without experts", "", "", percent(denseMedian)+" / "+percent(denseMean))
+	line(&b, "pairs of plans predicted in the right order", "90 %", "97 %", percent(all.PairOrder))
 	line(&b, "regret", "3 %", "1 %", percent(all.Regret))
-	line(&b, "order and regret without experts", "", "", percent(validate.Summarise(dense).PairOrder)+" / "+percent(validate.Summarise(dense).Regret))
+	line(&b, "order / regret of rows without experts", "", "", percent(validate.Summarise(dense).PairOrder)+" / "+percent(validate.Summarise(dense).Regret))
 	line(&b, fmt.Sprintf("memory, median error of %d rows", m.N), "8 %", "3 %", percent(m.MedianAPE))
-	line(&b, fmt.Sprintf("fits or not, balanced accuracy of %d rows", f.N), "85 %", "95 %", percent(f.BalancedAccuracy))
+	line(&b, fmt.Sprintf("whether the plan fits, balanced accuracy of %d rows", f.N), "85 %", "95 %", percent(f.BalancedAccuracy))
 	return b.String()
 }
 
@@ -256,7 +256,7 @@ func (s *study) skipped() string {
 	for _, k := range s.report.Skipped {
 		why := k.Reason
 		for _, cut := range [][2]string{
-			{"top_k, how many", "it has experts, its model is not in the catalogue, and its row does not say to how many of them a token goes"},
+			{"top_k, how many", "its model has experts and is not in the catalogue, and top_k is missing"},
 			{" is not in the catalogue", "its shape is missing, or its model or GPU is not in the catalogue"},
 		} {
 			if strings.Contains(why, cut[0]) {
