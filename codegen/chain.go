@@ -53,7 +53,8 @@ func (l *loop) chain() (c chainSpec) {
 		case pick != nil:
 			link.Do, args = "AddPick", []*ir.Value{other, pick.Args[0], pick.Args[1]}
 		case rowLinks[n.Op] != nil:
-			if rowLinks[n.Op](n, &link); n.Op == ir.OpPickGrad {
+			rowLinks[n.Op](n, &link)
+			if n.Op == ir.OpPickGrad {
 				args = []*ir.Value{n.Args[0], n.Args[0], n.Args[1]}
 			}
 		default:

@@ -239,7 +239,8 @@ func TestEveryLinkIsPrinted(t *testing.T) {
 	}
 	for op, link := range rowLinks {
 		var k chainLink
-		if link(&ir.Node{Op: op}, &k); !slices.Contains(all, k.Do) {
+		link(&ir.Node{Op: op}, &k)
+		if !slices.Contains(all, k.Do) {
 			t.Errorf("%v is a %s, which no chain of singles has", op, k.Do)
 		}
 	}
@@ -262,7 +263,8 @@ func TestPrintReportsErrors(t *testing.T) {
 type failing struct{ left, after int }
 
 func (f *failing) Write(p []byte) (int, error) {
-	if f.left--; f.left >= 0 {
+	f.left--
+	if f.left >= 0 {
 		return len(p), nil
 	}
 	f.after = -1 - f.left

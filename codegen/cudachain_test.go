@@ -195,7 +195,8 @@ func compare[S num.Stored](t *testing.T, what string, got, want []S, wide func(S
 		if d <= 80*computed*scale { // of one column, a norm multiplies a difference that ought to be 0 by 316
 			continue
 		}
-		if off++; !(d <= 2.5*unit*scale) || unit == computed || off > 1+len(want)/50 {
+		off++
+		if !(d <= 2.5*unit*scale) || unit == computed || off > 1+len(want)/50 {
 			t.Fatalf("%s: element %d is %v, want %v; %d are off", what, i, g, w, off)
 		}
 	}

@@ -24,7 +24,8 @@ func (e *emitter) kernel(name string, args ...any) {
 func (e *emitter) kernelWith(widened []*ir.Value, name string, args ...any) {
 	wide := map[*ir.Value]string{}
 	for _, v := range widened {
-		if e.widen(v, wide); len(wide) == 1 {
+		e.widen(v, wide)
+		if len(wide) == 1 {
 			defer func() { e.body.Add(rt("Done").Call(jen.Id("r"))) }()
 		}
 	}

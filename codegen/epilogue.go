@@ -25,7 +25,8 @@ func (e *emitter) epilogue(nodes []*ir.Node) []*ir.Node {
 			}
 		}
 	}
-	if nodes = e.activations(nodes); e.gpu() {
+	nodes = e.activations(nodes)
+	if e.gpu() {
 		nodes = e.biasGrads(nodes)
 	}
 	return nodes
@@ -52,7 +53,8 @@ func (e *emitter) takeIn(nodes []*ir.Node, i int, users map[*ir.Value]int) bool 
 				nodes[i] = without(g, add, sum, v)
 			} else if e.mayWrite(nodes[at:i], sum) {
 				nodes[at] = writing(nodes[at], sum)
-				if nodes[i] = nil; len(body) > 1 {
+				nodes[i] = nil
+				if len(body) > 1 {
 					nodes[i] = without(g, add, sum, sum)
 				}
 			} else if len(body) == 1 && e.mayStay(nodes[i+1:], v, sum) {
@@ -128,7 +130,8 @@ func (e *emitter) mayStay(nodes []*ir.Node, v, sum *ir.Value) bool {
 	last := -1
 	for i, n := range nodes {
 		if slices.Contains(n.Args, sum) {
-			if last = i; n.Op.View() || n.Op.Attends() { // another name, or one op of several
+			last = i
+			if n.Op.View() || n.Op.Attends() { // another name, or one op of several
 				return false
 			}
 		}

@@ -72,7 +72,8 @@ func (g *generator) with(first jen.Code, last ...jen.Code) (args []jen.Code) {
 	if first != nil {
 		args = append(args, first)
 	}
-	if args = append(args, jen.Op("&").Id("program")); g.gpu() {
+	args = append(args, jen.Op("&").Id("program"))
+	if g.gpu() {
 		args = append(args, jen.Id("kernels"))
 	}
 	return append(args, last...)

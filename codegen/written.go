@@ -33,7 +33,8 @@ func (g *generator) mayWriteFirst(s *ir.Segment, w *ir.Value) bool {
 			if r, at := g.runOf(o, x); o == s || r != run || at != offset {
 				continue
 			}
-			if shared = true; i > g.segmentID(s.Name) {
+			shared = true
+			if i > g.segmentID(s.Name) {
 				return false
 			}
 		}
@@ -50,7 +51,8 @@ func madeOnce(s *ir.Segment, param string) bool {
 			continue
 		}
 		x := n.Args[0]
-		if found++; x.Place.Region != ir.PlaceGrad || !writes(x) {
+		found++
+		if x.Place.Region != ir.PlaceGrad || !writes(x) {
 			return false
 		}
 	}

@@ -75,7 +75,8 @@ type builder struct {
 func (e *Engine) Layers(s *Transformer, p Split, again string) (embed, block, head Layer) {
 	b := &builder{e: e, s: s, p: p, tp: float64(p.TP), cp: float64(max(1, p.CP)), size: float64(p.Size), flash: !e.Unfused, upAgain: e.UpAgain && again != "full"}
 	b.tokens = float64(p.Micro*s.Seq) / b.cp
-	if b.near = b.tokens; p.SP {
+	b.near = b.tokens
+	if p.SP {
 		b.near /= b.tp
 	}
 	return b.embed(), b.block(again), b.head()
@@ -199,7 +200,8 @@ func (b *builder) outputs(l *Layer, c *core) {
 		case o.Kind == Vector:
 			l.Backward.add(o)
 		case o.Kind == Matrix:
-			if at++; at%2 == 0 {
+			at++
+			if at%2 == 0 {
 				l.Backward.add(o)
 			}
 		}

@@ -114,7 +114,8 @@ func (b *builder) move(l *Layer, sent, etp float64, out bool) {
 func (b *builder) grouped(l *Layer, experts, rows, n, k float64) {
 	kernels, casts := 1.0, 1.0
 	if b.e.PerExpert && !b.e.FusedExperts {
-		if kernels = experts; b.p.Scaled {
+		kernels = experts
+		if b.p.Scaled {
 			casts = experts
 		}
 	}

@@ -191,7 +191,8 @@ func TestWholeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := ParseCluster("ours.yaml", whole)
-	if a.Base = ""; err != nil || !reflect.DeepEqual(a, b) {
+	a.Base = ""
+	if err != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("%v\nof its base %+v\nwhole       %+v", err, a, b)
 	}
 	if same, err := WholeFile("lab.yaml", []byte(labFile)); err != nil || string(same) != labFile {

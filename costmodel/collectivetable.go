@@ -51,7 +51,8 @@ func (t *CollectiveTable) UnmarshalNode(c *strict.Context, n *strict.Node, path 
 		c.Addf(n.Pos, strict.WrongType, "%s is %v; rows such as all_reduce 8 16777216 152 are wanted: collective, ranks, bytes, µs", path, n.Kind)
 		return
 	}
-	if *t = CollectiveTable(n.Text); t.file() {
+	*t = CollectiveTable(n.Text)
+	if t.file() {
 		return
 	}
 	if _, _, err := t.routes(); err != nil {
@@ -116,7 +117,8 @@ func (c *Cluster) readTable(cluster string, at ir.Pos, read func(string) ([]byte
 	}
 	*t = CollectiveTable(data) // so that a lock holds what was measured
 	var line int
-	if c.table, line, err = t.routes(); err != nil {
+	c.table, line, err = t.routes()
+	if err != nil {
 		diags.Addf(ir.Pos{File: name, Line: line, Column: 1}, BadTable, "measured.collectives: %v", err)
 		return diags
 	}

@@ -138,7 +138,8 @@ func EngineOf(name string) *Engine {
 // State is a precision as the engine keeps it: with 16-bit weights its own types, whatever the preset says. Sums of gradients in
 // f32 go with bf16 alone (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
 func (e *Engine) State(p ir.Precision) ir.Precision {
-	if p.Eight = p.Eight && e.Own; e.Own || !p.Params.Narrow() {
+	p.Eight = p.Eight && e.Own
+	if e.Own || !p.Params.Narrow() {
 		return p
 	}
 	q := e.Bytes16 // its products in 8 bits are its layers', not the program's

@@ -88,7 +88,8 @@ func TestPublishedActivations(t *testing.T) {
 		k := korthikanti{line[at["model"]], number("layers"), number("hidden"), number("heads"), number("tp"), number("pp"), max(1, number("vpp")), number("micro_batch"), 0}
 		plan := ir.SerialPlan(k.layers, k.micro, ir.Precision{})
 		plan.TP, plan.PP, plan.VPP, plan.MicroBatches = k.tp, k.pp, k.vpp, number("global_batch")/k.micro
-		if plan.Schedule = "1f1b"; k.vpp > 1 {
+		plan.Schedule = "1f1b"
+		if k.vpp > 1 {
 			plan.Schedule = "interleaved"
 		}
 		again := line[at["recompute"]]
@@ -109,7 +110,8 @@ func TestPublishedActivations(t *testing.T) {
 			}
 		}
 		got := (block.Saved + input) * float64(passes) * float64(k.layers) / float64(k.pp*k.vpp) / (1 << 30)
-		if n++; math.Abs(got/published-1) > 0.012 {
+		n++
+		if math.Abs(got/published-1) > 0.012 {
 			t.Errorf("%s, %s: the first stage keeps %.2f GiB, published %.2f", k.name, again, got, published)
 		}
 	}

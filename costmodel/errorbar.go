@@ -82,7 +82,8 @@ func barOf(likes []Like, traits Traits) ErrorBar {
 		if b.Error < passed.Error {
 			b = passed
 		}
-		if out.Beyond = errorBars[i].Traits.beyond(traits); out.Beyond.Trait == "" {
+		out.Beyond = errorBars[i].Traits.beyond(traits)
+		if out.Beyond.Trait == "" {
 			return b
 		}
 		out.Beyond.Engine, out.Error, passed = like.Engine, max(gpuError, b.Error), b

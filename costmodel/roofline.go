@@ -66,7 +66,8 @@ func (c *Cluster) Device(e ir.Elem) (d Device, ok bool) {
 
 // DeviceOf is Device under an engine, by the name of what matmuls compute in, fp8 included.
 func (c *Cluster) DeviceOf(engine *Engine, compute string) (d Device, ok bool) {
-	if d, ok = c.predicted(engine, compute); ok {
+	d, ok = c.predicted(engine, compute)
+	if ok {
 		d.applyRates(c.Measured)
 	}
 	return d, ok

@@ -71,7 +71,8 @@ type cursor struct {
 // begin goes to a turn, or past those that are done no times.
 func (c *cursor) begin(turn int) {
 	for c.turn = turn; c.turn < len(c.turns); c.turn++ {
-		if c.left = c.turns[c.turn].Times; c.left > 0 && len(c.turns[c.turn].Actions) > 0 {
+		c.left = c.turns[c.turn].Times
+		if c.left > 0 && len(c.turns[c.turn].Actions) > 0 {
 			return
 		}
 	}
@@ -88,7 +89,8 @@ func (c *cursor) next() (ir.Action, bool) {
 // pass goes on to the action after.
 func (c *cursor) pass() {
 	c.did++
-	if c.place++; c.place == len(c.turns[c.turn].Actions) {
+	c.place++
+	if c.place == len(c.turns[c.turn].Actions) {
 		c.place = 0
 		c.skip(1)
 	}
@@ -96,7 +98,8 @@ func (c *cursor) pass() {
 
 // skip leaves the present turn out so many times.
 func (c *cursor) skip(times int) {
-	if c.left -= times; c.left == 0 {
+	c.left -= times
+	if c.left == 0 {
 		c.begin(c.turn + 1)
 	}
 }

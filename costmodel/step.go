@@ -184,7 +184,8 @@ func (s *Step) passed() *stepRun {
 		cs := make([]*passTimes, len(s.Stages[i].Chunks))
 		for j := range cs {
 			c := &s.Stages[i].Chunks[j]
-			if cs[j] = done[&c.Runs[0]]; cs[j] == nil {
+			cs[j] = done[&c.Runs[0]]
+			if cs[j] == nil {
 				cs[j] = &passTimes{c.Pass(ir.Forward, s.Overlap), c.Pass(ir.Backward, s.Overlap), c.Pass(ir.Weigh, s.Overlap)}
 				done[&c.Runs[0]] = cs[j]
 			}

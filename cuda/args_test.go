@@ -19,7 +19,8 @@ func TestArgs(t *testing.T) {
 		math.Float64frombits(order.Uint64(a.data[24:])) != math.Pi || !slices.Equal(a.data[32:35], []byte{1, 2, 3}) || order.Uint32(a.data[36:]) != 7 {
 		t.Errorf("% x", a.data)
 	}
-	if a.Reset().Int32(1); len(a.at) != 1 || len(a.data) != 4 {
+	a.Reset().Int32(1)
+	if len(a.at) != 1 || len(a.data) != 4 {
 		t.Errorf("after a reset: %d arguments, %d bytes", len(a.at), len(a.data))
 	}
 	if n := testing.AllocsPerRun(10, func() { a.Reset().Int32(1).Pointer(2).Float32(3) }); n != 0 {

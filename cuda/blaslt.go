@@ -246,7 +246,8 @@ func (p *Products) choice(m *Multiplier, workspace int64) (C.cublasLtMatmulAlgo_
 	c, ok := p.chosen[k]
 	if !ok {
 		var algos []C.cublasLtMatmulAlgo_t
-		if algos, c.err = m.ways(workspace, 1); c.err == nil {
+		algos, c.err = m.ways(workspace, 1)
+		if c.err == nil {
 			c.algo = algos[0]
 		}
 		if c.err == nil || none(c.err) {

@@ -37,11 +37,13 @@ func (s *Stream) TimeWays(m *Multiplier, n int, alpha, beta float64, d, c, a, b 
 			if i == 1 {
 				err = s.Record(from)
 			}
-			if err = errors.Join(err, s.MultiplyOn(m, alpha, beta, d, c, a, b, workspace)); err != nil {
+			err = errors.Join(err, s.MultiplyOn(m, alpha, beta, d, c, a, b, workspace))
+			if err != nil {
 				return err
 			}
 		}
-		if err = errors.Join(s.Record(to), to.Synchronize()); err != nil {
+		err = errors.Join(s.Record(to), to.Synchronize())
+		if err != nil {
 			return err
 		}
 		took, err := to.Since(from)

@@ -68,7 +68,8 @@ func (d *DNN) NewAttentions() (*Attentions, error) {
 	a := &Attentions{dnn: d}
 	var h C.cudnnHandle_t // C may not be given a place beside pointers of Go
 	err := rejected(C.planc_cudnnCreate(&h), "cudnnCreate", "")
-	if a.h = h; err != nil {
+	a.h = h
+	if err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -45,7 +45,8 @@ func TestAttentionPlans(t *testing.T) {
 		if got := calls(); !strings.Contains(got, fmt.Sprintf("graph of %d operations\n", x.ops)) || !strings.Contains(got, "attention by way 2\n") {
 			t.Errorf("%d: %s", i, got)
 		}
-		if at[AttentionQ]++; !panics(func() { _ = s.Attend(p, &at, room) }) {
+		at[AttentionQ]++
+		if !panics(func() { _ = s.Attend(p, &at, room) }) {
 			t.Error("operands that are not aligned are taken")
 		}
 		at[AttentionQ]--

@@ -30,7 +30,8 @@ func (g *graph) made(kind C.cudnnBackendDescriptorType_t) *descriptor {
 	if g.err == nil {
 		var d C.cudnnBackendDescriptor_t
 		g.err = rejected(C.planc_cudnnBackendCreateDescriptor(kind, &d), "cudnnBackendCreateDescriptor", "kind %d", int(kind))
-		if x.d = d; g.err == nil {
+		x.d = d
+		if g.err == nil {
 			g.all = append(g.all, x)
 		}
 	}

@@ -19,7 +19,8 @@ func (a *Attentions) PrepareParts(x Attention, grad bool, workspace int64) (p At
 		if whole%n != 0 || grad && x.scoreBytes() > workspace || n > 1 && x.overlaps() {
 			continue
 		}
-		if p.AttentionPlan, err = a.Prepare(x, grad, workspace); err == nil {
+		p.AttentionPlan, err = a.Prepare(x, grad, workspace)
+		if err == nil {
 			p.Parts = n
 			return p, nil
 		}

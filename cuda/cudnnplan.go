@@ -37,7 +37,8 @@ func (p *AttentionPlan) choose(workspace int64) {
 	configs = g.filled(h, C.planc_dnn_heuristic_results, configs)
 	last := error(errNoAttention)
 	for _, c := range configs {
-		if p.try(c, workspace); g.err == nil {
+		p.try(c, workspace)
+		if g.err == nil {
 			return
 		}
 		last, g.err = g.err, nil
@@ -72,7 +73,8 @@ func (p *AttentionPlan) try(config *descriptor, workspace int64) {
 	g.finish(plan)
 	var bytes int64
 	g.numbers(plan, C.planc_dnn_plan_workspace, C.planc_dnn_of_int64, 1, unsafe.Pointer(&bytes))
-	if p.Workspace = p.scratch + bytes; g.err == nil && p.Workspace > workspace {
+	p.Workspace = p.scratch + bytes
+	if g.err == nil && p.Workspace > workspace {
 		g.err = fmt.Errorf("%d bytes of workspace: %w", p.Workspace, errNoAttention)
 	}
 	p.plan = plan

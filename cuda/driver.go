@@ -87,10 +87,12 @@ func failure(r C.CUresult, call, what string, args ...any) error {
 	}
 	e := &Error{Call: call, What: fmt.Sprintf(what, args...), Code: int(r), Hint: hints[int(r)]}
 	var text *C.char
-	if e.Name = "an unknown error"; C.planc_cuGetErrorName(r, &text) == C.planc_ok && text != nil {
+	e.Name = "an unknown error"
+	if C.planc_cuGetErrorName(r, &text) == C.planc_ok && text != nil {
 		e.Name = C.GoString(text)
 	}
-	if e.Text = "the driver has no words for it"; C.planc_cuGetErrorString(r, &text) == C.planc_ok && text != nil {
+	e.Text = "the driver has no words for it"
+	if C.planc_cuGetErrorString(r, &text) == C.planc_ok && text != nil {
 		e.Text = C.GoString(text)
 	}
 	return e

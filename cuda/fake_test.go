@@ -36,7 +36,8 @@ func compiler() string {
 
 func TestMain(m *testing.M) {
 	var err error
-	if fakeRoot, err = os.MkdirTemp("", "planc-fake"); err == nil {
+	fakeRoot, err = os.MkdirTemp("", "planc-fake")
+	if err == nil {
 		err = buildFakes()
 	}
 	code := 1

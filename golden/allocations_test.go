@@ -71,7 +71,8 @@ func allocCases(t *testing.T) (cases []lawCase) {
 		}
 		c.plan = expertPlan(x.plan, c.model.Layers)
 		c.plan.Precision = ir.FullPrecision(ir.F32)
-		if c.model.Experts *= 4; c.model.Experts == 0 { // a list of a few numbers is on the stack, though its length is not known
+		c.model.Experts *= 4
+		if c.model.Experts == 0 { // a list of a few numbers is on the stack, though its length is not known
 			c.plan.EP, c.plan.ETP = 1, 1
 		}
 		c.plan.MicroBatches = lawBatch / c.plan.DP / c.plan.MicroBatch

@@ -106,7 +106,8 @@ func TestContractedJSON(t *testing.T) {
 		}
 		var doc any
 		dec := json.NewDecoder(strings.NewReader(string(out)))
-		if dec.UseNumber(); dec.Decode(&doc) != nil || dec.More() {
+		dec.UseNumber()
+		if dec.Decode(&doc) != nil || dec.More() {
 			t.Fatalf("%s: not one document: %s", name, out)
 		}
 		for at, keys := range promised[name] {

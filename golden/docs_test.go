@@ -152,7 +152,8 @@ func (b *block) options(info string) error {
 			if ends == nil {
 				return fmt.Errorf("%s is neither /from/ nor /from/,/to/", word)
 			}
-			if p.from, err = regexp.Compile(ends[1]); err == nil && ends[2] != "" {
+			p.from, err = regexp.Compile(ends[1])
+			if err == nil && ends[2] != "" {
 				p.to, err = regexp.Compile(ends[2])
 			}
 			b.parts = append(b.parts, p)
@@ -185,7 +186,8 @@ func (b *block) console() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", strings.TrimSpace(command), err)
 		}
-		if got, err = excerpt(got, b.parts); err != nil {
+		got, err = excerpt(got, b.parts)
+		if err != nil {
 			return "", err
 		}
 		is := ""
@@ -278,7 +280,8 @@ func excerpt(text string, parts []part) (string, error) {
 		}
 		to := from
 		if p.to != nil {
-			if to = from + 1 + slices.IndexFunc(lines[from+1:], p.to.MatchString); to == from {
+			to = from + 1 + slices.IndexFunc(lines[from+1:], p.to.MatchString)
+			if to == from {
 				return "", fmt.Errorf("no line after /%v/ matches /%v/", p.from, p.to)
 			}
 		}

@@ -213,7 +213,8 @@ func compareLaw2(t *testing.T, c law2Case, f *fixture, got *law2Trace) {
 			if i < len(got) {
 				d = math.Abs(got[i]-want[i]) / math.Abs(want[i])
 			}
-			if worst["loss"] = max(worst["loss"], d); !(d <= law2Bounds[c.elem].loss) {
+			worst["loss"] = max(worst["loss"], d)
+			if !(d <= law2Bounds[c.elem].loss) {
 				t.Errorf("%s: %s %d is %v, PyTorch has %v", c.id, what, i, got[i], want[i])
 			}
 		}
@@ -281,7 +282,8 @@ func tensorClose(t *testing.T, c law2Case, worst map[string]float64, what string
 		size += want[i] * want[i]
 	}
 	d := math.Sqrt(diff) / max(math.Sqrt(size), 1e-5*norm)
-	if worst["tensor"] = max(worst["tensor"], d); !(d <= law2Bounds[c.elem].tensor) {
+	worst["tensor"] = max(worst["tensor"], d)
+	if !(d <= law2Bounds[c.elem].tensor) {
 		t.Errorf("%s: %s is %.3g off", c.id, what, d)
 	}
 }

@@ -88,7 +88,8 @@ func TestShortDrawsAreOfEveryKind(t *testing.T) {
 		c := drawCase(1 + uint64(i))
 		of := c.kinds()
 		for j, kind := range of {
-			if had[kind] = had[kind] || i < shortDraws; !had[kind] {
+			had[kind] = had[kind] || i < shortDraws
+			if !had[kind] {
 				t.Errorf("draw %d is of %s, which none of the short run is", i+1, kind)
 			}
 			for _, other := range of[:j] {
@@ -159,7 +160,8 @@ func drawAnew(n uint64) lawCase {
 	for {
 		p, ok := drawPlan(r, c.model)
 		p.Precision = precision
-		if c.plan = p; ok && c.legal() {
+		c.plan = p
+		if ok && c.legal() {
 			return c
 		}
 	}

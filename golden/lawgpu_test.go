@@ -178,7 +178,8 @@ func kernelsOf(t *testing.T, in codegen.Input, arch string) map[string][]byte {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if sources[name], err = fs.ReadFile(kernels.Sources, name); err != nil {
+		sources[name], err = fs.ReadFile(kernels.Sources, name)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -47,7 +47,8 @@ var scaleRules = map[string]struct {
 	"torch": {`{"init": 1024, "window": 3, "hysteresis": 1, "min": 1e-30}`, func() func(bool) int {
 		exponent, row := 10, 0
 		return func(overflow bool) int {
-			if row++; overflow {
+			row++
+			if overflow {
 				exponent, row = exponent-1, 0
 			} else if row == 3 {
 				exponent, row = exponent+1, 0

@@ -25,7 +25,8 @@ var simpler = []func(p *ir.Plan, layers int){
 		p.Recompute, p.RecomputeLayers, p.RecomputeEvery, p.RecomputeSplit = "none", 0, 1, false
 	},
 	func(p *ir.Plan, _ int) {
-		if p.AxisOrder = "tp,dp,pp"; p.CP > 1 {
+		p.AxisOrder = "tp,dp,pp"
+		if p.CP > 1 {
 			p.AxisOrder = "tp,cp,dp,pp"
 		}
 	},
@@ -45,7 +46,8 @@ func shrink(t *testing.T, c lawCase) lawCase {
 			change(&s.plan, c.model.Layers)
 			s.plan.RecomputeLayers = min(s.plan.RecomputeLayers, s.plan.LargestChunk())
 			s.plan.MicroBatches = lawBatch / max(1, s.plan.DP*s.plan.MicroBatch)
-			if s.id = fmt.Sprintf("simpler%d", i); s.plan != c.plan && s.plan.DP*s.plan.TP > 0 && s.legal() {
+			s.id = fmt.Sprintf("simpler%d", i)
+			if s.plan != c.plan && s.plan.DP*s.plan.TP > 0 && s.legal() {
 				cases = append(cases, s)
 			}
 		}

@@ -36,7 +36,8 @@ func TestTellingBugsHaveTests(t *testing.T) {
 			found = found || b.row == row
 		}
 		for name := range strings.FieldsSeq(tellingTests[row]) {
-			if found = true; !slices.Contains(tests, name) {
+			found = true
+			if !slices.Contains(tests, name) {
 				t.Errorf("row %d: there is no %s", row, name)
 			}
 		}

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 		}
 	}
 	var err error
-	if plancFolder, err = os.MkdirTemp("", "golden"); err != nil {
+	plancFolder, err = os.MkdirTemp("", "golden")
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -78,10 +78,12 @@ var loadSources = sync.OnceValues(func() (list []*source, err error) {
 		}
 		s := &source{path: name, set: set}
 		var err error
-		if s.text, err = os.ReadFile(filepath.Join(repoRoot, name)); err != nil {
+		s.text, err = os.ReadFile(filepath.Join(repoRoot, name))
+		if err != nil {
 			return err
 		}
-		if s.file, err = parser.ParseFile(set, name, s.text, parser.ParseComments|parser.SkipObjectResolution); err != nil {
+		s.file, err = parser.ParseFile(set, name, s.text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
 			return err
 		}
 		s.generated = ast.IsGenerated(s.file)

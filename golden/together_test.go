@@ -148,7 +148,8 @@ func TestTogetherChangesNamesAlone(t *testing.T) {
 		}
 		_, own, _ = strings.Cut(strings.ReplaceAll(own, "_"+id, ""), "\npackage g0\n")
 		head, src, found := strings.Cut(src, "\npackage ")
-		if _, src, _ = strings.Cut(src, "\n"); !found || own != src {
+		_, src, _ = strings.Cut(src, "\n")
+		if !found || own != src {
 			t.Errorf("%s: more than names changes behind %q", id, head)
 		}
 	}

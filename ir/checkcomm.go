@@ -15,7 +15,8 @@ func (c *checker) accumulates(n *Node) error {
 		return nil // the loss
 	}
 	got, want := n.Args[0].Type.Resolved(), w.Type.Clone()
-	if want.Elem = got.Elem; !got.Equal(want) {
+	want.Elem = got.Elem
+	if !got.Equal(want) {
 		return fmt.Errorf("a gradient laid out as %v is added to a parameter laid out as %v", got, want)
 	}
 	return nil

@@ -59,7 +59,8 @@ func check(t *testing.T, p *ir.Program, do map[int]string, want string) {
 	t.Helper()
 	for i, s := range do {
 		var err error
-		if p.Stages[i].Schedule, err = ir.ParseSchedule(s); err != nil {
+		p.Stages[i].Schedule, err = ir.ParseSchedule(s)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

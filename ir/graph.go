@@ -221,7 +221,8 @@ func (s *Segment) RematName() string { return s.Name + ".remat" }
 func (m *Model) Variants() []*Segment {
 	var out []*Segment
 	for _, s := range m.Segments {
-		if out = append(out, s); s.Remat != nil {
+		out = append(out, s)
+		if s.Remat != nil {
 			out = append(out, s.Remat)
 		}
 	}

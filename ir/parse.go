@@ -231,12 +231,14 @@ func (r *funcReader) input(line string) error {
 	word, name, _ := strings.Cut(head, " ")
 	v := &Value{Name: name, Kind: Input}
 	var err error
-	if v.Type, v.Place, rest, err = typeAndPlace(rest); err != nil {
+	v.Type, v.Place, rest, err = typeAndPlace(rest)
+	if err != nil {
 		return r.errorf("%v", err)
 	}
 	if word == "param" {
 		v.Kind = Weight
-		if v.Param, err = parseParam(v.Name, rest); err != nil {
+		v.Param, err = parseParam(v.Name, rest)
+		if err != nil {
 			return r.errorf("%v", err)
 		}
 		if old := r.params[v.Name]; old != nil && *old == *v.Param {

@@ -65,7 +65,8 @@ func (r *funcReader) node(line string) (*Node, error) {
 	}
 	var err error
 	if results != "" {
-		if tail, err = r.results(n, results, tail); err != nil {
+		tail, err = r.results(n, results, tail)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -83,12 +84,14 @@ func (r *funcReader) call(n *Node, s string) error {
 	s, attrs, ok := strings.Cut(s, " {")
 	var err error
 	if ok {
-		if n.Attr, err = parseAttr(strings.TrimSuffix(attrs, "}")); err != nil {
+		n.Attr, err = parseAttr(strings.TrimSuffix(attrs, "}"))
+		if err != nil {
 			return err
 		}
 	}
 	name, args, _ := strings.Cut(s, " ")
-	if n.Op, ok = ParseOp(name); !ok {
+	n.Op, ok = ParseOp(name)
+	if !ok {
 		return fmt.Errorf("no op %q", name)
 	}
 	n.Args, err = r.lookup(args)
@@ -100,7 +103,8 @@ func (r *funcReader) results(n *Node, names, s string) (string, error) {
 	for i, name := range strings.Split(names, ", ") {
 		if i > 0 {
 			var ok bool
-			if s, ok = strings.CutPrefix(s, ", "); !ok {
+			s, ok = strings.CutPrefix(s, ", ")
+			if !ok {
 				return "", fmt.Errorf("%s has no type", name)
 			}
 		}
@@ -123,7 +127,8 @@ func (n *Node) tail(s string) error {
 				return fmt.Errorf("more places than results")
 			}
 			var err error
-			if n.Outs[i].Place, err = parsePlace(p); err != nil {
+			n.Outs[i].Place, err = parsePlace(p)
+			if err != nil {
 				return err
 			}
 		}

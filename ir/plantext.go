@@ -134,7 +134,8 @@ func (p *Precision) parse(s string) error {
 	if len(parts) != len(fields) {
 		return fmt.Errorf("precision %q: want %d types", s, len(fields))
 	}
-	if p.Eight = parts[0] == eightName; p.Eight {
+	p.Eight = parts[0] == eightName
+	if p.Eight {
 		parts[0] = BF16.String()
 	}
 	for i, f := range fields {

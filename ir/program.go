@@ -105,7 +105,8 @@ func (r *Recipe) parse(s string) error {
 	s, r.ByChance = strings.CutSuffix(s, byChance)
 	s, r.NoMomentum = strings.CutSuffix(s, noMomentum)
 	s, ok := strings.CutPrefix(s, "optimizer=")
-	if r.Optimizer = s; !ok {
+	r.Optimizer = s
+	if !ok {
 		return fmt.Errorf("recipe %q, want optimizer=NAME", s)
 	}
 	return checkName(s)

@@ -104,7 +104,8 @@ func ParseSchedule(s string) ([]Action, error) {
 			out = append(out, as...)
 			continue
 		}
-		if group = append(group, as...); closes {
+		group = append(group, as...)
+		if closes {
 			for range last {
 				out = append(out, group...)
 			}
@@ -129,7 +130,8 @@ func parseActions(w string) ([]Action, error) {
 	n := 1
 	if repeats {
 		var err error
-		if n, err = strconv.Atoi(count); err != nil || n < 2 || n > maxRepeat {
+		n, err = strconv.Atoi(count)
+		if err != nil || n < 2 || n > maxRepeat {
 			return nil, fmt.Errorf("schedule: %q is repeated no number of times", w)
 		}
 	}

@@ -132,7 +132,8 @@ func (p *player) step(stage int) Step {
 	s := Step{Action: a, Stage: stage, Index: i}
 	if a.Kind != Finish {
 		s.Of = p.t.Chunks[stage][a.Chunk]
-		if s.Micro = p.began[Action{a.Kind, s.Of}]; p.open[stage] {
+		s.Micro = p.began[Action{a.Kind, s.Of}]
+		if p.open[stage] {
 			s.Micro--
 		}
 	}

@@ -93,7 +93,8 @@ func ParseType(s string) (Type, error) {
 	if !ok {
 		return t, fmt.Errorf("type %q: want elem[dim=size,...]", s)
 	}
-	if t.Elem, ok = ParseElem(elem); !ok {
+	t.Elem, ok = ParseElem(elem)
+	if !ok {
 		return t, fmt.Errorf("type %q: no element type %q", s, elem)
 	}
 	dims, partial, ok := strings.Cut(rest, "]")

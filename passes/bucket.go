@@ -107,7 +107,8 @@ func (b *bucketer) class(class int) {
 	k := ir.Bucket{Class: class, Offset: b.offset}
 	b.layers(class, func(segment string, layer, n int) {
 		k.Pieces = append(k.Pieces, ir.Piece{Segment: segment, Layer: layer, Offset: k.Offset + k.Elems})
-		if k.Elems += n; k.Elems >= b.limit || b.p.Classes[class].Each {
+		k.Elems += n
+		if k.Elems >= b.limit || b.p.Classes[class].Each {
 			k = b.close(k)
 		}
 	})

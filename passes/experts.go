@@ -88,7 +88,8 @@ func roundsOf(f *ir.Func) (first, last int) {
 	first, last = -1, -1
 	for i, n := range f.Nodes {
 		if n.Attr.Round {
-			if last = i; first < 0 {
+			last = i
+			if first < 0 {
 				first = i
 			}
 		}

@@ -86,20 +86,24 @@ func TestFusedFamilies(t *testing.T) {
 		pick := func(name string, xs ...int) int { return rapid.SampledFrom(xs).Draw(r, name) }
 		plan := planOf(c, pick("dp", 1, 2), pick("tp", 1, 2), rapid.Bool().Draw(r, "sp"))
 		plan.SP = plan.SP && plan.TP > 1
-		if plan.CP = pick("cp", 1, 2); plan.CP > 1 {
+		plan.CP = pick("cp", 1, 2)
+		if plan.CP > 1 {
 			plan.CPKind, plan.AxisOrder = rapid.SampledFrom([]string{"ring", "gather", "heads"}).Draw(r, "kind"), "tp,cp,dp"
 		}
 		if c.Experts > 0 {
 			plan.EP, plan.ETP, plan.MoESlack = pick("ep", 1, 2, 4), pick("etp", 1, 2), float64(pick("slack", 1, 2))
 		}
-		if plan.Zero = pick("zero", 0, 1, 2, 3); plan.Zero > 0 {
+		plan.Zero = pick("zero", 0, 1, 2, 3)
+		if plan.Zero > 0 {
 			plan.ZeroGroup = plan.DP * plan.CP
 		}
-		if plan.Recompute = rapid.SampledFrom(slices.Sorted(maps.Keys(policies))).Draw(r, "recompute"); plan.Recompute != "none" {
+		plan.Recompute = rapid.SampledFrom(slices.Sorted(maps.Keys(policies))).Draw(r, "recompute")
+		if plan.Recompute != "none" {
 			plan.RecomputeLayers = 1
 		}
 		drawPipeline(r, &plan, c.Layers)
-		if plan.Precision = rapid.SampledFrom(precisions).Draw(r, "precision"); plan.Precision.Compute == ir.BF16 {
+		plan.Precision = rapid.SampledFrom(precisions).Draw(r, "precision")
+		if plan.Precision.Compute == ir.BF16 {
 			plan.Precision.Eight = rapid.Bool().Draw(r, "eight")
 		}
 		m := buildIn(c, plan.Precision.Compute)

@@ -80,7 +80,8 @@ func (g *gradient) reverse(n *ir.Node) {
 	ds := make([]*ir.Value, len(n.Outs))
 	any := n.Op == ir.OpAccumulate
 	for i, o := range n.Outs {
-		if ds[i] = g.sum(o); ds[i] != nil {
+		ds[i] = g.sum(o)
+		if ds[i] != nil {
 			any = true
 		}
 	}
@@ -152,7 +153,8 @@ func (g *gradient) finish(v *ir.Value) {
 // whole, so that it is not kept.
 func (g *gradient) add(v *ir.Value, d *ir.Value) {
 	g.of[v] = append(g.of[v], d)
-	if g.left[v]--; v.Kind == ir.Weight && g.left[v] == 0 {
+	g.left[v]--
+	if v.Kind == ir.Weight && g.left[v] == 0 {
 		g.finish(v)
 	}
 }

@@ -65,7 +65,8 @@ func layoutChunks(p *ir.Program, s *ir.Stage) int {
 			seg := p.Kind(r)
 			r.Offset = c.Size
 			spare = max(spare, LayoutRun(r, p.SavedBytes(r), p.Stream, seg.Forward.Value(StreamName) != nil))
-			if c.Size += r.Kept() * r.Stride; j == len(c.Runs)-1 && len(seg.Forward.Outputs) > 0 {
+			c.Size += r.Kept() * r.Stride
+			if j == len(c.Runs)-1 && len(seg.Forward.Outputs) > 0 {
 				c.Size += p.Stream
 			}
 		}
@@ -229,7 +230,8 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 				a = base[a]
 			}
 			if l := of[a]; l != nil {
-				if l.last = i; i >= first && i <= last && l.first < first {
+				l.last = i
+				if i >= first && i <= last && l.first < first {
 					l.last = last // every round reads it
 				}
 			}

@@ -185,10 +185,12 @@ func checkStack(p *ir.Program, st *ir.Stage) error {
 		for i, r := range c.Runs {
 			s := p.Kind(&r)
 			parts, need, more := partsOf(p, &r)
-			if spare = max(spare, more); r.Offset != at || r.Stride != need {
+			spare = max(spare, more)
+			if r.Offset != at || r.Stride != need {
 				return fmt.Errorf("%s begins at %d of its buffer with %d bytes a layer, not at %d with %d", r.Segment, r.Offset, r.Stride, at, need)
 			}
-			if at += parts * r.Stride; i == len(c.Runs)-1 && len(s.Forward.Outputs) > 0 {
+			at += parts * r.Stride
+			if i == len(c.Runs)-1 && len(s.Forward.Outputs) > 0 {
 				at += p.Stream
 			}
 		}

@@ -226,7 +226,8 @@ func (pt *partitioner) node(n *ir.Node) error {
 		if len(axes) > 0 {
 			own, monoid = n.Op.Monoid(i), n.Op.Monoid(i)
 		}
-		if axes = append(axes, passed...); len(axes) > 0 {
+		axes = append(axes, passed...)
+		if len(axes) > 0 {
 			o.Type.Monoid, o.Type.Axes = monoid, majorFirst(pt.prog.Mesh, axes)
 		}
 		if own != ir.NoMonoid && own != ir.Sum && len(passed) > 0 {

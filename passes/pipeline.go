@@ -89,7 +89,8 @@ func (c *cutter) take(n int) []ir.Run {
 		k := min(n, s.Count-c.used)
 		runs = append(runs, ir.Run{Segment: s.Name, From: c.used, Count: k})
 		n -= k
-		if c.used += k; c.used == s.Count {
+		c.used += k
+		if c.used == s.Count {
 			c.segments, c.used = c.segments[1:], 0
 		}
 	}

@@ -72,7 +72,8 @@ func TestMessagesAreSplitOverTP(t *testing.T) {
 		for i := range p.Stages {
 			for _, a := range p.Stages[i].Schedule {
 				for _, m := range p.Messages(i, a) {
-					if got[m.Op]++; m.Bytes != want || p.Stream != want {
+					got[m.Op]++
+					if m.Bytes != want || p.Stream != want {
 						t.Errorf("%s tp %d sp %v: %v of %d bytes, a stream of %d, want %d", c.schedule, c.tp, c.sp, m.Op, m.Bytes, p.Stream, want)
 					}
 				}

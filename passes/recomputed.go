@@ -26,7 +26,8 @@ func Recomputed(m *ir.Model, plan ir.Plan, plain *ir.Program) (*ir.Program, erro
 		if of == nil {
 			continue
 		}
-		if own.Remat = of.Remat; own.Remat == nil {
+		own.Remat = of.Remat
+		if own.Remat == nil {
 			continue
 		}
 		if err := partitionRemat(r, own.Remat, s.Passed); err != nil {

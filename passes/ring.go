@@ -74,7 +74,8 @@ func (r *ringer) gradients(i, t int, args []*ir.Value) {
 		outs[0] = r.sum(outs[0], i)
 	}
 	for k := range r.sums {
-		if outs[1+k] = r.n.Outs[1+k]; len(r.turns) > 1 {
+		outs[1+k] = r.n.Outs[1+k]
+		if len(r.turns) > 1 {
 			outs[1+k] = r.part(outs[1+k], fmt.Sprintf(".turn%d", i), t)
 		}
 	}
@@ -104,7 +105,8 @@ func (r *ringer) add(k, i, t int, part *ir.Value) {
 	n := &ir.Node{Op: ir.OpAdd, Args: []*ir.Value{r.sums[k], part}, Outs: []*ir.Value{sum}, Region: r.n.Region, From: r.n.From}
 	sum.Def = n
 	r.pt.nodes = append(r.pt.nodes, n)
-	if r.sums[k] = sum; r.last(i) {
+	r.sums[k] = sum
+	if r.last(i) {
 		r.shiftTo(own, sum, 0)
 	}
 }

@@ -22,7 +22,8 @@ func split(p *ir.Program) error {
 	}
 	for _, s := range p.Model.Segments {
 		sp := &splitter{each: p.Plan.Zero >= 2, back: s.Backward, rest: &ir.Func{Name: s.Name + ".weights"}, stays: map[*ir.Node]bool{}, in: map[*ir.Value]*ir.Value{}}
-		if sp.run(); len(sp.rest.Nodes) > 0 {
+		sp.run()
+		if len(sp.rest.Nodes) > 0 {
 			s.Weights = sp.rest
 		}
 	}
@@ -39,7 +40,8 @@ type splitter struct {
 }
 
 func (sp *splitter) run() {
-	if sp.choose(); sp.mixed {
+	sp.choose()
+	if sp.mixed {
 		return
 	}
 	nodes := sp.back.Nodes
@@ -74,7 +76,8 @@ func (sp *splitter) choose() {
 		sp.stays[n] = true
 	}
 	for _, n := range sp.back.Nodes {
-		if sp.stays[n] = sp.stays[n] || n.Op == ir.OpRounds || n.Attr.Round; n.Op != ir.OpAccumulate {
+		sp.stays[n] = sp.stays[n] || n.Op == ir.OpRounds || n.Attr.Round
+		if n.Op != ir.OpAccumulate {
 			continue
 		}
 		made := map[*ir.Node]bool{}

@@ -69,7 +69,8 @@ func (ts *terms) node(n *ir.Node, now map[*ir.Value]term, effects map[string][]t
 			}
 		}
 		for _, o := range n.Outs {
-			if now[o] = inside[o]; now[o] == 0 {
+			now[o] = inside[o]
+			if now[o] == 0 {
 				return fmt.Errorf("a group says that it makes %s", o.Name)
 			}
 		}

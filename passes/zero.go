@@ -89,7 +89,8 @@ func classOf(p *ir.Program, of owned, tied []owned) (ir.Class, error) {
 	}
 	if p.Plan.Zero >= 1 {
 		var err error
-		if c.Shard, err = shardGroup(p, c.Replicas); err != nil {
+		c.Shard, err = shardGroup(p, c.Replicas)
+		if err != nil {
 			return c, err
 		}
 		c.Each, c.Fetch = p.Plan.Zero >= 2 && len(c.Shard) > 0, p.Plan.Zero >= 3 && len(c.Shard) > 0

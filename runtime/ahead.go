@@ -86,7 +86,8 @@ func (r *run) begin() error {
 		t.batch, r.again = r.again[0], r.again[1:]
 	} else {
 		var err error
-		if t.batch, err = r.nextBatch(); err != nil {
+		t.batch, err = r.nextBatch()
+		if err != nil {
 			if errors.Is(err, errAsked) {
 				return err
 			}

@@ -65,8 +65,11 @@ func (b *batch) rows(from reader, first, end int64, i, step int) (row int, err e
 	for row = i; row < len(b.unmasked); row += step {
 		if g := first + int64(row); g >= end {
 			b.blank(row)
-		} else if err = b.sample(from, row, g); err != nil {
-			return row, err
+		} else {
+			err = b.sample(from, row, g)
+			if err != nil {
+				return row, err
+			}
 		}
 	}
 	return row, nil

@@ -36,7 +36,8 @@ func pictured[F Float](t *testing.T, dp int, s Source, of func(train, valid read
 	a.Size = in.Pixels + rows*l.Patch*p.Elem.Size()
 	must(t, suits(s, p))
 	b := newBatch(l.GlobalBatch, l)
-	if b.read(of(readers(s, p)), 16, 23, 1); b.err != nil {
+	b.read(of(readers(s, p)), 16, 23, 1)
+	if b.err != nil {
 		t.Fatal(b.err)
 	}
 	for i := range dp {
@@ -113,7 +114,8 @@ func TestSourcesThatDoNotSuit(t *testing.T) {
 	wantExit(t, err, ExitInput, "the model reads pixels, and the job's files hold tokens: give rt.Data a source that is an rt.ImageSource too")
 	_, err = train(t, p, t.TempDir(), Data(failing{pictures{drawn{40, 10}}}))
 	wantExit(t, err, ExitFailed, "no picture")
-	if _, err = train(t, p, t.TempDir(), Data(pictures{drawn{40, 10}})); err != nil {
+	_, err = train(t, p, t.TempDir(), Data(pictures{drawn{40, 10}}))
+	if err != nil {
 		t.Error(err)
 	}
 }

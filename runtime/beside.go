@@ -164,7 +164,8 @@ func (r *Rank) clearBucket(i int) {
 	lo := r.Stage.Arena.Grads.Offset + spec.Grads*r.Program.types().Grads.Size()
 	hi := lo + r.gradElems(i)*r.Program.types().Grads.Size()
 	for _, p := range r.exec.cleared {
-		if p = (part{max(p.lo, lo), min(p.hi, hi)}); p.lo < p.hi {
+		p = (part{max(p.lo, lo), min(p.hi, hi)})
+		if p.lo < p.hi {
 			r.zero(p.lo, p.hi-p.lo)
 		}
 	}
@@ -200,7 +201,8 @@ func (r *Rank) settleAll() {
 
 // readyGradients settles all buckets and makes their gradients ready for a backward pass.
 func (r *Rank) readyGradients() {
-	if r.settleAll(); r.late == nil || r.late.stale == 0 {
+	r.settleAll()
+	if r.late == nil || r.late.stale == 0 {
 		return
 	}
 	for _, b := range r.late.order {

@@ -139,7 +139,8 @@ func (r *run) prepare() error {
 	}
 	cpu.Threads(r.team.Count, threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
 	var err error
-	if r.crew, err = newCrew(r.p, r.o.timeout, r.team); err != nil {
+	r.crew, err = newCrew(r.p, r.o.timeout, r.team)
+	if err != nil {
 		return err
 	}
 	r.crew.world.Watch = r.o.watch
@@ -266,7 +267,8 @@ func (r *run) openSource() error {
 
 // openDevices finds what the program is compiled for.
 func (r *run) openDevices() (err error) {
-	if r.where = "this CPU"; r.p.Devices == nil {
+	r.where = "this CPU"
+	if r.p.Devices == nil {
 		return nil
 	}
 	r.where, err = r.p.Devices.Open(r.team)

@@ -55,7 +55,8 @@ func (r *run) stop() error {
 		return fmt.Errorf("%w; step %d of %d is saved: checkpoint %s continues it", cause, r.done.step, r.total, r.res.Checkpoint)
 	}
 	r.metrics.event(r.done.step, "stop", "on request")
-	if cause = r.cause(); cause != nil {
+	cause = r.cause()
+	if cause != nil {
 		return cause
 	}
 	return exitf(ExitOnRequest, "stopped on request after step %d of %d; checkpoint %s continues it", r.done.step, r.total, r.res.Checkpoint)

@@ -53,7 +53,8 @@ func parseSchedule(s string) (out []action, err error) {
 		name, n, _ := strings.Cut(word, "*")
 		a := action{kind: name[0]}
 		if len(name) > 1 {
-			if a.chunk, err = strconv.Atoi(name[1:]); err != nil {
+			a.chunk, err = strconv.Atoi(name[1:])
+			if err != nil {
 				return nil, fmt.Errorf("runtime: schedule %q: %w", s, err)
 			}
 		}
@@ -231,7 +232,8 @@ func whole[F Float](r *Rank, l *layer) {
 		b := &r.Stage.Buckets[i]
 		for _, p := range b.Pieces {
 			if p.Segment == l.segment && p.Layer == l.index {
-				if r.exec.waiting[i]--; r.exec.waiting[i] == 0 && !b.last() {
+				r.exec.waiting[i]--
+				if r.exec.waiting[i] == 0 && !b.last() {
 					StartReduce(r, i)
 				}
 			}

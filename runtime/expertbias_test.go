@@ -12,7 +12,8 @@ func biased(master bool) *Rank {
 	bias := &Param{Name: "bias", Dims: []Dim{{Name: "candidate", Size: 4}}, Choices: 2}
 	p := &Program{Batch: BatchLayout{GlobalBatch: 4, SeqLen: 3}, Optim: SGD}
 	stage := &Stage{Buckets: []Bucket{{Elems: 16}}, Arena: Arena{Params: Region{0, 64}, Grads: Region{64, 64}, Master: Region{128, 64}}}
-	if p.Types = (Types{F32, F32, F32, F32, F32, F32}); master {
+	p.Types = (Types{F32, F32, F32, F32, F32, F32})
+	if master {
 		p.Types.Params, p.Types.Master = BF16, F32
 	}
 	r := &Rank{Program: p, Stage: stage, Arena: make([]byte, 192), Clip: 0.5, Scale: 8}
@@ -30,18 +31,22 @@ func TestExpertBias(t *testing.T) {
 		Optimize[float32](r, 0)
 		want := []float32{-1, -1, 0, -0.25, 0.25, 0.25, -2}
 		got := make([]float32, len(want))
-		if read(r, r.Program.types().Params, 0, got); !slices.Equal(got, want) {
+		read(r, r.Program.types().Params, 0, got)
+		if !slices.Equal(got, want) {
 			t.Errorf("master %v: parameters are %v, want %v", master, got, want)
 		}
-		if read(r, F32, 128, got); master && !slices.Equal(got, want) {
+		read(r, F32, 128, got)
+		if master && !slices.Equal(got, want) {
 			t.Errorf("the master copy is %v, want %v", got, want)
 		}
-		if ClipGradients[float32](r, -1); r.Norm != math.Sqrt(4+4+16)/8 {
+		ClipGradients[float32](r, -1)
+		if r.Norm != math.Sqrt(4+4+16)/8 {
 			t.Errorf("the norm is %v, want that of 2, 2 and 4 over 8", r.Norm)
 		}
 		r.Skip = true
 		Optimize[float32](r, 0)
-		if read(r, r.Program.types().Params, 0, got); !slices.Equal(got, want) {
+		read(r, r.Program.types().Params, 0, got)
+		if !slices.Equal(got, want) {
 			t.Errorf("master %v: a step that is skipped moves to %v", master, got)
 		}
 	}
@@ -92,7 +97,8 @@ func TestExpertBiasNote(t *testing.T) {
 	if got := p.expertBiasNote(0); got != "" {
 		t.Errorf("a bias that stays is noted: %q", got)
 	}
-	if p.Params = p.Params[:1]; p.expertBiasNote(0.001) != "" {
+	p.Params = p.Params[:1]
+	if p.expertBiasNote(0.001) != "" {
 		t.Error("a model without a bias has a note")
 	}
 }

@@ -35,7 +35,8 @@ func (r *run) export() error {
 		return err
 	}
 	var err error
-	if r.crew, err = newCrew(r.p, r.o.timeout, nil); err != nil {
+	r.crew, err = newCrew(r.p, r.o.timeout, nil)
+	if err != nil {
 		return err
 	}
 	from, err := r.exported()

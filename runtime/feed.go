@@ -52,7 +52,8 @@ func (r *run) openFiles() (set *data.Set, sampled string, err error) {
 		o := opened{}
 		o.set, o.err = openData(r.p, &r.s, func(text string) { r.report.warn(text) })
 		if o.err == nil {
-			if o.sampled, o.err = o.set.Sampled(); o.err != nil {
+			o.sampled, o.err = o.set.Sampled()
+			if o.err != nil {
 				o.set.Close()
 			}
 		}

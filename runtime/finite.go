@@ -101,7 +101,8 @@ func nonfinite[F Float](r *Rank, kinds []kind) (bad *ckpt.NonfiniteError) {
 				if ckpt.Finite(part) == nil {
 					continue
 				}
-				if bad = firstBad(&ts[i], k.suffix, from, part); bad != nil {
+				bad = firstBad(&ts[i], k.suffix, from, part)
+				if bad != nil {
 					return bad
 				}
 			}

@@ -126,7 +126,8 @@ func isaFlag(c *command, v string) error {
 }
 
 func joinFlag(c *command, v string) (err error) {
-	if c.within, err = time.ParseDuration(v); err != nil || c.within <= 0 {
+	c.within, err = time.ParseDuration(v)
+	if err != nil || c.within <= 0 {
 		return fmt.Errorf("--join-timeout %s: write it as 90s or 10m", v)
 	}
 	return nil
@@ -137,7 +138,8 @@ const timeoutVariable = "PLANC_TIMEOUT"
 
 // setTimeout reads the deadline of collectives. name is what stands before it: "--timeout " or "PLANC_TIMEOUT=".
 func (c *command) setTimeout(name, v string) (err error) {
-	if c.timeout, err = time.ParseDuration(v); err != nil || c.timeout <= 0 {
+	c.timeout, err = time.ParseDuration(v)
+	if err != nil || c.timeout <= 0 {
 		return fmt.Errorf("%s%s: it is a duration over 0, such as 90s or 10m", name, v)
 	}
 	return nil
@@ -205,7 +207,8 @@ func parse(args []string) (*command, error) {
 // known is the flag of a name, which may be written as torchrun lets it: nproc_per_node. The error suggests another flag, with the
 // value where that goes.
 func known(name, value string) (*flag, error) {
-	if name = strings.ReplaceAll(name, "_", "-"); name == "nodes" {
+	name = strings.ReplaceAll(name, "_", "-")
+	if name == "nodes" {
 		name = "nnodes"
 	}
 	if i := slices.IndexFunc(flags, func(f flag) bool { return f.name == name }); i >= 0 {

@@ -40,7 +40,8 @@ func tensors(p *Program, coord map[string]int) []tensor {
 		dims, local := extents(p, par.Dims, coord)
 		for layer := range par.Layers {
 			t := tensor{name: strings.ReplaceAll(par.Name, "{layer}", strconv.Itoa(layer)), param: par, layer: layer, offset: -1, dims: dims}
-			if t.offset, t.second = p.Stages[coord[stageAxis]].find(par, layer); t.offset >= 0 {
+			t.offset, t.second = p.Stages[coord[stageAxis]].find(par, layer)
+			if t.offset >= 0 {
 				t.local = local
 			}
 			t.number = first[i] + layer*t.elems()

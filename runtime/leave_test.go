@@ -89,7 +89,8 @@ func TestAgreedDiffers(t *testing.T) {
 		}
 	}
 	elsewhere := own
-	if elsewhere.Files = "/other/a.txt"; own.differs(&elsewhere, 1) != nil {
+	elsewhere.Files = "/other/a.txt"
+	if own.differs(&elsewhere, 1) != nil {
 		t.Error("the same data under another path is refused")
 	}
 	o := options{sets: []setting{{"data.train", nil}, {dataOnly, nil}, {"train.seed", 1}}}

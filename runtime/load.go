@@ -71,7 +71,8 @@ func (c *expertCounts) add(index []int32, experts, rounds int) {
 func (c *expertCounts) of(at layerID, experts int) *layerLoad {
 	x := c.layers[at]
 	if x == nil {
-		if x = (&layerLoad{choices: make([]int64, experts)}); c.layers == nil {
+		x = (&layerLoad{choices: make([]int64, experts)})
+		if c.layers == nil {
 			c.layers = map[layerID]*layerLoad{}
 		}
 		c.layers[at] = x

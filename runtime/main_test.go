@@ -459,7 +459,8 @@ func TestSummaryOfLosses(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		test.r.Ranks = 1
-		if summary(&out, bigram[float32](1, 0), &test.r); !strings.HasPrefix(out.String(), test.want) {
+		summary(&out, bigram[float32](1, 0), &test.r)
+		if !strings.HasPrefix(out.String(), test.want) {
 			t.Errorf("summary\n%swant\n%s", out.String(), test.want)
 		}
 	}

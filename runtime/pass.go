@@ -156,7 +156,8 @@ func weigh[F Float](r *Rank, c *chunk, micro int) {
 	for i := len(c.layers) - 1; i >= 0; i-- {
 		l := c.layers[i]
 		r.point(c, l, 0)
-		if b.DY = r.gradientOf(c, l, 0); l.weights != nil {
+		b.DY = r.gradientOf(c, l, 0)
+		if l.weights != nil {
 			scattered[F](r, l, l.weights)
 		}
 		done[F](r, l)

@@ -83,7 +83,8 @@ func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 		return nil, f.err
 	}
 	b := f.held
-	if f.held = nil; b == nil {
+	f.held = nil
+	if b == nil {
 		select {
 		case b = <-f.ready: // even if stop is closed, too
 		default:
@@ -94,7 +95,8 @@ func (f *prefetcher) take(stop <-chan struct{}) (*batch, error) {
 			}
 		}
 	}
-	if f.err = b.err; f.err != nil {
+	f.err = b.err
+	if f.err != nil {
 		return nil, f.err
 	}
 	for _, s := range f.spares {

@@ -197,12 +197,14 @@ func TestSamplesOfASlowDiskAreReadAtOnce(t *testing.T) {
 	}
 	bad = 37
 	for _, atOnce := range []int{1, 8} {
-		if got.read(from, 32, 60, atOnce); got.err == nil || got.err.Error() != "sample 37" {
+		got.read(from, 32, 60, atOnce)
+		if got.err == nil || got.err.Error() != "sample 37" {
 			t.Errorf("%d at once: error %v, want that of sample 37", atOnce, got.err)
 		}
 	}
 	from.sample = func(int64, []int32, []int32) (int, error) { panic("a fault") }
-	if got.read(from, 32, 60, 8); got.err == nil || !strings.HasPrefix(got.err.Error(), "reading samples from 32 on: a fault\n") {
+	got.read(from, 32, 60, 8)
+	if got.err == nil || !strings.HasPrefix(got.err.Error(), "reading samples from 32 on: a fault\n") {
 		t.Errorf("a panic is the error %v", got.err)
 	}
 }

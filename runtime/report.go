@@ -65,7 +65,8 @@ func message(text string, terminal bool) string {
 		return text
 	}
 	text, stack, panicked := strings.Cut(text, "\ngoroutine ")
-	if text = fold.Lines(text, fold.Columns, fold.Indent); panicked { // a stack is laid out already
+	text = fold.Lines(text, fold.Columns, fold.Indent)
+	if panicked { // a stack is laid out already
 		text += "\ngoroutine " + stack
 	}
 	return text

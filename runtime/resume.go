@@ -219,12 +219,14 @@ func (r *run) chosen() (c *ckpt.Checkpoint, later int64, err error) {
 	case "never":
 		return nil, -1, nil
 	case "", "auto", "latest", "last": // DeepSpeed's and Lightning's words for it
-		if c, err = r.newest(); c == nil {
+		c, err = r.newest()
+		if c == nil {
 			return nil, math.MaxInt64, err
 		}
 		return c, c.Manifest.Step, err
 	}
-	if c, err = r.named(from); err != nil {
+	c, err = r.named(from)
+	if err != nil {
 		return nil, 0, err
 	}
 	if r.elsewhere(c.Path) {
@@ -282,7 +284,8 @@ func (r *run) setAside(after int64) error {
 			continue
 		}
 		if aside == "" {
-			if aside, err = makeAside(r.ckptDir); err != nil {
+			aside, err = makeAside(r.ckptDir)
+			if err != nil {
 				return err
 			}
 		}

@@ -314,14 +314,16 @@ func TestSkippingEnds(t *testing.T) {
 	if res, err := train(t, bigram[float32](2, 1), dir, Resume("2"), Set("train.steps", 4)); err != nil || res.FirstStep != 3 || res.Skipped != 0 {
 		t.Errorf("the checkpoint of step 2: %+v, %v", res, err)
 	}
-	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", 8)); err == nil || !strings.HasSuffix(err.Error(), "better. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start over (--resume never)") {
+	_, _, err = poisoned(1, 30, Set("train.precision.loss_scale", 8))
+	if err == nil || !strings.HasSuffix(err.Error(), "better. Lower train.precision.loss_scale (8), or train.optimizer.lr (0.05); start over (--resume never)") {
 		t.Errorf("a static scale: %v", err)
 	}
 	res, _, err := poisoned(1, 16, Set("train.precision.loss_scale", "dynamic")) // free, then 2^16 to 2: all above the least
 	if err != nil || res.Skipped != 16 {
 		t.Errorf("a scale that finds its place: %+v, %v", res, err)
 	}
-	if _, _, err = poisoned(1, 30, Set("train.precision.loss_scale", "dynamic")); err == nil || !strings.HasPrefix(err.Error(), "steps 18 to 27 are not finite") ||
+	_, _, err = poisoned(1, 30, Set("train.precision.loss_scale", "dynamic"))
+	if err == nil || !strings.HasPrefix(err.Error(), "steps 18 to 27 are not finite") ||
 		!strings.HasSuffix(err.Error(), "; start over (--resume never)") {
 		t.Errorf("a scale at its least: %v", err)
 	}

@@ -125,7 +125,8 @@ func pick(logits []float64, temperature, u float64) int {
 	}
 	rest := u * sum
 	for i, w := range logits {
-		if rest -= w; rest < 0 {
+		rest -= w
+		if rest < 0 {
 			return i
 		}
 	}

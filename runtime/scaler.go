@@ -57,7 +57,8 @@ func (s *scaler) update(bad bool) {
 		return
 	}
 	if bad {
-		if s.good = 0; s.free > 0 {
+		s.good = 0
+		if s.free > 0 {
 			s.free--
 		} else {
 			s.scale = max(s.scale/2, s.rule.Min)

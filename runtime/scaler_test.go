@@ -130,7 +130,8 @@ func TestScalerResumes(t *testing.T) {
 	scales = nil
 	for range 3 { // stop after every second or third step
 		last, err := train(t, program(), dir, options(OnStep(func(s Step) error {
-			if scales = append(scales, s.LossScale); s.Step == 4 || s.Step == 6 {
+			scales = append(scales, s.LossScale)
+			if s.Step == 4 || s.Step == 6 {
 				return ErrStop
 			}
 			return nil

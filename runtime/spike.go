@@ -53,7 +53,8 @@ func (w *lossWatch) add(loss float64) bool {
 	}
 	w.high = 0
 	w.recent[w.count%lossWindow] = loss
-	if w.count++; w.count < lossLeast {
+	w.count++
+	if w.count < lossLeast {
 		return false
 	}
 	all := w.sorted[:copy(w.sorted[:], w.recent[:min(w.count, lossWindow)])]

@@ -81,7 +81,8 @@ func TestManySpikesAreFewWarnings(t *testing.T) {
 	p := bigram[float64](2, 1)
 	step := p.Segments[0].Forward
 	p.Segments[0].Forward = func(r *Rank, b *Block) {
-		if step(r, b); r.ID == 0 && b.Micro == 0 && r.StepID > 20 && r.StepID%4 == 0 {
+		step(r, b)
+		if r.ID == 0 && b.Micro == 0 && r.StepID > 20 && r.StepID%4 == 0 {
 			r.LossSum += 1000
 		}
 	}
@@ -152,7 +153,8 @@ func TestLossWarnings(t *testing.T) {
 		p := bigram[float64](2, 1)
 		step := p.Segments[0].Forward
 		p.Segments[0].Forward = func(r *Rank, b *Block) {
-			if step(r, b); r.ID == 0 && b.Micro == 0 && from <= r.StepID && r.StepID <= to {
+			step(r, b)
+			if r.ID == 0 && b.Micro == 0 && from <= r.StepID && r.StepID <= to {
 				r.LossSum += 1000
 			}
 		}

@@ -32,7 +32,8 @@ func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
 	if got := unexpected(p, r); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if r.StepSeconds = 0.1; unexpected(p, r) != "" {
+	r.StepSeconds = 0.1
+	if unexpected(p, r) != "" {
 		t.Error("a step as predicted is explained")
 	}
 }
@@ -74,7 +75,8 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 	newReport(&options{text: &out, terminal: true}).warn(strings.Repeat("a long warning, ", 20))
 	out.WriteString(message(strings.Repeat("a long reason, ", 20), true))
 	for line := range strings.Lines(out.String()) {
-		if line = strings.TrimSuffix(line, "\n"); fold.Width(line) > fold.Columns && strings.Contains(strings.TrimPrefix(line, "binary  "), " ") {
+		line = strings.TrimSuffix(line, "\n")
+		if fold.Width(line) > fold.Columns && strings.Contains(strings.TrimPrefix(line, "binary  "), " ") {
 			t.Errorf("%d columns: %s", fold.Width(line), line)
 		}
 	}

@@ -235,7 +235,8 @@ func (r *run) leave(err error) error {
 	var exit *ExitError
 	agreed := err == nil || errors.As(err, &exit) && (exit.Code == ExitOnRequest || exit.Code == ExitNonfinite) // all end so, each by itself
 	if !agreed {
-		if blame(r.team.Peers, err); r.team.Peers.Err() != nil && exit == nil {
+		blame(r.team.Peers, err)
+		if r.team.Peers.Err() != nil && exit == nil {
 			err = r.team.Peers.Err()
 		}
 		if r.crew != nil { // devices may be at a step whose peers are gone: they are not to wait for its end
@@ -302,7 +303,8 @@ func (r *run) share() error {
 	}
 	late := time.AfterFunc(r.patience(), r.stuck)
 	all, err := r.team.Peers.Exchange(b)
-	if late.Stop(); err != nil {
+	late.Stop()
+	if err != nil {
 		return err
 	}
 	at, each := 0, len(r.crew.ranks)/len(all)

@@ -33,7 +33,8 @@ func (t *Team) origin(c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoint, bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	if b, err = t.Peers.Spread(b); err != nil || t.lead() {
+	b, err = t.Peers.Spread(b)
+	if err != nil || t.lead() {
 		return c, away, err
 	}
 	if err := json.Unmarshal(b, &from); err != nil {
@@ -59,7 +60,8 @@ func (r *run) store(m ckpt.Manifest) (path string, err error) {
 	contents := r.contents()
 	if r.team.lead() {
 		var saved ckpt.Saved
-		if saved, err = ckpt.Save(r.ckptDir, m, contents); saved.Aside != "" {
+		saved, err = ckpt.Save(r.ckptDir, m, contents)
+		if saved.Aside != "" {
 			r.warnAside(saved.Aside)
 		}
 		path = saved.Path
@@ -116,7 +118,8 @@ func gatherSlab[F Float](c *crew, k *kind, parts [][]tensor, i, from, to int, bu
 		if t := &parts[r.ID][i]; k.owns(r, t) {
 			k.slab(r, t, from, to, func(at, logical, n int) {
 				part := buf[logical:][:n]
-				if read(r, k.elem, at, part); remote && !c.team.lead() {
+				read(r, k.elem, at, part)
+				if remote && !c.team.lead() {
 					sent = append(sent, bytesOf(part)...)
 				}
 			})

@@ -20,7 +20,8 @@ func TestCopies(t *testing.T) {
 		r := x.crew.ranks[1]
 		p := View[float64](r, r.Stage.Arena.Params.Offset, 1)
 		for _, bad := range []float64{p[0] + 0.5, math.NaN()} {
-			if p[0] = bad; !(apart(x) >= 0.5) {
+			p[0] = bad
+			if !(apart(x) >= 0.5) {
 				t.Errorf("a copy that is %v is not found", bad)
 			}
 		}

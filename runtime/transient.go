@@ -88,14 +88,16 @@ func (r *Rank) locate(l *layer) {
 		i, offset := r.Stage.run(ref, index)
 		b := &r.Stage.Buckets[i]
 		at := layerAt{bucket: i}
-		if at.param = (offset - b.Offset) * paramSize; b.Fetch {
+		at.param = (offset - b.Offset) * paramSize
+		if b.Fetch {
 			l.fetch = append(l.fetch, bucketAt{i, gathered})
 			at.param += gathered
 			gathered += (b.Elems*paramSize + 63) &^ 63
 		} else {
 			at.param += r.paramAt(i, b.Offset)
 		}
-		if at.grad = (offset - b.Offset) * gradSize; b.Each {
+		at.grad = (offset - b.Offset) * gradSize
+		if b.Each {
 			l.scatter = append(l.scatter, bucketAt{i, scattered})
 			at.grad += scattered
 			scattered += (b.Elems*gradSize + 63) &^ 63

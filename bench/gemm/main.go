@@ -42,7 +42,8 @@ func measure() error {
 	cpu.Threads(1, *threads)
 	var p *peer
 	if !*alone {
-		if p, err = startPeer(*threads); err != nil {
+		p, err = startPeer(*threads)
+		if err != nil {
 			return err
 		}
 		fmt.Print("peer: ", p.name)

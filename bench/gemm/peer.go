@@ -45,7 +45,8 @@ func startPeer(threads int) (*peer, error) {
 	cmd.Env = append(cmd.Env, fmt.Sprint("OPENBLAS_NUM_THREADS=", threads), fmt.Sprint("OMP_NUM_THREADS=", threads))
 	cmd.Stderr = os.Stderr
 	p := &peer{}
-	if p.in, err = cmd.StdinPipe(); err != nil {
+	p.in, err = cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
 	out, err := cmd.StdoutPipe()

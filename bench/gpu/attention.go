@@ -70,7 +70,8 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 				return ms, err
 			}
 		}
-		if results[i], err = a.read(l); err != nil {
+		results[i], err = a.read(l)
+		if err != nil {
 			return ms, err
 		}
 		l.release()
@@ -87,7 +88,8 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 		return ms, err
 	}
 	for i := range ms {
-		if ms[i].Seconds, err = l.time(a.runs[i]); err != nil {
+		ms[i].Seconds, err = l.time(a.runs[i])
+		if err != nil {
 			return ms, err
 		}
 	}

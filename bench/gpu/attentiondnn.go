@@ -19,7 +19,8 @@ func (l *lab) openFused() {
 	if err == nil {
 		l.fused, err = dnn.NewAttentions()
 	}
-	if l.attending = err; err == nil {
+	l.attending = err
+	if err == nil {
 		l.dnn = dnn
 	}
 }

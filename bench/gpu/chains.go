@@ -58,7 +58,8 @@ func (b *bench) keepChains(name, emitted string) error {
 	var texts [2][]byte
 	for i, file := range []string{"main.go", "kernels/chains.cu"} {
 		var err error
-		if texts[i], err = os.ReadFile(filepath.Join(emitted, file)); err != nil {
+		texts[i], err = os.ReadFile(filepath.Join(emitted, file))
+		if err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,8 @@ func (l *lab) chainsOf(file string, rate float64) (all []ChainTime, err error) {
 	}
 	for _, c := range chains {
 		t := ChainTime{Model: filepath.Base(name), chain: c, Bytes: c.bytes()}
-		if t.Seconds, err = l.chainTime(m, &c); err != nil {
+		t.Seconds, err = l.chainTime(m, &c)
+		if err != nil {
 			t.Why = err.Error()
 		}
 		if rate > 0 {
@@ -96,7 +97,8 @@ func (l *lab) chainTime(m *cuda.Module, c *chain) (seconds float64, err error) {
 			args.Int32(int32(o.N))
 			continue
 		}
-		if at[i], err = l.filled(&o, i); err != nil {
+		at[i], err = l.filled(&o, i)
+		if err != nil {
 			return 0, err
 		}
 		args.Pointer(at[i].Pointer)
@@ -127,7 +129,8 @@ func (l *lab) chainTime(m *cuda.Module, c *chain) (seconds float64, err error) {
 // filled is memory of an operand's size: indices or random numbers that repeat, or NaN where results go.
 func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
 	bytes := int64(o.N * elemBytes(o.Types))
-	if m, err = cuda.Alloc(max(bytes, 256)); err != nil {
+	m, err = cuda.Alloc(max(bytes, 256))
+	if err != nil {
 		return m, err
 	}
 	l.taken = append(l.taken, m)

@@ -50,7 +50,8 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 		c["planc"] = append(c["planc"], s.Loss)
 	}
 	for run, precision := range map[string]string{"f32": "f32", "bf16": "bf16", "bf16 again": "bf16"} {
-		if c[run], err = b.peerCurve(ctx, &m, precision, batches, weights, steps); err != nil {
+		c[run], err = b.peerCurve(ctx, &m, precision, batches, weights, steps)
+		if err != nil {
 			return fmt.Errorf("%s: %w", run, err)
 		}
 	}
@@ -80,7 +81,8 @@ func tellCurves(r *Result, c map[string][]float64, steps int) error {
 		sum := 0.0
 		for i := range c[a] {
 			d := math.Abs(c[a][i] - c[b][i])
-			if most = max(most, d); d != d {
+			most = max(most, d)
+			if d != d {
 				most = math.Inf(1)
 			}
 			sum += d * d

@@ -111,14 +111,16 @@ func (l *lab) try(t trial) (m Measured, err error) {
 		return m, err
 	}
 	m.Bytes = x.bytes
-	if m.Seconds, err = l.time(x.run); err != nil || t.exact == "" {
+	m.Seconds, err = l.time(x.run)
+	if err != nil || t.exact == "" {
 		return m, err
 	}
 	l.release()
 	t.rows, t.cols = min(t.rows, 64), min(t.cols, 1<<20)
 	var results [2][][]float64
 	for i, types := range []string{t.types, t.exact} {
-		if x, err = l.load(t, types); err == nil {
+		x, err = l.load(t, types)
+		if err == nil {
 			err = x.run()
 		}
 		if err != nil {
@@ -241,11 +243,13 @@ func (t trial) operand(role, size, kind string, types *[]string, seed int, ids [
 	o := &operand{n: t.size(size), written: role != "in"}
 	switch kind {
 	case "T":
-		if o.types = (*types)[0]; len(*types) > 1 {
+		o.types = (*types)[0]
+		if len(*types) > 1 {
 			*types = (*types)[1:]
 		}
 	case "A":
-		if o.types = "f32"; strings.Contains(strings.Join(*types, ""), "f64") {
+		o.types = "f32"
+		if strings.Contains(strings.Join(*types, ""), "f64") {
 			o.types = "f64"
 		}
 	case "D":

@@ -103,7 +103,8 @@ func (l *lab) timeEight(p eightProduct, x *Eight) error {
 	if err := e.passes(); err != nil {
 		return err
 	}
-	if x.Seconds, err = l.time(e.multiply); err != nil {
+	x.Seconds, err = l.time(e.multiply)
+	if err != nil {
 		return err
 	}
 	x.With, err = l.time(func() error {
@@ -143,7 +144,8 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	if err != nil {
 		return e, err
 	}
-	if e.result, err = l.room(int64(p.M * p.N * elemBytes(outOf(p.Product)))); err == nil {
+	e.result, err = l.room(int64(p.M * p.N * elemBytes(outOf(p.Product))))
+	if err == nil {
 		err = l.stream.Fill(e.result, 0xff)
 	}
 	if err != nil {
@@ -154,7 +156,8 @@ func (l *lab) rounded(p eightProduct) (e roundedProduct, err error) {
 	for i, rows := range []int{p.M, p.N} {
 		across := i == 0 && p.TransposeA || i == 1 && !p.TransposeB
 		c := eightCopy{seed: i, rows: rows, cols: p.K, width: width, across: across, format: eightCodes[p.as[i]].format, scale: scales.Pointer + cuda.Pointer(256*i)}
-		if codes[i], passes[i], err = l.eightCopy(c); err != nil {
+		codes[i], passes[i], err = l.eightCopy(c)
+		if err != nil {
 			return e, err
 		}
 	}

@@ -87,13 +87,15 @@ func ceilings(l *lab, r *Result) error {
 
 // copied is how long a copy of so many bytes takes.
 func (l *lab) copied() (bytes int64, took float64, err error) {
-	if bytes = 4 << 30; l.tiny {
+	bytes = 4 << 30
+	if l.tiny {
 		bytes = 1 << 12
 	}
 	defer l.release()
 	var at [2]cuda.Memory
 	for i := range at {
-		if at[i], err = cuda.Alloc(bytes); err != nil {
+		at[i], err = cuda.Alloc(bytes)
+		if err != nil {
 			return bytes, 0, err
 		}
 		l.taken = append(l.taken, at[i])
@@ -166,7 +168,8 @@ func (l *lab) product(p cuda.Product, compare bool) (x Measured, err error) {
 	if err != nil {
 		return x, err
 	}
-	if x.Seconds, err = l.time(run); err != nil || !compare {
+	x.Seconds, err = l.time(run)
+	if err != nil || !compare {
 		return x, err
 	}
 	l.release()
@@ -206,15 +209,18 @@ func (l *lab) multiplier(p cuda.Product, in, out string) (run func() error, d cu
 func (l *lab) multiplierOf(p cuda.Product, operands [2][]byte, out string) (run func() error, d cuda.Memory, err error) {
 	var at [2]cuda.Memory
 	for i := range at {
-		if at[i], err = l.put(operands[i]); err != nil {
+		at[i], err = l.put(operands[i])
+		if err != nil {
 			return nil, d, err
 		}
 	}
-	if d, err = cuda.Alloc(int64(p.M * p.N * elemBytes(out))); err != nil {
+	d, err = cuda.Alloc(int64(p.M * p.N * elemBytes(out)))
+	if err != nil {
 		return nil, d, err
 	}
 	l.taken = append(l.taken, d)
-	if err = l.stream.Fill(d, 0xff); err != nil { // NaN
+	err = l.stream.Fill(d, 0xff)
+	if err != nil { // NaN
 		return nil, d, err
 	}
 	m, err := l.blas.Prepare(p, workspace)

@@ -74,7 +74,8 @@ func newLab(dir string, tiny bool) (l *lab, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = ctx.Bind(); err != nil { // for as long as the process is there
+	_, err = ctx.Bind()
+	if err != nil { // for as long as the process is there
 		return nil, err
 	}
 	blas, err := cuda.OpenBLAS()
@@ -83,7 +84,8 @@ func newLab(dir string, tiny bool) (l *lab, err error) {
 	}
 	l.version = blas.Version
 	l.openFused()
-	if l.blas, err = blas.NewProducts(); err == nil {
+	l.blas, err = blas.NewProducts()
+	if err == nil {
 		l.stream, err = cuda.NewStream(0)
 	}
 	if err == nil {

@@ -129,7 +129,8 @@ func (b *bench) laws(ctx context.Context, r *Result, n int, env []string, take f
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if runs[i].Group = g; ctx.Err() == nil {
+			runs[i].Group = g
+			if ctx.Err() == nil {
 				runs[i].run(ctx, b, env)
 			}
 		})
@@ -157,7 +158,8 @@ func (l *lawRun) run(ctx context.Context, b *bench, env []string) {
 			l.Verdicts = append(l.Verdicts, v)
 		}
 	}
-	if l.Broken = l.Group.broken(l.Verdicts); err != nil {
+	l.Broken = l.Group.broken(l.Verdicts)
+	if err != nil {
 		l.Broken += "; " + err.Error()
 	}
 	if l.Broken == "" {

@@ -50,12 +50,14 @@ func command(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if b.out == "" {
-		if b.out = os.Getenv("OUT"); b.out == "" {
+		b.out = os.Getenv("OUT")
+		if b.out == "" {
 			b.out = "gpu-check-results"
 		}
 	}
 	var err error
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
+	b.dir, err = filepath.Abs(b.dir)
+	if err != nil {
 		return err
 	}
 	switch args[0] {

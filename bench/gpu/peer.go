@@ -70,7 +70,8 @@ func (b *bench) startPeer(ctx context.Context, want peerWants) (*peer, error) {
 	}
 	p := &peer{cmd: b.process(ctx, env, b.python, file, string(config))}
 	p.cmd.Stderr = &p.said
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
+	p.in, err = p.cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
 	out, err := p.cmd.StdoutPipe()

@@ -52,7 +52,8 @@ func smoke(ctx context.Context, b *bench, r *Result) error {
 	worst := 0.0
 	for i := range want {
 		off := math.Abs(got[i]-want[i]) / want[i]
-		if worst = max(worst, off); off != off {
+		worst = max(worst, off)
+		if off != off {
 			worst = math.Inf(1)
 		}
 		r.row(fmt.Sprint(i+1), fmt.Sprintf("%.6f", want[i]), fmt.Sprintf("%.6f", got[i]), fmt.Sprintf("%.2g", off))
@@ -92,7 +93,8 @@ func twoRuns(ctx context.Context, b *bench, r *Result) error {
 	var runs [2][]float64
 	for i := range runs {
 		var err error
-		if runs[i], _, err = b.smoke(ctx, "smoke-cuda"); err != nil {
+		runs[i], _, err = b.smoke(ctx, "smoke-cuda")
+		if err != nil {
 			return err
 		}
 	}

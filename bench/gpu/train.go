@@ -170,7 +170,8 @@ func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, m
 			return nil, 0, fmt.Errorf("planc ended after %d of %d steps: %v\n%s", len(steps), n, err, tail(said.String(), 2000))
 		case <-tick.C:
 		}
-		if steps, _ = readSteps(filepath.Join(dir, "metrics.jsonl")); len(steps) > 0 { // not there at first
+		steps, _ = readSteps(filepath.Join(dir, "metrics.jsonl"))
+		if len(steps) > 0 { // not there at first
 			look()
 		}
 		if len(steps) >= n {

@@ -125,7 +125,8 @@ func writeTimed(dir string, m model) (places []call, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if text, places, err = timed(text); err != nil {
+	text, places, err = timed(text)
+	if err != nil {
 		return nil, err
 	}
 	for name, text := range map[string][]byte{
@@ -226,7 +227,8 @@ func flopsOf(kernel string, c *ast.CallExpr) float64 {
 		return true
 	})
 	products := fields["Batch"] * fields["Heads"] * fields["Group"] * fields["Seq"] * fields["KSeq"] * (fields["Dim"] + fields["VDim"])
-	switch kernel = strings.TrimSuffix(kernel, "BF16"); {
+	kernel = strings.TrimSuffix(kernel, "BF16")
+	switch {
 	case strings.HasPrefix(kernel, "MatMul"):
 		return size
 	case kernel == "Attention":

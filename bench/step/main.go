@@ -36,7 +36,8 @@ func measure() error {
 	dir := *keep
 	if dir == "" {
 		var err error
-		if dir, err = os.MkdirTemp("", "planc-step"); err != nil {
+		dir, err = os.MkdirTemp("", "planc-step")
+		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(dir)

@@ -23,7 +23,8 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 	n := stepsOf(m)
 	var p *peer
 	if *mode != "none" {
-		if p, err = startPeer(m); err != nil {
+		p, err = startPeer(m)
+		if err != nil {
 			return nil, err
 		}
 		defer p.stop()
@@ -43,7 +44,8 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 		if p == nil {
 			continue
 		}
-		if took, err = p.run(n); err != nil {
+		took, err = p.run(n)
+		if err != nil {
 			return nil, err
 		}
 		r.peer, r.peerAll = append(r.peer, took...), append(r.peerAll, median(took))
@@ -138,7 +140,8 @@ func startPeer(m model) (*peer, error) {
 	cmd.Env = peerEnv(max(1, *threads/m.ranks))
 	cmd.Stderr = os.Stderr
 	p := &peer{cmd: cmd}
-	if p.in, err = cmd.StdinPipe(); err != nil {
+	p.in, err = cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
 	out, err := cmd.StdoutPipe()

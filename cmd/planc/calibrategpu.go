@@ -82,7 +82,8 @@ func (a *app) measureGPUs(arch string) (*gpu.Measurement, error) {
 		return nil, err
 	}
 	for _, name := range append(headers, kernels.Files(gpu.MeasuredAttention(), "bf16", gpu.FillKernel)...) {
-		if r.Files[name], err = fs.ReadFile(kernels.Sources, name); err != nil {
+		r.Files[name], err = fs.ReadFile(kernels.Sources, name)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -54,7 +54,8 @@ func (a *app) compileCommand() *cobra.Command {
 			if err := errors.Join(checkOut(out), checkEmit(emit), hasGPUs(job, on)); err != nil {
 				return err
 			}
-			if _, err = a.compile(job, build.Request{Out: out}, emit, locks, on); err == nil {
+			_, err = a.compile(job, build.Request{Out: out}, emit, locks, on)
+			if err == nil {
 				a.notef("binary   %s", slashed(out))
 				if v := build.GLIBC(out); v != "" {
 					a.note("needs", fmt.Sprintf("glibc %s or newer, by the C library of this machine; compile on the oldest system that it is to run on", v))
@@ -105,7 +106,8 @@ func checkEmit(dir string) error {
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
 		var f *os.File
-		if f, err = os.CreateTemp(dir, "*.partial"); err == nil {
+		f, err = os.CreateTemp(dir, "*.partial")
+		if err == nil {
 			_ = f.Close()
 			return os.Remove(f.Name())
 		}

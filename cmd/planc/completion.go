@@ -72,7 +72,8 @@ func setValues(field, value string) []cobra.Completion {
 		if f.Path != field {
 			continue
 		}
-		if names = f.Now; len(names) == 0 {
+		names = f.Now
+		if len(names) == 0 {
 			names = f.Enum
 		}
 	}

@@ -113,7 +113,8 @@ func (a *app) writeNew(name, text, next string) error {
 		return notNew(name, err)
 	}
 	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return errors.Join(fmt.Errorf("%s cannot be written: %w", name, err), os.Remove(name))
 	}
 	a.notef("wrote    %s", filepath.ToSlash(name))

@@ -168,7 +168,8 @@ func TestLooksAtGPUs(t *testing.T) {
 	}
 	none := func(string, ...string) (string, error) { return "", errors.New("not found") }
 	files := fstest.MapFS{"proc/driver/nvidia/gpus/0000:01:00.0/information": {Data: []byte("Model: \t\t NVIDIA H200\nIRQ:   \t\t 24\n")}}
-	if c, text = detectedBox(t, files, none, 1); c.GPU.MemoryGiB != 139.8 || !strings.Contains(text, `gpu.name: "/proc/driver/nvidia"`) {
+	c, text = detectedBox(t, files, none, 1)
+	if c.GPU.MemoryGiB != 139.8 || !strings.Contains(text, `gpu.name: "/proc/driver/nvidia"`) {
 		t.Error(text)
 	}
 	m := machine{GPUs: make([]string, 2)}

@@ -134,7 +134,8 @@ func (s shelf) finding(l cuda.Library) finding {
 	for _, dir := range s.wheels {
 		unseen = append(unseen, path.Join(dir, "*", "lib"))
 	}
-	if file = s.find(l, unseen); file != "" {
+	file = s.find(l, unseen)
+	if file != "" {
 		return s.judge(l, file, "programs do not look there: put "+path.Dir(file)+" in LD_LIBRARY_PATH")
 	}
 	return finding{l.Name, stateMissing, "not found", costs + l.Install}

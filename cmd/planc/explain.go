@@ -17,7 +17,8 @@ func (a *app) explainCommand() *cobra.Command {
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			as := answer{lock: locks, screen: explainScreen, complete: func(j *loaded, d *document, found *decision) (err error) {
-				if err = a.explained(j, d, found, true); err == nil {
+				err = a.explained(j, d, found, true)
+				if err == nil {
 					d.head.stages, err = j.stages(d)
 				}
 				return err

@@ -21,7 +21,8 @@ func clip(s string, n int) string {
 	}
 	at := 0
 	for i, r := range s {
-		if at += width(string(r)); at > n-1 {
+		at += width(string(r))
+		if at > n-1 {
 			return s[:i] + "…"
 		}
 	}

@@ -46,7 +46,8 @@ func findTarget(j *loaded, l *jobLock, r genRequest) (*target, error) {
 		return nil, err
 	}
 	t.key = rel
-	if t.job, err = relative(t.dir, j.path); err != nil {
+	t.job, err = relative(t.dir, j.path)
+	if err != nil {
 		return nil, err
 	}
 	if err := t.readOthers(name); err != nil {
@@ -82,7 +83,8 @@ func fileName(job string) string {
 		}
 		return '_'
 	}, base)
-	if clean = strings.TrimLeft(clean, "._"); clean == "" { // go ignores such files
+	clean = strings.TrimLeft(clean, "._")
+	if clean == "" { // go ignores such files
 		clean = "job"
 	}
 	return clean + generatedSuffix

@@ -86,7 +86,8 @@ func askSystem(name string, args ...string) (string, error) {
 func lookGPUs(root fs.FS, m machine, ask asker) (b gpuBox, err error) {
 	b.Driver = m.Driver
 	if why := b.smi(ask); why != nil {
-		if b.files(root); len(b.GPUs) == 0 && len(m.GPUs) > 0 {
+		b.files(root)
+		if len(b.GPUs) == 0 && len(m.GPUs) > 0 {
 			return b, fmt.Errorf("there %s, and neither nvidia-smi (%w) nor /proc/driver/nvidia says which: put nvidia-smi, which comes with the driver, on PATH",
 				countOf(len(m.GPUs), "NVIDIA GPU"), why)
 		}

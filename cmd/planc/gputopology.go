@@ -97,7 +97,8 @@ func (b *gpuBox) linked(each float64) string {
 			if text, ok := strings.CutPrefix(word, "NV"); ok {
 				n = int(decimal(text))
 			}
-			if most = max(most, n); least < 0 || n < least {
+			most = max(most, n)
+			if least < 0 || n < least {
 				least = n
 			}
 		}

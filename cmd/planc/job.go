@@ -92,7 +92,8 @@ func (f *jobFlags) path(args []string) (string, error) {
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		folder := path
-		if path = filepath.Join(folder, jobFile); missing(path) {
+		path = filepath.Join(folder, jobFile)
+		if missing(path) {
 			return "", ir.Diags{{Pos: ir.Pos{File: folder}, Code: spec.NoFile, Fix: nearestJob(path), Msg: "this is a folder without a " + jobFile}}
 		}
 	}
@@ -177,7 +178,8 @@ func (a *app) load(args []string, f jobFlags) (*loaded, error) {
 	}
 	at := func(field string) ir.Pos { return j.Pos("cluster." + field) }
 	c, wrongCluster := costmodel.Resolve(costmodel.Ref(j.Cluster), at, a.read)
-	if err = together(err, wrongCluster); err != nil {
+	err = together(err, wrongCluster)
+	if err != nil {
 		return nil, err
 	}
 	j.SetDevice(c.GPU.Arch)

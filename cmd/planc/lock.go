@@ -148,7 +148,8 @@ func (l *jobLock) after(d *decision, program string) *lock.File {
 		return newLock(l, d, program)
 	}
 	f := *l.file
-	if f.Program = program; f.Edited() {
+	f.Program = program
+	if f.Edited() {
 		f.CostModel, f.Predict, f.Expect = costmodel.CostModel, d.Best.Predict, d.expect
 		f.PlanHash = lock.HashPlan(f.Plan)
 	}

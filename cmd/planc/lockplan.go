@@ -129,7 +129,8 @@ func (j *loaded) obey(l *jobLock) (*decision, error) {
 		return d, nil
 	}
 	var err error
-	if d.Best.Predict, err = search.Price(j.problem(), f.Plan); err != nil {
+	d.Best.Predict, err = search.Price(j.problem(), f.Plan)
+	if err != nil {
 		return nil, wrongCluster(j, err)
 	}
 	d.expect = j.expected(d.Best)

@@ -49,7 +49,8 @@ func keyed(root fs.FS, file string) map[string]string {
 	}
 	for line := range strings.Lines(string(data)) {
 		key, value, ok := strings.Cut(line, ":")
-		if key = strings.TrimSpace(key); ok && out[key] == "" {
+		key = strings.TrimSpace(key)
+		if ok && out[key] == "" {
 			out[key] = strings.TrimSpace(value)
 		}
 	}

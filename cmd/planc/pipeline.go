@@ -106,7 +106,8 @@ func (a *app) generate(j *loaded, f lockFlags, on codegen.Target) (*generated, e
 	if err := a.holds(d.lock, g.program, f); err != nil {
 		return nil, err
 	}
-	if j, err = j.expecting(d); err != nil {
+	j, err = j.expecting(d)
+	if err != nil {
 		return nil, err
 	}
 	shape := form{pkg: "main", main: true, dir: dataFolder(j), on: on}

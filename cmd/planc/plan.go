@@ -35,7 +35,8 @@ func (a *app) planCommand() *cobra.Command {
 			limited := c.Flags().Changed("top")
 			return a.answer(args, flags, answer{lock: locks, screen: planScreen, brief: true, complete: func(_ *loaded, d *document, found *decision) error {
 				d.Faster = d.faster(found)
-				if d.head.rows = top; limited {
+				d.head.rows = top
+				if limited {
 					d.Alternatives = d.shown()
 				}
 				return nil

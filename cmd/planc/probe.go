@@ -124,7 +124,8 @@ func reduce(ranks, elems int) float64 {
 		g, err := w.Join(r, []string{"dp"}, comm.Main)
 		for i := 0; i < rounds && err == nil; i++ {
 			start := time.Now()
-			if err = comm.AllReduce(g, buf, comm.Sum); err == nil && i > 0 {
+			err = comm.AllReduce(g, buf, comm.Sum)
+			if err == nil && i > 0 {
 				best = min(best, time.Since(start).Seconds())
 			}
 		}

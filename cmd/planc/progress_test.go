@@ -154,7 +154,8 @@ func TestWatchBuild(t *testing.T) {
 	calls := 0
 	end := every(time.Millisecond, func() { calls++ })
 	time.Sleep(50 * time.Millisecond)
-	if end(); calls < 2 {
+	end()
+	if calls < 2 {
 		t.Errorf("%d calls", calls)
 	}
 }

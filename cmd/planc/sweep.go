@@ -75,7 +75,8 @@ func parseSweep(text string) (sweep, error) {
 	s := sweep{key: key, index: -1}
 	var keys []string
 	for i, row := range sweepable {
-		if keys = append(keys, row.key); row.key == key {
+		keys = append(keys, row.key)
+		if row.key == key {
 			s.index = i
 		}
 	}
@@ -106,7 +107,8 @@ func parseSweep(text string) (sweep, error) {
 		s.values = append(s.values, n)
 	}
 	slices.Sort(s.values)
-	if s.values = slices.Compact(s.values); len(s.values) > maxSweep {
+	s.values = slices.Compact(s.values)
+	if len(s.values) > maxSweep {
 		return s, wrong(fmt.Sprintf("%d values are more than %d", len(s.values), maxSweep))
 	}
 	return s, nil

@@ -109,7 +109,8 @@ func (j *loaded) expected(best search.Priced) lock.Expect {
 	c, p := j.cluster, best.Predict
 	if !c.IsCPU() {
 		var err error
-		if c, p, err = j.onCPU(best.Plan); err != nil {
+		c, p, err = j.onCPU(best.Plan)
+		if err != nil {
 			return lock.Expect{}
 		}
 	}

@@ -148,7 +148,8 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if j, err = j.expecting(d); err != nil {
+			j, err = j.expecting(d)
+			if err != nil {
 				t.Fatal(err)
 			}
 			steps[command+" "+machine] = float64(d.expect.StepS)

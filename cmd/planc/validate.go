@@ -159,7 +159,8 @@ func skippedRows(all []validate.Skipped) string {
 	n, first := map[string]int{}, map[string]int{}
 	var order []string
 	for _, s := range all {
-		if n[s.Reason]++; n[s.Reason] == 1 {
+		n[s.Reason]++
+		if n[s.Reason] == 1 {
 			order, first[s.Reason] = append(order, s.Reason), s.Row
 		}
 	}

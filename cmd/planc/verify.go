@@ -55,7 +55,8 @@ func (a *app) verify(args []string, flags jobFlags) error {
 			continue
 		}
 		later := first != nil // the first error is this command's own, and told at its end
-		if bad++; !later {
+		bad++
+		if !later {
 			first = err
 		}
 		if i > 0 && err == nil {
@@ -111,7 +112,8 @@ func (v *verification) run(path string, flags jobFlags) error {
 	if err != nil {
 		return err
 	}
-	if v.lock = l; l.file == nil {
+	v.lock = l
+	if l.file == nil {
 		return l.absent()
 	}
 	v.remedy, v.files = l.remedy, len(l.file.Files)

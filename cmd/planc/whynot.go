@@ -30,11 +30,13 @@ func parseQuestion(text string) (question, error) {
 	seen := map[string]bool{}
 	for _, part := range outsideBrackets(text) {
 		key, value, _ := strings.Cut(part, "=")
-		switch key = strings.TrimPrefix(key, "plan."); {
+		key = strings.TrimPrefix(key, "plan.")
+		switch {
 		case value == "" || value == "null":
 			diags = append(diags, ir.Diag{Code: BadFlag, Msg: fmt.Sprintf("--why-not %s: KEY=VALUE is wanted, as tp=4 or tp=4,rest=kept", part)})
 		case key == "rest":
-			if q.kept = value == "kept"; value != "kept" && value != "free" {
+			q.kept = value == "kept"
+			if value != "kept" && value != "free" {
 				diags = append(diags, ir.Diag{Code: BadFlag, Fix: "rest=kept", Msg: fmt.Sprintf("--why-not rest=%s: kept and free are what the rest can be", value)})
 			}
 		case seen[key]:
@@ -50,7 +52,8 @@ func parseQuestion(text string) (question, error) {
 	}
 	diags = append(diags, doc.Decode(&pins)...)
 	pins.Own(&diags, func(string) ir.Pos { return ir.Pos{} })
-	if q.pins = search.PinsOf(&pins); len(q.pins) == 0 && len(diags) == 0 {
+	q.pins = search.PinsOf(&pins)
+	if len(q.pins) == 0 && len(diags) == 0 {
 		return q, mistake(BadFlag, "", "--why-not rest names no value to change, as tp=4 does")
 	}
 	return q, diags.Err()
@@ -130,7 +133,8 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 	q.held = search.PinsOf(&j.Plan).Without(slices.Collect(maps.Keys(q.pins))...)
 	w := &whyNotDoc{Asked: map[string]any{}, Rest: "free", Rules: []brokenDoc{}, question: q}
 	for k, vs := range q.pins {
-		if w.Asked[k] = scalar(vs[0]); len(vs) > 1 {
+		w.Asked[k] = scalar(vs[0])
+		if len(vs) > 1 {
 			w.Asked[k] = vs
 		}
 	}
@@ -161,7 +165,8 @@ func (a *app) whyNot(j *loaded, d *document, found *decision, q question) error 
 	d.WhyNot = w
 	if w.Plan != nil && alt.Plan.Zero != found.Best.Plan.Zero {
 		for i, plan := range []ir.Plan{found.Best.Plan, alt.Plan} {
-			if w.moves[i], err = search.StateMoves(j.problem(), plan); err != nil {
+			w.moves[i], err = search.StateMoves(j.problem(), plan)
+			if err != nil {
 				return err
 			}
 		}

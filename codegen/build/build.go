@@ -80,7 +80,8 @@ func Build(ctx context.Context, r Request) (Result, error) {
 	}
 	binary := e.binary()
 	if r.Out != "" {
-		if binary, err = install(binary, r); err != nil {
+		binary, err = install(binary, r)
+		if err != nil {
 			return Result{}, err
 		}
 	}

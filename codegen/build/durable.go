@@ -25,7 +25,8 @@ func Replace(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 		return err
 	}
 	err = errors.Join(fill(f), syncFile(f))
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := rename(f.Name(), path); err != nil {

@@ -149,7 +149,8 @@ type counter struct {
 func (c *counter) one() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done++; c.watch != nil {
+	c.done++
+	if c.watch != nil {
 		c.watch(c.done, c.all)
 	}
 }

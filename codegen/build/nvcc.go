@@ -124,7 +124,8 @@ func askNVCC(ctx context.Context, file, name string) (NVCC, error) {
 		return n, fmt.Errorf("ask %s for its version: it says\n%s", file, bytes.TrimSpace(out))
 	}
 	n.Version = string(v[1])
-	if out, err = exec.CommandContext(ctx, file, "--list-gpu-arch").Output(); err != nil {
+	out, err = exec.CommandContext(ctx, file, "--list-gpu-arch").Output()
+	if err != nil {
 		return n, fmt.Errorf("ask %s %s for the architectures that it knows: %w%s", file, n.Version, err, complaint(err))
 	}
 	for _, a := range nvccArch.FindAllSubmatch(out, -1) {

@@ -36,7 +36,8 @@ func TestAllReduce(t *testing.T) {
 			for kernel, op := range map[string]func(x, y float64) float64{"all_reduce_sum": plus, "all_reduce_max": math.Max} {
 				table, values := b.members(n)
 				values[2][lo+1] = math.Inf(-1)
-				if values[1][lo+2] = math.NaN(); kernel == "all_reduce_sum" {
+				values[1][lo+2] = math.NaN()
+				if kernel == "all_reduce_sum" {
 					values[1][lo+2] = math.Inf(1)
 				}
 				for i := range table {
@@ -76,7 +77,8 @@ func TestAllReduceLSE(t *testing.T) {
 			for _, v := range values {
 				sum += math.Exp(v[j] - top)
 			}
-			if want[j] = top + math.Log(sum); math.IsInf(top, -1) {
+			want[j] = top + math.Log(sum)
+			if math.IsInf(top, -1) {
 				want[j] = top
 			}
 		}

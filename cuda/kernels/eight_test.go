@@ -94,12 +94,14 @@ func (b bench) eight(a elem, what string, largest float64, more []float64, e num
 		g, r, c := i/(rows*width), i/width%rows, i%width
 		w := 0.0
 		if c < cols {
-			if w = want[(g*rows+r)*cols+c]; across == 1 {
+			w = want[(g*rows+r)*cols+c]
+			if across == 1 {
 				w = want[(g*cols+c)*rows+r]
 			}
 		}
 		if got := codeValue(e, code) * back; got != w && (got == got || w == w) {
-			if b.Errorf("%s: code %d,%d,%d is %v, want %v", what, g, r, c, got, w); faults == 3 {
+			b.Errorf("%s: code %d,%d,%d is %v, want %v", what, g, r, c, got, w)
+			if faults == 3 {
 				break
 			}
 			faults++

@@ -13,7 +13,8 @@ func Buckets(ids []int32, lo, n int) (rows, starts, order []int32) {
 	starts = []int32{0}
 	for r, count := range next {
 		next[r] = sum
-		if sum += count; count > 0 {
+		sum += count
+		if count > 0 {
 			rows, starts = append(rows, int32(r)), append(starts, sum)
 		}
 	}

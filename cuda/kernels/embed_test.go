@@ -13,7 +13,8 @@ import (
 func idsFor(tokens, lo, n int) []int32 {
 	ids := make([]int32, tokens)
 	for i := range ids {
-		if ids[i] = int32(lo + i*7%(n+4) - 2); i%3 == 0 {
+		ids[i] = int32(lo + i*7%(n+4) - 2)
+		if i%3 == 0 {
 			ids[i] = int32(lo + n/2)
 		}
 	}
@@ -60,7 +61,8 @@ func TestBuckets(t *testing.T) {
 	if !slices.Equal(rows, []int32{0, 2, 4}) || !slices.Equal(starts, []int32{0, 1, 4, 5}) || !slices.Equal(order, []int32{1, 0, 3, 5, 2}) {
 		t.Errorf("buckets %v of %v: %v", rows, starts, order)
 	}
-	if rows, starts, order = Buckets(nil, 0, 3); len(rows) != 0 || len(starts) != 1 || len(order) != 0 {
+	rows, starts, order = Buckets(nil, 0, 3)
+	if len(rows) != 0 || len(starts) != 1 || len(order) != 0 {
 		t.Errorf("buckets of nothing: %v %v %v", rows, starts, order)
 	}
 }

@@ -21,7 +21,8 @@ var placings = []cpu.PlaceShape{
 func chosen(n, experts int) []int32 {
 	index := make([]int32, n)
 	for i := range index {
-		if index[i] = int32(i * i % 31 % experts); i%11 == 3 {
+		index[i] = int32(i * i % 31 % experts)
+		if i%11 == 3 {
 			index[i] = -1 - index[i]
 		}
 	}

@@ -116,7 +116,8 @@ func (e elem) near(t *testing.T, what string, got, want []float64, roundings, sc
 			if os.Getenv("PLANC_MUTATION") != "" {
 				t.FailNow() // the fault is seen
 			}
-			if faults++; faults == 5 {
+			faults++
+			if faults == 5 {
 				return
 			}
 		}

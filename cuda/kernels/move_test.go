@@ -97,7 +97,8 @@ func TestAccumulate(t *testing.T) {
 					}
 				} else {
 					for i := range grad {
-						if grad[i] += more[i]; to != "f64" {
+						grad[i] += more[i]
+						if to != "f64" {
 							grad[i] = float64(float32(grad[i]))
 						}
 					}

@@ -130,7 +130,8 @@ func TestNormsDGain(t *testing.T) {
 					part, acc = a.buffer(nans(parts*cols)), 0
 				}
 				b.run("norm_dgain", rows, cols, part, b.buffer(dy), b.buffer(x), stats, rows, cols, acc)
-				if got = a.values(part); parts > 1 {
+				got = a.values(part)
+				if parts > 1 {
 					got = sumParts(old, got, parts)
 				}
 				a.near(b.T, fmt.Sprint(kernel, "_dgain", s), got, want, 8, 2*float64(rows)/minNorm(x, rows, cols, kernel == "layer_norm"))

@@ -28,7 +28,8 @@ func together(t *testing.T, n int, f func(g *comm.Group, me int) error) {
 			}
 		})
 	}
-	if wg.Wait(); world.Err() != nil {
+	wg.Wait()
+	if world.Err() != nil {
 		t.Fatal(world.Err())
 	}
 }
@@ -129,7 +130,8 @@ func TestFillAndRound(t *testing.T) {
 			v := append(f32.draw(n, "round"), 1+0x1p-8, 1+3*0x1p-8, 65519, 1e-45)
 			x := f32.buffer(v)
 			for i := range v {
-				if v[i] = float64(num.RoundF16(float32(v[i]))); b.name == "bf16" {
+				v[i] = float64(num.RoundF16(float32(v[i])))
+				if b.name == "bf16" {
 					v[i] = float64(num.RoundBF16(float32(f32.values(x)[i])))
 				}
 			}

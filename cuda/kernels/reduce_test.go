@@ -127,14 +127,16 @@ func TestScaler(t *testing.T) {
 			state := b.buffer([]float64{scale, 0, hysteresis - 1})
 			for i, bad := range []bool{true, false, true, true, false, false, false, true, true, true, true, true, false, false, false, false, false, false} {
 				if grows := false; bad {
-					if good = 0; free > 0 {
+					good = 0
+					if free > 0 {
 						free--
 					} else {
 						scale = max(scale/2, least)
 					}
 				} else {
 					good++
-					if grows = good%window == 0; grows || consecutive {
+					grows = good%window == 0
+					if grows || consecutive {
 						free = hysteresis - 1
 					}
 					if grows {

@@ -10,13 +10,15 @@ import (
 func TestEveryCountIsBounded(t *testing.T) {
 	seen := 0
 	unboundedOf(reflect.TypeFor[Job](), "", func(path string, bounded bool) {
-		if seen++; !bounded && path != "train.seed" {
+		seen++
+		if !bounded && path != "train.seed" {
 			t.Errorf("job: %s has no max", path)
 		}
 	})
 	for _, f := range families {
 		unboundedOf(f.hf.absent.Type(), "", func(path string, bounded bool) {
-			if seen++; !bounded {
+			seen++
+			if !bounded {
 				t.Errorf("%s: %s has no max", f.name, path)
 			}
 		})

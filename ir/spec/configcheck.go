@@ -26,7 +26,8 @@ func (c *Config) written(names string) string {
 func (c *Config) check(diags *ir.Diags, k keys) {
 	hidden, heads, kvHeads := c.written(k.hidden), c.written(k.heads), c.written(k.kvHeads)
 	if c.HeadDim == 0 {
-		if c.HeadDim = c.Hidden / c.Heads; c.Hidden%c.Heads != 0 {
+		c.HeadDim = c.Hidden / c.Heads
+		if c.Hidden%c.Heads != 0 {
 			diags.Addf(c.blame(heads, hidden), BadModel, "%s %d does not divide %s %d", heads, c.Heads, hidden, c.Hidden)
 			return
 		}

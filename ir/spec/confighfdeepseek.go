@@ -125,7 +125,8 @@ func (s *source) groups(c *Config, hf *hfDeepseek) {
 
 func deepseekV2Config(s *source, hf *hfDeepseekV2) *Config {
 	c := s.deepseek(DeepseekV2, &hf.hfDeepseek)
-	if c.RotaryNext = true; hf.Method == "group_limited_greedy" {
+	c.RotaryNext = true
+	if hf.Method == "group_limited_greedy" {
 		s.groups(c, &hf.hfDeepseek)
 	}
 	return c

@@ -95,7 +95,8 @@ func (s *source) windows(c *Config, hf hfWindows, usual func(layer int) bool) {
 	}
 	local, some, all := make([]bool, max(0, min(c.Layers, 1<<14))), false, true
 	for i := range local {
-		if local[i] = usual(i); len(hf.Types) > 0 {
+		local[i] = usual(i)
+		if len(hf.Types) > 0 {
 			local[i] = hf.Types[i] == "sliding_attention"
 		}
 		some, all = some || local[i], all && local[i]

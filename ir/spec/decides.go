@@ -66,7 +66,8 @@ func (c *Config) rows() (out []Row) {
 		}
 		path := "model." + snake(f.Name)
 		if r, ok := v.Field(i).Interface().(RopeScaling); ok {
-			if out = append(out, Row{path, r.Text()}); len(r.Long) > 0 {
+			out = append(out, Row{path, r.Text()})
+			if len(r.Long) > 0 {
 				out = append(out, Row{path + ".long", list(reflect.ValueOf(r.Long))})
 			}
 			continue

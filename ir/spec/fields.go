@@ -35,7 +35,8 @@ func fieldsOf(v reflect.Value, path, class string) (out []Field) {
 		if row.Class == "" {
 			row.Class = class
 		}
-		if row.Default = tag.Get("absent"); row.Default == "" && !row.Group && !v.Field(i).IsZero() {
+		row.Default = tag.Get("absent")
+		if row.Default == "" && !row.Group && !v.Field(i).IsZero() {
 			row.Default = strings.ReplaceAll(fmt.Sprint(v.Field(i)), " ", ", ")
 		}
 		out = append(out, row)

@@ -196,7 +196,8 @@ func folderName(name string) string {
 		}
 		return r
 	}, name)
-	if clean = strings.TrimSpace(clean); clean == "." || clean == ".." {
+	clean = strings.TrimSpace(clean)
+	if clean == "." || clean == ".." {
 		return ""
 	}
 	return clean
@@ -214,7 +215,8 @@ func (j *Job) batch(diags *ir.Diags) {
 	case !both && !tokens:
 		diags.Addf(j.Pos("train"), Missing, "train.global_batch is missing (or global_batch_tokens)")
 	case tokens && t.SeqLen > 0 && t.GlobalBatchTokens > 0:
-		if t.GlobalBatch = t.GlobalBatchTokens / t.SeqLen; t.GlobalBatchTokens%t.SeqLen != 0 {
+		t.GlobalBatch = t.GlobalBatchTokens / t.SeqLen
+		if t.GlobalBatchTokens%t.SeqLen != 0 {
 			*diags = append(*diags, ir.Diag{Pos: j.Pos("train.global_batch_tokens"), Code: BadBatch, Fix: fmt.Sprint(max(t.GlobalBatch, 1) * t.SeqLen),
 				Msg: fmt.Sprintf("train.global_batch_tokens is %d, which is no whole number of sequences of %d tokens", t.GlobalBatchTokens, t.SeqLen)})
 		}

@@ -162,12 +162,14 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 		if filepath.Ext(file) != ".json" {
 			file = filepath.Join(file, "config.json")
 		}
-		if data, err = l.read(file); err != nil {
+		data, err = l.read(file)
+		if err != nil {
 			l.diags.Addf(n.Pos, NoFile, "model file %s cannot be read: %s%s", file, ir.FileReason(err), hubHint(n.Text))
 			(*l.diags)[len(*l.diags)-1].Fix = HubModel(n.Text)
 			return nil, ""
 		}
-		if name = strings.TrimSuffix(filepath.Base(file), ".json"); name == "config" {
+		name = strings.TrimSuffix(filepath.Base(file), ".json")
+		if name == "config" {
 			name = filepath.Base(filepath.Dir(file))
 			if name == "." || name == ".." || name == string(filepath.Separator) {
 				name = "" // which is no name to know the model by
@@ -185,7 +187,8 @@ func (l *modelLoader) named(n *strict.Node) (*strict.Node, string) {
 			return nil, ""
 		}
 		name, file = row.Name, inCatalogue+row.Name
-		if data, err = models.ReadFile("models/" + row.Name + ".json"); err != nil {
+		data, err = models.ReadFile("models/" + row.Name + ".json")
+		if err != nil {
 			panic("spec: embedded models: " + err.Error())
 		}
 	}

@@ -127,7 +127,8 @@ func keysOf[T any](absent T, config func(s *source, hf *T) *Config) hfKeys {
 func (l *modelLoader) family(m, n *strict.Node) string {
 	name := ""
 	if t := m.Get("model_type"); t != nil {
-		if name = t.Text; familyOf(name).name == "" {
+		name = t.Text
+		if familyOf(name).name == "" {
 			l.unknownFamily(t)
 			return ""
 		}
@@ -141,7 +142,8 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 	}
 	of, known := "", []string{}
 	for _, f := range families {
-		if known = append(known, strings.Fields(f.architectures)...); slices.Contains(strings.Fields(f.architectures), a.Items[0].Text) {
+		known = append(known, strings.Fields(f.architectures)...)
+		if slices.Contains(strings.Fields(f.architectures), a.Items[0].Text) {
 			of = f.name
 		}
 	}
@@ -160,7 +162,8 @@ func (l *modelLoader) family(m, n *strict.Node) string {
 func (l *modelLoader) unknownFamily(t *strict.Node) {
 	d := ir.Diag{Pos: t.Pos, Code: strict.NotYet, Msg: "model_type " + t.Text + " is not there yet"}
 	d.Fix = ir.Nearest(t.Text, familyNames())
-	if d.Msg += "; there are " + strings.Join(familyNames(), ", "); d.Fix == "" {
+	d.Msg += "; there are " + strings.Join(familyNames(), ", ")
+	if d.Fix == "" {
 		d.Msg += "; " + byShape
 	}
 	*l.diags = append(*l.diags, d)

@@ -40,7 +40,8 @@ func (c *Config) embedParams() int64 {
 	if familyOf(c.Family).position == Learned {
 		n += int64(c.MaxPositions+c.PositionOffset) * h
 	}
-	if n += int64(c.TokenTypes) * h; c.EmbedNorm {
+	n += int64(c.TokenTypes) * h
+	if c.EmbedNorm {
 		n += c.normParams(h)
 	}
 	return n
@@ -79,8 +80,11 @@ func (c *Config) blockParams(experts bool) int64 {
 	}
 	if c.Experts > 0 && experts {
 		n += c.expertParams(c.Experts)
-	} else if n += h*in + f*h; c.MLPBias {
-		n += in + h
+	} else {
+		n += h*in + f*h
+		if c.MLPBias {
+			n += in + h
+		}
 	}
 	norms := int64(2)
 	if c.SandwichNorm {

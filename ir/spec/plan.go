@@ -73,7 +73,8 @@ func (p Pin[T]) Allows(v T) bool { return p.Free() || slices.Contains(p.Values, 
 // UnmarshalNode reads a scalar, or a list of them.
 func (p *Pin[T]) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	if n.Kind == strict.List {
-		if c.Decode(n, path, &p.Values); len(n.Items) == 0 {
+		c.Decode(n, path, &p.Values)
+		if len(n.Items) == 0 {
 			c.Addf(n.Pos, Missing, "%s is an empty list, which allows nothing; a value or values are wanted, or null: searched", path)
 		}
 		return

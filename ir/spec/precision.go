@@ -60,7 +60,8 @@ var otherNames = map[string]string{"fp32": "f32", "float32": "f32", "float": "f3
 func (p *Precision) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
 	name := n
 	if n.Kind == strict.Map {
-		if name = n.Get("compute"); name == nil {
+		name = n.Get("compute")
+		if name == nil {
 			c.Addf(n.Pos, Missing, "%s has no compute, as in {compute: bf16}: what it leaves out follows from that", path)
 			c.Struct(n, path, p)
 			return
@@ -114,7 +115,8 @@ func (s *LossScale) UnmarshalNode(c *strict.Context, n *strict.Node, path string
 		*s = dynamicScale
 	case n.Kind == strict.Int || n.Kind == strict.Float:
 		*s = LossScale{Kind: "static"}
-		if c.Decode(n, path, &s.Init); !(s.Init > 0) {
+		c.Decode(n, path, &s.Init)
+		if !(s.Init > 0) {
 			c.Addf(n.Pos, strict.OutOfRange, "%s is %s; more than 0 is wanted", path, n.Text)
 		}
 	default:

@@ -76,11 +76,13 @@ func fromDir(dir, from, path string) string {
 	whole := filepath.Join(from, path)
 	rel, err := filepath.Rel(dir, whole)
 	if err != nil { // one of the folders is absolute
-		if rel, err = filepath.Abs(whole); err != nil {
+		rel, err = filepath.Abs(whole)
+		if err != nil {
 			return whole
 		}
 	}
-	if rel = filepath.ToSlash(rel); !strings.Contains(rel, "/") && !strings.HasPrefix(rel, ".") {
+	rel = filepath.ToSlash(rel)
+	if !strings.Contains(rel, "/") && !strings.HasPrefix(rel, ".") {
 		rel = "./" + rel
 	}
 	return rel

@@ -78,7 +78,8 @@ func TestDefaults(t *testing.T) {
 	}
 	for arch, want := range map[string]string{"cpu": "f32", "sm_70": "fp16", "sm_75": "fp16", "sm_80": "bf16", "sm_90a": "bf16"} {
 		j := load(t, small)
-		if j.SetDevice(arch); j.Train.Precision != Presets[want] {
+		j.SetDevice(arch)
+		if j.Train.Precision != Presets[want] {
 			t.Errorf("%s: %+v", arch, j.Train.Precision)
 		}
 	}
@@ -137,7 +138,8 @@ plan: {tp: [1, 2], dp: 4, sp: false, zero: 1, pp: 1, recompute: none}
 	if k := j.Plan.Violates(plan); k != "dp" {
 		t.Errorf("the serial plan violates %q", k)
 	}
-	if plan.DP, plan.TP, plan.Zero = 4, 2, 1; j.Plan.Violates(plan) != "" {
+	plan.DP, plan.TP, plan.Zero = 4, 2, 1
+	if j.Plan.Violates(plan) != "" {
 		t.Errorf("the plan violates %q", j.Plan.Violates(plan))
 	}
 	if p := j.Pos("train.optimizer.lr"); p.Line != 15 || p.Column != 30 {
@@ -161,7 +163,8 @@ func TestOverridesReachIntoShortForms(t *testing.T) {
 	if j.Config.Layers != 4 || j.Train.Precision.Grads != "bf16" || j.Train.GlobalBatch != 1000 || j.Cluster.Nodes != 8 || !j.Plan.TP.Allows(8) || j.Plan.TP.Allows(2) {
 		t.Errorf("%+v", j)
 	}
-	if j, err = tryLoad(small+"plan: {tp: 2}\n", "plan.tp=null", "cluster.nodes=2"); err != nil || !j.Plan.TP.Free() || j.Cluster != (ClusterRef{"cpu", 2, 0, 4}) {
+	j, err = tryLoad(small+"plan: {tp: 2}\n", "plan.tp=null", "cluster.nodes=2")
+	if err != nil || !j.Plan.TP.Free() || j.Cluster != (ClusterRef{"cpu", 2, 0, 4}) {
 		t.Errorf("%v, %+v", err, j)
 	}
 }

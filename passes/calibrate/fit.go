@@ -90,7 +90,8 @@ func Fit(rows []Observation) (*Result, error) {
 // judge keeps the fit or what was there before it, whichever is nearer to each row by what the other rows say.
 func (r *Result) judge() {
 	before, without := r.MedianError(func(w Row) float64 { return w.Before }), r.MedianError(func(w Row) float64 { return w.Without })
-	if r.Worse = without > before; r.Worse {
+	r.Worse = without > before
+	if r.Worse {
 		r.Measured = costmodel.Measured{}
 	}
 }
@@ -109,7 +110,8 @@ func (f *fitter) chosen(r *Result) (*solution, error) {
 				all.keys, all.x = append(all.keys, key), append(all.x, 0)
 			}
 		}
-		if err = f.linear(all); err != nil {
+		err = f.linear(all)
+		if err != nil {
 			break
 		}
 		best, most := -1, float64(worth)

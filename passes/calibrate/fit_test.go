@@ -29,7 +29,8 @@ func runs(t *testing.T, nodes []int, truth costmodel.Measured, noise float64) []
 			for _, tp := range []int{1, 8, -8} { // -8: over nodes
 				order := "tp,dp"
 				if tp < 0 {
-					if tp, order = -tp, "dp,tp"; n < 8 {
+					tp, order = -tp, "dp,tp"
+					if n < 8 {
 						continue
 					}
 				}

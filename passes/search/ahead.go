@@ -130,7 +130,8 @@ func (a *ahead) take(s *searcher, k profileKey) *base {
 		return s.newBase(k, s.profile(k))
 	case a.jobs != nil:
 		j := a.jobs.find(k)
-		if j.make(s, a.jobs, k); j.base == nil {
+		j.make(s, a.jobs, k)
+		if j.base == nil {
 			return s.newBase(k, s.profile(k))
 		}
 		s.profiles[k] = j.base.profile
@@ -175,7 +176,8 @@ func (s *searcher) basesOf(p *Problem, set *setting) []wanted {
 			continue
 		}
 		apart = append(apart, w)
-		if w.key.each = w.key.replicas || w.key.cp > 1; w.key.each {
+		w.key.each = w.key.replicas || w.key.cp > 1
+		if w.key.each {
 			each = append(each, w)
 		}
 	}

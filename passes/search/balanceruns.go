@@ -30,7 +30,8 @@ func (b *balancing) runs(ends []float64) []int {
 	stages, n := len(b.load), len(ends)
 	slowest, squares, took := sized(b.room[0], (stages+1)*n), sized(b.room[1], (stages+1)*n), sized(b.room[2], (stages+1)*n)
 	b.room = [3][]float64{slowest, squares, took}
-	if b.fill(slowest, ends, false, b.enough(ends), took); math.IsInf(slowest[0], 1) {
+	b.fill(slowest, ends, false, b.enough(ends), took)
+	if math.IsInf(slowest[0], 1) {
 		b.fill(slowest, ends, false, math.Inf(1), took)
 	}
 	b.fill(squares, ends, true, slowest[0]*(1+tie), took)
@@ -77,7 +78,8 @@ func (b *balancing) fill(table, ends []float64, squares bool, most float64, took
 					best, count = v, end-at
 				}
 			}
-			if table[st*n+at], took[st*n+at] = best, float64(count); !math.IsInf(best, 1) {
+			table[st*n+at], took[st*n+at] = best, float64(count)
+			if !math.IsInf(best, 1) {
 				first, last = min(first, at), at
 			}
 		}

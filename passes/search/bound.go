@@ -58,7 +58,8 @@ func (s *searcher) newBase(k profileKey, p *profile) *base {
 	for i := range segs {
 		segs[i] = &p.segs[i]
 	}
-	if b.lines = s.slopes(b.prog, variants, segs); !s.problem.engine().Own {
+	b.lines = s.slopes(b.prog, variants, segs)
+	if !s.problem.engine().Own {
 		b.foreignLines()
 	}
 	for _, seg := range variants {
@@ -171,7 +172,8 @@ func (s *searcher) cut(f *family) [][]stretch {
 			k := min(n, segs[at].Count-used)
 			out[c] = append(out[c], stretch{at, k, s.ends(at)})
 			n -= k
-			if used += k; used == segs[at].Count {
+			used += k
+			if used == segs[at].Count {
 				at, used = at+1, 0
 			}
 		}

@@ -40,7 +40,8 @@ func bruteForce(t *testing.T, p *Problem, shared *caches) *brute {
 		s.caches = shared
 	}
 	b := &brute{searcher: s, t: t, seen: map[string]int{}}
-	if b.space, err = s.space(p); err != nil {
+	b.space, err = s.space(p)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return b

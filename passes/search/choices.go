@@ -177,7 +177,8 @@ func (s *searcher) whyNone(name string, best ir.Plan) []Reason {
 		other.MicroBatch = 2 * best.MicroBatch
 	}
 	if other.Zero > 0 && other.DP != best.DP { // which follows
-		if other.ZeroGroup = other.Replicas(); other.ZeroGroup == 1 {
+		other.ZeroGroup = other.Replicas()
+		if other.ZeroGroup == 1 {
 			other.Zero = 0
 		}
 	}

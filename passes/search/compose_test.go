@@ -108,7 +108,8 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 	var kinds []kind
 	for _, f := range sp.families {
 		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.CP, f.plan.EP, f.plan.ETP, f.plan.CPKind, f.plan.Schedule}
-		if of[k] = append(of[k], f); len(of[k]) == 1 {
+		of[k] = append(of[k], f)
+		if len(of[k]) == 1 {
 			kinds = append(kinds, k)
 		}
 	}

@@ -29,7 +29,8 @@ func shapes(t *testing.T, p *Problem, keep func(ir.Plan) bool) map[string]bool {
 					plan := f.plan
 					a.set(&plan, a.most)
 					plan.Zero, plan.ZeroGroup, plan.AxisOrder = of.zero, of.group, order
-					if n++; keep == nil || keep(plan) {
+					n++
+					if keep == nil || keep(plan) {
 						plan.StageLayers, plan.RecomputeLayers = "", 0
 						out[plan.Text()] = true
 					}

@@ -54,7 +54,8 @@ func (s *searcher) weigh(p *Problem, b *branch) {
 	}
 	b.weighed = true
 	f := b.family
-	if b.n, b.over = s.needsOf(p, b); b.over == 0 {
+	b.n, b.over = s.needsOf(p, b)
+	if b.over == 0 {
 		b.floor = max(f.floor, s.familyFloor(f, &b.again, b.n))
 	}
 }
@@ -160,7 +161,8 @@ func (s *searcher) fewest(f *family, a *again, state []stateNeed, each bool) (n,
 		}
 		return best, over
 	}
-	if over = lacks(a.most); over > 0 {
+	over = lacks(a.most)
+	if over > 0 {
 		return a.most, over
 	}
 	low, high := a.least, a.most
@@ -196,7 +198,8 @@ func (s *searcher) least(p *Problem, f *family) int {
 		f.least = known.least
 		return f.least
 	}
-	if s.newLeast(p, f); known != nil {
+	s.newLeast(p, f)
+	if known != nil {
 		known.least = f.least
 	}
 	return f.least

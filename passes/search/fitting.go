@@ -58,7 +58,8 @@ func (s *searcher) fittingOf(p *Problem, f *family) *fitting {
 		if !ok {
 			return nil
 		}
-		if f.fitting = s.fittings[k]; f.fitting == nil {
+		f.fitting = s.fittings[k]
+		if f.fitting == nil {
 			f.fitting = &fitting{}
 			s.fittings[k] = f.fitting
 		}

@@ -21,7 +21,8 @@ func TestForeignBounds(t *testing.T) {
 			cp []string
 			n  int
 		}{{[]string{"1", "2", "4"}, 400}, {[]string{"2", "4"}, 60}} {
-			if p.Pins = (Pins{"cp": draw.cp}); !context {
+			p.Pins = (Pins{"cp": draw.cp})
+			if !context {
 				p.Pins = Pins{"cp": {"1"}}
 			}
 			s, err := newSearcher(p)
@@ -169,7 +170,8 @@ func TestOverlapOfExperts(t *testing.T) {
 	} {
 		s := &searcher{problem: &Problem{Engine: &costmodel.Engine{HiddenEP: x.part, SlowsEP: x.slows}}}
 		c := costmodel.Cost{Compute: costmodel.Seconds(x.compute), Experts: costmodel.Seconds(x.experts)}
-		if s.overlapExperts(&c); float64(c.Experts) != x.left || float64(c.Compute) != x.slower {
+		s.overlapExperts(&c)
+		if float64(c.Experts) != x.left || float64(c.Compute) != x.slower {
 			t.Errorf("%+v: %+v", x, c)
 		}
 	}

@@ -157,7 +157,8 @@ func (s *searcher) holdsOf(f *family) []hold {
 		for _, c := range st.chunks {
 			all = addFrom(all, from, fr.kindOf[c], buffers[c])
 		}
-		if h.buffers = all[from:]; slices.ContainsFunc(held, func(o hold) bool { return o.covers(&h, fr) }) {
+		h.buffers = all[from:]
+		if slices.ContainsFunc(held, func(o hold) bool { return o.covers(&h, fr) }) {
 			all = all[:from]
 		} else {
 			held = append(held, h)

@@ -64,7 +64,8 @@ func zeroGroups(p *ir.Plan) []int {
 func replicaGroups(p *ir.Plan) []int {
 	var out []int
 	for _, n := range divisors(p.DP) {
-		if n *= p.CP; n > 1 {
+		n *= p.CP
+		if n > 1 {
 			out = append(out, n)
 		}
 	}

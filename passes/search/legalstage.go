@@ -67,7 +67,8 @@ func wrongCounts(p *ir.Plan, s *setting) string {
 	ns := s.countsOf(p)
 	sum := 0
 	for i, n := range ns {
-		if sum += n; n == 0 && !(i == 0 && s.Embed) && !(i == len(ns)-1 && s.Head) && len(ns) == p.PP*p.VPP {
+		sum += n
+		if n == 0 && !(i == 0 && s.Embed) && !(i == len(ns)-1 && s.Head) && len(ns) == p.PP*p.VPP {
 			return fmt.Sprintf("leaves chunk %d nothing", i)
 		}
 	}

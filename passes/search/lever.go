@@ -108,7 +108,8 @@ func leverTrials(p *Problem) (out []Trial) {
 	for i := range levers {
 		t := Trial{Name: levers[i].name, Problem: *p}
 		t.Problem.Cluster = ownCopy(p.Cluster)
-		if t.Set = levers[i].set(&t.Problem, t.Problem.Cluster); t.Set != nil {
+		t.Set = levers[i].set(&t.Problem, t.Problem.Cluster)
+		if t.Set != nil {
 			out = append(out, t)
 		}
 	}

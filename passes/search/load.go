@@ -97,7 +97,8 @@ func (l load) tight(o costmodel.Op, places bool) costmodel.Op {
 	}
 	fixed := 0.0 // bytes of weights, or of their gradients
 	if g := o.Shape; matrix {
-		if fixed = g.K * g.N; !places {
+		fixed = g.K * g.N
+		if !places {
 			fixed = g.M * g.N
 		}
 		fixed *= o.Bytes / (float64(g.M*g.K) + float64(g.K*g.N) + float64(g.M*g.N))

@@ -56,7 +56,8 @@ func TestNearBatchOfMany(t *testing.T) {
 		if want > 0 {
 			q := *p
 			q.GlobalBatch = want
-			if plan, _, err = new(Series).Best(&q); err != nil {
+			plan, _, err = new(Series).Best(&q)
+			if err != nil {
 				t.Fatal(err)
 			}
 			if costmodel.SixDigits(plan.Predict.TokensPerS/base.Predict.TokensPerS-1) < 0.05 {

@@ -43,7 +43,8 @@ func (n *nearest) family(sp *space, f *family, k *keep) {
 		if k.kind != nil && !k.kind(b.again.kind) {
 			continue
 		}
-		if n.s.weigh(sp.problem, b); n.found && b.over > n.over {
+		n.s.weigh(sp.problem, b)
+		if n.found && b.over > n.over {
 			continue
 		}
 		all := n.s.grow(sp.problem, b)

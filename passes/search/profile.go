@@ -225,7 +225,8 @@ func (p *funcProfile) grow(f *ir.Func, m ir.Mesh) {
 			continue
 		}
 		o := costmodel.OpOf(n, m)
-		if ops[0].slope = ops[0].at.Slope(&o); o.Kind != costmodel.Vector {
+		ops[0].slope = ops[0].at.Slope(&o)
+		if o.Kind != costmodel.Vector {
 			hard += o.Flops
 			if ops[0].round {
 				round += o.Flops
@@ -333,7 +334,8 @@ func strides(p *ir.Plan, tp, cp, dp int) [3]int {
 func stride(p *ir.Plan, axis string) int {
 	n := 1
 	for a, rest := "", p.AxisOrder; rest != ""; n *= degree(p, a) {
-		if a, rest, _ = strings.Cut(rest, ","); a == axis {
+		a, rest, _ = strings.Cut(rest, ",")
+		if a == axis {
 			return n
 		}
 	}
@@ -469,13 +471,15 @@ func (s *searcher) arithmetic(p *funcProfile, k int, l load) (own arithmetic) {
 			times, filled = l.rounds, s.device.Within(&empty)
 		}
 		t := costmodel.Seconds(times) * (s.device.Time(&o) + filled)
-		if own.time += t; o.Kind >= costmodel.Attention {
+		own.time += t
+		if o.Kind >= costmodel.Attention {
 			own.attention += t
 		}
 		if p.ops[i].round {
 			full := l.tight(o, p.ops[i].places)
 			idle := costmodel.Seconds(times) * (s.device.Within(&o) + filled - s.device.Within(&full))
-			if own.empty += idle; p.ops[i].remade {
+			own.empty += idle
+			if p.ops[i].remade {
 				own.remade += t - idle
 			}
 		}

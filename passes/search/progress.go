@@ -20,7 +20,8 @@ func (e *enumeration) watch() {
 
 // watch says how far a hunt is, the first alone: those for alternatives look at plans that are no better.
 func (h *hunt) watch() {
-	if h.steps++; h.s.watch == nil || h.steps%often != 0 {
+	h.steps++
+	if h.s.watch == nil || h.steps%often != 0 {
 		return
 	}
 	p := Progress{Done: len(h.sp.families) - len(h.rest), Families: len(h.sp.families)}

@@ -21,17 +21,20 @@ func watchedSearch(t *testing.T, name string, p *Problem, do func(*Problem) erro
 	said, best := 0, 0
 	q := *p
 	q.Watch = func(at Progress) {
-		if said++; at.Done < last.Done || at.Families < last.Families || at.Best == 0 && last.Best > 0 || last.Best > 0 && at.Best > last.Best {
+		said++
+		if at.Done < last.Done || at.Families < last.Families || at.Best == 0 && last.Best > 0 || last.Best > 0 && at.Best > last.Best {
 			t.Errorf("%s: %+v after %+v", name, at, last)
 		}
-		if last = at; at.Best > 0 {
+		last = at
+		if at.Best > 0 {
 			best++
 		}
 	}
 	if err := do(&q); err != nil {
 		t.Fatal(err)
 	}
-	if t.Logf("%s: said %d times, %d with a best plan, last %+v", name, said, best, last); best == 0 {
+	t.Logf("%s: said %d times, %d with a best plan, last %+v", name, said, best, last)
+	if best == 0 {
 		t.Errorf("%s: said %d times where it is, never with a plan", name, said)
 	}
 }

@@ -92,7 +92,8 @@ func (s *searcher) price(p *point) *price {
 		return q
 	}
 	q := &price{}
-	if q.memory, q.stage = p.memory(s); q.memory.Fits() {
+	q.memory, q.stage = p.memory(s)
+	if q.memory.Fits() {
 		q.time = s.stepOf(p).Total()
 	}
 	s.prices[k] = q
@@ -308,7 +309,8 @@ func (b *bucketPrices) stage(fr *frame, of *frameStage) (out []costmodel.BucketC
 				return
 			}
 			open += n
-			if last = [2]int{segment, layer}; open >= limit || c.each {
+			last = [2]int{segment, layer}
+			if open >= limit || c.each {
 				shut()
 			}
 		})

@@ -153,7 +153,8 @@ func TestUntriedPinsAreNamed(t *testing.T) {
 	if len(rs) != 2 || rs[0].Message != "zero 1 or 2: no plan that is tried has it together with the other pins" || rs[1].Key != "recompute_layers" {
 		t.Errorf("%v", rs)
 	}
-	if e.p.Pins = nil; len(e.untried()) == 0 {
+	e.p.Pins = nil
+	if len(e.untried()) == 0 {
 		t.Error("nothing is said")
 	}
 }

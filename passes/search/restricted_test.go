@@ -195,7 +195,8 @@ func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
 	p.MicroBatch = share[r.IntN(len(share))]
 	p.MicroBatches = s.problem.GlobalBatch / (p.DP * p.MicroBatch)
 	p.StageLayers = joinCounts(even(s.dims.Layers, p.PP*p.VPP))
-	if p.Zero = r.IntN(4); p.Zero > 0 {
+	p.Zero = r.IntN(4)
+	if p.Zero > 0 {
 		of := divisors(p.Replicas())
 		p.ZeroGroup = of[r.IntN(len(of))]
 	}

@@ -238,7 +238,8 @@ func (s *searcher) choose(sp *space, k *keep) (c found, n Counts, ok bool) {
 	least := h.robust(limit)
 	h.end()
 	c.fastest, c.robust = s.priced(&first.point), s.priced(&least)
-	if c.best = c.robust; s.problem.Prefer == PreferFastest {
+	c.best = c.robust
+	if s.problem.Prefer == PreferFastest {
 		c.best = c.fastest
 	}
 	return c, h.n, true
@@ -296,7 +297,8 @@ func (h *hunt) next() bool {
 	limit := h.fastest * (1 + tie)
 	for len(h.rest) > 0 && h.rest[0].floor <= limit && (len(h.queue) == 0 || h.rest[0].floor <= h.queue[0].floor) {
 		f, floor := h.sp.families[h.rest[0].place], h.rest[0].floor
-		if h.rest = h.rest[1:]; h.keep.family == nil || h.keep.family(f) {
+		h.rest = h.rest[1:]
+		if h.keep.family == nil || h.keep.family(f) {
 			if !h.counts && h.s.hopeless(h.sp.problem, f) {
 				continue
 			}
@@ -359,7 +361,8 @@ func (h *hunt) branches(f *family) {
 		if h.keep.kind != nil && !h.keep.kind(b.again.kind) {
 			continue
 		}
-		if h.s.weigh(h.sp.problem, b); b.over > 0 {
+		h.s.weigh(h.sp.problem, b)
+		if b.over > 0 {
 			h.n.Infeasible += b.size
 		} else {
 			h.queue.push(entry{floor: b.floor, order: b.first, branch: b})

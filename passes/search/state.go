@@ -127,7 +127,8 @@ func (s *searcher) newState(plan ir.Plan) *state {
 		var us []use
 		for _, w := range seg.Forward.Weights() {
 			owner, slot, ok := i, ir.Slot{}, false
-			if slot, ok = t.Slot(seg.Name, w.Name); !ok {
+			slot, ok = t.Slot(seg.Name, w.Name)
+			if !ok {
 				name, param, _ := strings.Cut(w.Param.Tied, ".")
 				owner = index[name]
 				slot, _ = t.Slot(name, param)
@@ -196,7 +197,8 @@ func (c *classState) sum(walk []stretch, pad, limit int) int {
 		}
 		first := min(k, (limit-open+n-1)/n)
 		open += first * n
-		if k -= first; open < limit {
+		k -= first
+		if open < limit {
 			continue
 		}
 		sum += passes.RoundUp(open, pad)

@@ -236,7 +236,8 @@ func checkpointed(saved, slower float64) *Thumb {
 
 // beside says on which side of what a rule says a figure is: "" within it, as a whole percentage is printed.
 func beside(figure, least, most float64) string {
-	switch figure = math.Round(100*figure) / 100; {
+	figure = math.Round(100*figure) / 100
+	switch {
 	case figure < least:
 		return "less"
 	case figure > most:

@@ -51,7 +51,8 @@ func (p *profile) sort() {
 			for j := range f.comms {
 				l := &f.comms[j]
 				k := commKind{l.what.Op, l.what.Axes, l.group, l.once.Choices > 0}
-				if l.kind = slices.IndexFunc(p.kinds, k.equal); l.kind < 0 {
+				l.kind = slices.IndexFunc(p.kinds, k.equal)
+				if l.kind < 0 {
 					l.kind = len(p.kinds)
 					p.kinds = append(p.kinds, k)
 				}

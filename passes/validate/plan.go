@@ -19,10 +19,12 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if gpus < 1 {
 		return p, 0, fmt.Errorf("num_gpus is missing")
 	}
-	if r.context(&p, d); gpus%(p.TP*p.PP*p.CP) != 0 {
+	r.context(&p, d)
+	if gpus%(p.TP*p.PP*p.CP) != 0 {
 		return p, 0, fmt.Errorf("tp %d · pp %d%s does not divide %d GPUs", p.TP, p.PP, withCP(&p), gpus)
 	}
-	if p.DP = r.count("dp", gpus/(p.TP*p.PP*p.CP)); p.Ranks() != gpus {
+	p.DP = r.count("dp", gpus/(p.TP*p.PP*p.CP))
+	if p.Ranks() != gpus {
 		return p, 0, fmt.Errorf("dp %d · tp %d · pp %d%s is not %d GPUs", p.DP, p.TP, p.PP, withCP(&p), gpus)
 	}
 	if r.count("experts", 0) > 1 {
@@ -36,7 +38,8 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 	if engine == "fsdp" && p.PP > 1 && p.Zero >= 2 { // torch.distributed.pipelining gathers parameters and reduces gradients once a step
 		p.Zero = 1
 	}
-	if batch, err = r.batches(&p, d); err != nil {
+	batch, err = r.batches(&p, d)
+	if err != nil {
 		return p, 0, err
 	}
 	if err := r.stages(&p, layers); err != nil {
@@ -47,10 +50,12 @@ func (r *Row) plan(layers int, prec ir.Precision, engine string, flash bool) (p 
 
 // context sets cp and what moves keys and values: where column cp_kind is empty, as the engine's own users have it.
 func (r *Row) context(p *ir.Plan, d defaults) {
-	if p.CP = max(1, r.count("cp", 1)); p.CP == 1 {
+	p.CP = max(1, r.count("cp", 1))
+	if p.CP == 1 {
 		return
 	}
-	if p.CPKind = r.lower("cp_kind"); p.CPKind == "" {
+	p.CPKind = r.lower("cp_kind")
+	if p.CPKind == "" {
 		p.CPKind = d.cp
 	}
 	p.AxisOrder = "tp,cp,dp"

@@ -41,7 +41,8 @@ func Parse(file string, data []byte) ([]Row, error) {
 	for n, line := range lines[1:] {
 		row := Row{File: file, Number: n + 1, cells: map[string]string{}}
 		for i, cell := range line {
-			if cell = strings.TrimSpace(cell); i < len(head) && cell != "" {
+			cell = strings.TrimSpace(cell)
+			if i < len(head) && cell != "" {
 				row.cells[head[i]] = cell
 			}
 		}

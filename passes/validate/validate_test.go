@@ -76,7 +76,8 @@ func TestStagesOfRow(t *testing.T) {
 		t.Errorf("%v, stages %s", q.Plan, q.Plan.StageLayers)
 	}
 	r = row(t, "layers,hidden,heads,seq_len,gpu,num_gpus,pp,global_batch,stage_layers", "24,1024,16,1024,T4,4,4,32,7-6-6-5")
-	if q, err = NewAsker().Question(r); err != nil || q.Plan.StageLayers != "7,6,6,5" {
+	q, err = NewAsker().Question(r)
+	if err != nil || q.Plan.StageLayers != "7,6,6,5" {
 		t.Errorf("stages %v, %v", q, err)
 	}
 }

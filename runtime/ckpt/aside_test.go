@@ -35,7 +35,8 @@ func seal(t *testing.T, path string, change func(*Manifest)) {
 		t.Fatal(err)
 	}
 	change(&m)
-	if b, err = m.encode(); err == nil {
+	b, err = m.encode()
+	if err == nil {
 		err = os.WriteFile(filepath.Join(path, manifestName), b, 0o666)
 	}
 	if err != nil {

@@ -97,11 +97,13 @@ func restore(old string) (aside string, err error) {
 	if whole {
 		return setAside(fsys, old, path)
 	}
-	if whole, err = isWhole(old); err != nil || !whole {
+	whole, err = isWhole(old)
+	if err != nil || !whole {
 		return "", err // neither is whole: both stay for people to look at
 	}
 	if exists(path) {
-		if aside, err = setAside(fsys, path, path); err != nil {
+		aside, err = setAside(fsys, path, path)
+		if err != nil {
 			return "", err
 		}
 	}

@@ -28,7 +28,8 @@ func newCrashFS(left int, err error) *crashFS {
 }
 
 func (c *crashFS) op(format string, args ...any) error {
-	if c.left--; c.left < 0 {
+	c.left--
+	if c.left < 0 {
 		return c.err
 	}
 	c.ops = append(c.ops, fmt.Sprintf(format, args...))

@@ -45,7 +45,8 @@ type finiteScan struct {
 func (s *finiteScan) Write(p []byte) (int, error) {
 	n := len(p)
 	if !s.parsed {
-		if p = s.readHeader(p); !s.parsed {
+		p = s.readHeader(p)
+		if !s.parsed {
 			return n, nil
 		}
 	}

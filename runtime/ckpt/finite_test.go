@@ -94,7 +94,8 @@ func TestFiniteScan(t *testing.T) {
 	}
 	for _, junk := range [][]byte{nil, {1}, bytes.Repeat([]byte{0xff}, 40), append(make([]byte, 8), 0xff, 0xff, 0xff, 0xff)} {
 		if s := (&finiteScan{size: int64(len(junk))}); true {
-			if s.Write(junk); s.err != nil {
+			s.Write(junk)
+			if s.err != nil {
 				t.Errorf("what is no safetensors file: %v", s.err)
 			}
 		}
@@ -140,7 +141,8 @@ func TestOverlappingTensorsAreDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "checkpoint: " + path + " is damaged: its content is not what was saved (the SHA-256 differs)"
-	if _, err = Open(saved.Path); err == nil || err.Error() != want {
+	_, err = Open(saved.Path)
+	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if c, skipped, err := Newest(dir); err != nil || c == nil || c.Manifest.Step != 4 || len(skipped) != 1 {

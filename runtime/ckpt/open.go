@@ -23,7 +23,8 @@ func openRegular(path string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if info, err = f.Stat(); err == nil {
+	info, err = f.Stat()
+	if err == nil {
 		err = regular(path, info)
 	}
 	if err != nil {

@@ -73,7 +73,8 @@ func scan(r io.ReaderAt, size int64) (entries []entry, metadata map[string]strin
 		return nil, nil, 0, err
 	}
 	data = 8 + int64(n)
-	if entries, metadata, err = parseHeader(h, size-data); err != nil {
+	entries, metadata, err = parseHeader(h, size-data)
+	if err != nil {
 		return nil, nil, 0, bad("%v", err)
 	}
 	return entries, metadata, data, nil

@@ -125,7 +125,8 @@ func writeContent(fsys fileSystem, path string, c Content) (FileInfo, error) {
 			if err := c.Fill(i, tw); err != nil {
 				return err
 			}
-			if end += t.Bytes(); tw.Written() != end {
+			end += t.Bytes()
+			if tw.Written() != end {
 				return fmt.Errorf("tensor %s takes %d bytes, and %d were written", t.Name, t.Bytes(), tw.Written()-end+t.Bytes())
 			}
 		}
@@ -142,7 +143,8 @@ func writeFile(fsys fileSystem, path string, write func(io.Writer) error) (FileI
 	sum := sha256.New()
 	info := FileInfo{Name: filepath.Base(path)}
 	b := bufio.NewWriterSize(io.MultiWriter(f, sum, (*counter)(&info.Size)), 1<<20)
-	if err = write(b); err == nil {
+	err = write(b)
+	if err == nil {
 		err = b.Flush()
 	}
 	if err == nil {

@@ -36,7 +36,8 @@ func OpenWeights(path string) (*Weights, error) {
 	}
 	paths := []string{path}
 	if info.IsDir() {
-		if paths, err = weightFiles(path); err != nil {
+		paths, err = weightFiles(path)
+		if err != nil {
 			return nil, err
 		}
 	}

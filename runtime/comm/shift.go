@@ -7,7 +7,8 @@ package comm
 // Each sends one message and takes one, and none waits for a member that waits for it: all publish first. dst is not src.
 func Shift[F Float](g *Group, dst, src []F, by int) error {
 	n := g.Size()
-	if by = (by%n + n) % n; by == 0 {
+	by = (by%n + n) % n
+	if by == 0 {
 		copy(dst, src)
 		return nil
 	}

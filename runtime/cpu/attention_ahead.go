@@ -29,7 +29,8 @@ func (w *scratch[F]) askFor(x mat[F], rows, cols int) {
 	if x.h != nil { // two numbers, of an even number of columns, as one
 		x, cols = mat[F]{d: unsafe.Slice((*F)(unsafe.Pointer(unsafe.SliceData(x.h))), len(x.h)/2), ld: x.ld / 2}, cols/2
 	}
-	if rows = min(rows, askMost/(cols*int(sizeOf[F]()))); rows > 0 && a.n < len(a.lists) {
+	rows = min(rows, askMost/(cols*int(sizeOf[F]())))
+	if rows > 0 && a.n < len(a.lists) {
 		l := &a.lists[a.n]
 		l.mat, l.rows, l.cols = x, rows, cols
 		a.n++
@@ -47,7 +48,8 @@ func (w *scratch[F]) ask() {
 	if k, x := loops32(l.d); k != nil {
 		k.AskRows(x, n, l.cols, l.ld)
 	}
-	if l.rows -= n; l.rows == 0 {
+	l.rows -= n
+	if l.rows == 0 {
 		a.n--
 		return
 	}
@@ -56,7 +58,8 @@ func (w *scratch[F]) ask() {
 
 // askUnit asks, during a unit of Attention, for what another one needs.
 func (w *scratch[F]) askUnit(a *attending[F], unit int) {
-	if w.ahead.n = 0; unit >= a.units || !tuned.heads {
+	w.ahead.n = 0
+	if unit >= a.units || !tuned.heads {
 		return
 	}
 	hd, i0, i1 := a.block(unit)
@@ -71,7 +74,8 @@ func (w *scratch[F]) askUnit(a *attending[F], unit int) {
 
 // askGrad is askUnit of AttentionGrad. Rows that are written have to come, too.
 func (w *scratch[F]) askGrad(a *attending[F], unit int) {
-	if w.ahead.n = 0; unit >= a.units || !tuned.heads {
+	w.ahead.n = 0
+	if unit >= a.units || !tuned.heads {
 		return
 	}
 	s := &a.s

@@ -58,7 +58,8 @@ func (w *scratch[F]) gradRows(hd *head[F], rows int) bool {
 	}
 	seen := &s.seeing
 	for i, lse := range s.max[:rows] {
-		if seen[i] = s.seen.hi[i]; math.IsInf(float64(lse), -1) {
+		seen[i] = s.seen.hi[i]
+		if math.IsInf(float64(lse), -1) {
 			seen[i] = 0
 		}
 	}

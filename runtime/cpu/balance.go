@@ -22,7 +22,8 @@ func LimitChoices(kept, index []int32, sequences, choices, experts, most int) {
 	for s := range sequences {
 		clear(count)
 		for i, e := range index[s*choices:][:choices] {
-			if count[e]++; count[e] > most {
+			count[e]++
+			if count[e] > most {
 				e = -1 - e
 			}
 			kept[s*choices+i] = e

@@ -18,7 +18,8 @@ func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
 			label = float64(row[at])
 		}
 		top, log := exponentials(grad, row, dl[i])
-		if ce[i] = F(float64(top) - label + log); there {
+		ce[i] = F(float64(top) - label + log)
+		if there {
 			grad[at] -= dl[i]
 		}
 	}
@@ -27,7 +28,8 @@ func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
 // exponentials makes a row y[j] = dl*exp(x[j]-lse), or 0 where nothing is above -Inf. The row's log-sum-exp lse is the sum of its
 // maximum, which is first, and of the logarithm of a number that is at least 1.
 func exponentials[F Float](y, x []F, dl F) (top F, log float64) {
-	if top = largest(x); math.IsInf(float64(top), -1) {
+	top = largest(x)
+	if math.IsInf(float64(top), -1) {
 		clear(y)
 		return top, 0
 	}
@@ -118,7 +120,8 @@ func (c *classifier) row(r *logitRow, i int) {
 		}
 		top, log = exponentials(r.y, r.x, dl)
 	}
-	if c.ce[i] = float32(float64(top) - label + log); there {
+	c.ce[i] = float32(float64(top) - label + log)
+	if there {
 		r.y[at] -= dl
 	}
 	if r.half != nil {

@@ -121,7 +121,8 @@ func TestLimitChoices(t *testing.T) {
 			t.Errorf("of %d experts: %v objects a call", experts, n)
 		}
 	}
-	if LimitChoices(kept, index, 2, 6, maxExperts+1, 2); kept[10] != -2 {
+	LimitChoices(kept, index, 2, 6, maxExperts+1, 2)
+	if kept[10] != -2 {
 		t.Errorf("of more experts than there is room for: %v", kept)
 	}
 }

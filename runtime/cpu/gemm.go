@@ -121,7 +121,8 @@ type gemm[F Float] struct {
 // multiply is c = a·b (+ c if acc) on several threads.
 func (g *gemm[F]) multiply(threads bool) {
 	if g.k == 0 {
-		if g.nothing(); g.then.c.d != nil {
+		g.nothing()
+		if g.then.c.d != nil {
 			g.endRows(0, g.m, g.n)
 		}
 		return
@@ -130,7 +131,8 @@ func (g *gemm[F]) multiply(threads bool) {
 		g.multiplySplit(threads)
 		return
 	}
-	if threads = threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork; threads && g.share(int(teamSize.Load())) {
+	threads = threads && teamThreads() > 1 && g.m*g.n*g.k >= smallWork
+	if threads && g.share(int(teamSize.Load())) {
 		run(g, g.shares)
 		g.shares = 0
 		return

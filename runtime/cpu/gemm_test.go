@@ -73,7 +73,8 @@ func TestWidePanels(t *testing.T) {
 			t.Errorf("%d columns: wide %v, want %v", n, got, wide)
 		}
 	}
-	if e.wide = nil; e.forCols(384) != e {
+	e.wide = nil
+	if e.forCols(384) != e {
 		t.Error("without a wide engine there is another")
 	}
 }

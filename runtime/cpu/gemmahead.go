@@ -18,7 +18,8 @@ func (g *gemm[F]) multiplyAhead(s *strip) {
 		s.a, s.c = a, c
 		n := s.m
 		g.multiplyStrip(s)
-		if left -= n; left <= 0 {
+		left -= n
+		if left <= 0 {
 			return
 		}
 		a, c = unsafe.Add(a, uintptr(n/rows)*s.panel), unsafe.Add(c, uintptr(n)*s.cs)
@@ -65,7 +66,8 @@ type foreseen struct {
 // foresee finds the block after block y of chunk x.
 func (g *gemm[F]) foresee(x, chunks, y, blocks int) {
 	g.after = foreseen{}
-	if y++; y == blocks {
+	y++
+	if y == blocks {
 		x, y = x+1, 0
 	}
 	if !g.packA || g.e.pairs || x == chunks || g.kb < 4 {

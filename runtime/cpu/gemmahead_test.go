@@ -47,7 +47,8 @@ func checkForeseen(t *testing.T, g *gemm[float32], x, chunks, y, blocks int) {
 			left -= w.panels * g.e.rows * int(w.stretches)
 		}
 	}
-	if y++; y == blocks {
+	y++
+	if y == blocks {
 		x, y = x+1, 0
 	}
 	if x == chunks {

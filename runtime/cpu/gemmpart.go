@@ -40,7 +40,8 @@ func (g *gemm[F]) multiplyPanel(s *strip, q, rows int, c unsafe.Pointer) {
 	} else {
 		s.b, s.bp = unsafe.Pointer(&g.pb[col*g.kb]), uintptr(e.cols)*size
 	}
-	if s.c, s.m = c, rows; g.c.h != nil { // sums that are rounded lie where they were before
+	s.c, s.m = c, rows
+	if g.c.h != nil { // sums that are rounded lie where they were before
 		s.from, s.fs = uintptr(c), s.cs
 	}
 	if g.keepsB() {
@@ -68,7 +69,8 @@ func (g *gemm[F]) multiplyKeeping(s *strip) {
 	s.next, s.step = uintptr(a), 0
 	g.multiplyStrip(s)
 	s.b, s.bp, s.keep = s.keep, uintptr(e.cols)*size, nil
-	if s.m = rows - e.rows; s.m > 0 {
+	s.m = rows - e.rows
+	if s.m > 0 {
 		s.a, s.c = unsafe.Add(a, s.panel), unsafe.Add(s.c, uintptr(e.rows)*s.cs)
 		g.multiplyAhead(s)
 	}

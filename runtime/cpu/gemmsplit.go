@@ -82,7 +82,8 @@ func (g *gemm[F]) multiplyTerms(steps int) {
 	for g.j0 = 0; g.j0 < g.n; g.j0 += cols {
 		g.nb = min(cols, g.n-g.j0)
 		for y := range blocks {
-			if g.i0, g.mb = g.rowsOfBlock(y, blocks); g.j0 == 0 || blocks > 1 {
+			g.i0, g.mb = g.rowsOfBlock(y, blocks)
+			if g.j0 == 0 || blocks > 1 {
 				g.splitA(steps)
 			}
 			if y == 0 {

@@ -33,7 +33,8 @@ func TestSplitRows(t *testing.T) {
 	for range 3000 {
 		bad := false
 		for i := range src {
-			if src[i] = anyFloat(r); r.Intn(60) > 0 {
+			src[i] = anyFloat(r)
+			if r.Intn(60) > 0 {
 				for !splitable(src[i]) {
 					src[i] = anyFloat(r)
 				}
@@ -118,7 +119,8 @@ func TestSplitExact(t *testing.T) {
 				Table[float32]().MatMul(c, a, b, m, n, k, false, false, false)
 				for i, v := range c {
 					e := (float64(v) - want[i]) / size[i]
-					if rms[x] += e * e; math.Abs(e) > 0x1p-20 {
+					rms[x] += e * e
+					if math.Abs(e) > 0x1p-20 {
 						t.Fatalf("%v, %d terms: element %d is %v, want %v of magnitudes %v", isa, k, i, v, want[i], size[i])
 					}
 				}

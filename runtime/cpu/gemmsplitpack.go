@@ -42,7 +42,8 @@ func (g *gemm[F]) rowsA(t *splitting, steps int) {
 	for r := 0; r < g.mb; r += splitTile {
 		n := min(splitTile, g.mb-r)
 		to, from := g.pa[r/splitTile*tileApart(steps):], g.a.d[(g.i0+r)*ld+g.p0:]
-		if _ = from[(n-1)*ld+g.kb-1]; whole > 0 {
+		_ = from[(n-1)*ld+g.kb-1]
+		if whole > 0 {
 			g.markA(r, g.e.split(byteOf(to, 0), byteOf(from, 0), uintptr(4*ld), 64, 4*splitStep, 4*splitUnit, uintptr(4*splitAhead*ld), uintptr(n), uintptr(whole), 0xffff))
 		}
 		if whole == steps {

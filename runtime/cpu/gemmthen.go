@@ -36,7 +36,8 @@ func (g *gemm[F]) multiplyStrip(s *strip) {
 		g.multiplyRows(s)
 		at := int((uintptr(s.c) - uintptr(unsafe.Pointer(&g.c.d[0]))) / sizeOf[F]())
 		g.endRows(at, rows, s.cols)
-		if left -= rows; left == 0 {
+		left -= rows
+		if left == 0 {
 			break
 		}
 		s.a, s.c = unsafe.Add(s.a, endPanels*s.panel), unsafe.Add(s.c, uintptr(rows)*s.cs)
@@ -106,7 +107,8 @@ func matMulThenFast[F Float](c, sums, from, x, a, b []F, do Do, m, n, k int, ta,
 		then.x = mat[F]{d: x[:m*n], ld: n}
 	}
 	g := product(sums, a, b, m, n, k, ta, tb)
-	if g.then = then; from != nil {
+	g.then = then
+	if from != nil {
 		g.from = rowsOf(from, m, n)
 	}
 	g.multiply(true)

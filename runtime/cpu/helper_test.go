@@ -53,7 +53,8 @@ func near[F Float](t *testing.T, what string, got []F, want []float64, tol float
 			continue
 		}
 		t.Errorf("%s: element %d is %v, want %v", what, i, g, w)
-		if bad++; bad == 5 {
+		bad++
+		if bad == 5 {
 			return
 		}
 	}

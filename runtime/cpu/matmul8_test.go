@@ -55,7 +55,8 @@ func TestMatMul8NotFinite(t *testing.T) {
 		}
 	}
 	c, a, b := make([]float32, 1), []float32{0, 0}, []float32{3, 4}
-	if Table[float32]().MatMul8(c, a, b, 0, 1, 1, 2, false, false, false, num.E5M2, num.E4M3); c[0] != 0 {
+	Table[float32]().MatMul8(c, a, b, 0, 1, 1, 2, false, false, false, num.E5M2, num.E4M3)
+	if c[0] != 0 {
 		t.Errorf("zeros make %v", c[0])
 	}
 }

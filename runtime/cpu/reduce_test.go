@@ -82,7 +82,8 @@ func TestColumnSumsAreFew(t *testing.T) {
 	}
 	withThreads(t, 2, func(t *testing.T) {
 		each(t, func(t *testing.T) {
-			if Table[float32]().SumRows(sum, x, rows, 1, false); sum[0] != rows {
+			Table[float32]().SumRows(sum, x, rows, 1, false)
+			if sum[0] != rows {
 				t.Errorf("%v ones are %v", rows, sum[0])
 			}
 		})

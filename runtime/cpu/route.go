@@ -90,7 +90,8 @@ func (s *RouteShape) bestGroups(order []float64) {
 				second = v
 			}
 		}
-		if good[g] = first; s.Sigmoid {
+		good[g] = first
+		if s.Sigmoid {
 			good[g] += second
 		}
 	}

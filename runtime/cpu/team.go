@@ -27,7 +27,8 @@ func runParts(j job, parts int, inTurn bool) {
 		if t := teams.get(); t != nil {
 			t.run(j, parts, inTurn)
 			f := t.fault.Swap(nil)
-			if teams.put(t); f != nil {
+			teams.put(t)
+			if f != nil {
 				panic(f.text)
 			}
 			return

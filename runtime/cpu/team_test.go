@@ -90,7 +90,8 @@ func TestThreadsDuringAJob(t *testing.T) {
 				return
 			default:
 				c := &counter{}
-				if run(c, 64); c.times[63].Load() != 1 {
+				run(c, 64)
+				if c.times[63].Load() != 1 {
 					t.Error("the last part was not done once")
 				}
 			}
@@ -102,7 +103,8 @@ func TestThreadsDuringAJob(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	if Threads(2, 3); len(teams.all) != 2 || len(teams.all[0].helpers) != 2 {
+	Threads(2, 3)
+	if len(teams.all) != 2 || len(teams.all[0].helpers) != 2 {
 		t.Errorf("2 ranks of 3 threads have %d teams of %d helpers", len(teams.all), len(teams.all[0].helpers))
 	}
 }
@@ -182,7 +184,8 @@ func (o *inOrder) part(i int) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.order = append(o.order, i); len(o.order) == o.parts-1 {
+	o.order = append(o.order, i)
+	if len(o.order) == o.parts-1 {
 		close(o.done)
 	}
 }
@@ -192,11 +195,13 @@ func TestInTurn(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		for range 50 {
 			o := &inOrder{parts: 8, done: make(chan struct{})}
-			if runInTurn(o, o.parts); !slices.Equal(o.order, []int{1, 2, 3, 4, 5, 6, 7}) {
+			runInTurn(o, o.parts)
+			if !slices.Equal(o.order, []int{1, 2, 3, 4, 5, 6, 7}) {
 				t.Fatalf("parts were done in the order %v", o.order)
 			}
 			o = &inOrder{parts: 8, done: make(chan struct{})}
-			if run(o, o.parts); !slices.Equal(o.order, []int{4, 5, 6, 7, 3, 2, 1}) {
+			run(o, o.parts)
+			if !slices.Equal(o.order, []int{4, 5, 6, 7, 3, 2, 1}) {
 				t.Fatalf("of threads' own parts, they were done in the order %v", o.order)
 			}
 		}
@@ -209,7 +214,8 @@ func TestTeamOfACore(t *testing.T) {
 	Threads(3, 2)
 	own := core()
 	for i, team := range teams.all {
-		if team.core = own + 1; i == 1 {
+		team.core = own + 1
+		if i == 1 {
 			team.core = own
 		}
 	}

@@ -83,7 +83,8 @@ func gemmTiles(p *byte) {
 	}
 	t := (*tiles)(s.tiles)
 	const panel = 2 * tileRows
-	if t.ask = panel; s.near {
+	t.ask = panel
+	if s.near {
 		t.ask = 0
 	}
 	t.multiply(s, 0, s.m/panel, panel)

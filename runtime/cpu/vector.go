@@ -49,7 +49,8 @@ func (v vectors) sumSquares(x []float32) (sum float64) {
 }
 
 func (v vectors) sumRows(out, x []float32, rows, cols int, acc bool) {
-	if out = out[:cols]; !acc {
+	out = out[:cols]
+	if !acc {
 		clear(out)
 	}
 	if rows > partRowsSummed {

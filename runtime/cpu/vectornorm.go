@@ -84,7 +84,8 @@ func (v vectors) rmsNormDGain(dgain, dy, x []float32, rows, cols int, eps float6
 
 // normDGain computes rows' moments and sums columns: of few rows first all moments, of many in bands of rows that are read once.
 func normDGain(dgain, dy, x []float32, rows, cols int, eps float64, centred, acc bool) {
-	if dgain = dgain[:cols]; !acc {
+	dgain = dgain[:cols]
+	if !acc {
 		clear(dgain)
 	}
 	if rows > partRowsSummed {

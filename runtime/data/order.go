@@ -32,7 +32,8 @@ func (p *permutation) at(i uint64) uint64 {
 		return i
 	}
 	for {
-		if i = p.network(i); i < p.n {
+		i = p.network(i)
+		if i < p.n {
 			return i
 		}
 	}

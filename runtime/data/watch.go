@@ -53,7 +53,8 @@ func (t *tokenFile) begin() error {
 	}
 	now := time.Now()
 	var err error
-	if w.hash, err = t.sample(); err != nil {
+	w.hash, err = t.sample()
+	if err != nil {
 		return err
 	}
 	w.modified, w.hashed, w.named = t.info.ModTime(), now, now

@@ -49,7 +49,8 @@ func MatMulGeluGrad[T num.Stored](r *rt.Rank, c, pre, a, b Buf[T], m, n, k int, 
 // activated puts a product with GELU or its derivative on the current stream, if the library takes it: it wants what the epilogue reads and writes to be aligned, and
 // rows of Aux of whole eights.
 func activated[T num.Stored](d *device, p cuda.Product, c Buf[T], from cuda.Pointer, a, b Buf[T]) bool {
-	if p.In, p.Out = value(suffix[T]()), value(suffix[T]()); (p.Bias|p.Aux)%cuda.Alignment != 0 || p.Aux != 0 && p.N%8 != 0 || ours("gelu") {
+	p.In, p.Out = value(suffix[T]()), value(suffix[T]())
+	if (p.Bias|p.Aux)%cuda.Alignment != 0 || p.Aux != 0 && p.N%8 != 0 || ours("gelu") {
 		return false
 	}
 	return d.ended(p, at(d, c), from, at(d, a), at(d, b))

@@ -118,7 +118,8 @@ func refusals(t *testing.T, w *desktop, c, pre, a, b Buf[num.BF16]) {
 	if MatMulGelu(r, c, pre, Buf[num.BF16]{}, a, b, 2, 4, 4, false, false) {
 		t.Error("cuBLASLt wants rows of eights to keep what GELU is applied to")
 	}
-	if pre.At += 2; MatMulGeluGrad(r, c, pre, a, b, 2, 8, 4, false, false) {
+	pre.At += 2
+	if MatMulGeluGrad(r, c, pre, a, b, 2, 8, 4, false, false) {
 		t.Error("cuBLASLt wants what it reads aligned")
 	}
 	d, p := of(r), cuda.Product{M: 2, N: 8, K: 4, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16, Epilogue: 1 << 20}

@@ -181,7 +181,8 @@ func TestFailureAhead(t *testing.T) {
 			if d := of(r); r.ID == 0 && r.StepID == 1 && b.Micro == 0 {
 				loads := 1
 				d.feed(8, func([]byte) {
-					if loads++; loads == 5 { // it is filled at once, and with each batch
+					loads++
+					if loads == 5 { // it is filled at once, and with each batch
 						rt.Check(c.fail)
 					}
 				})

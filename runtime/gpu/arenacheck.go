@@ -43,10 +43,12 @@ func (d *device) takeArena(m *machine, bytes int) (err error) {
 		d.arena, err = d.arenaMemory(m, bytes)
 		return err
 	}
-	if d.fence.told, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666); err != nil {
+	d.fence.told, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
 		return fmt.Errorf("%s: %w", checkArena, err)
 	}
-	if d.fence.whole, err = d.arenaMemory(m, bytes+2*fenceBytes); err != nil {
+	d.fence.whole, err = d.arenaMemory(m, bytes+2*fenceBytes)
+	if err != nil {
 		return err
 	}
 	d.arena = d.fence.whole.At(fenceBytes, int64(bytes))
@@ -64,7 +66,8 @@ func (d *device) tellArena() error {
 		use.Whole = use.Whole && n == 0
 	}
 	var err error
-	if use.Written, err = d.written(d.arena); err != nil {
+	use.Written, err = d.written(d.arena)
+	if err != nil {
 		return err
 	}
 	line, err := json.Marshal(use)
@@ -102,7 +105,8 @@ func (d *device) closeArena() {
 	if d.compute != nil && !d.failed() {
 		err = d.tellArena()
 	}
-	if err = errors.Join(err, d.fence.told.Close()); err != nil {
+	err = errors.Join(err, d.fence.told.Close())
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: rank %d: %v\n", checkArena, d.rank.ID, err)
 	}
 }

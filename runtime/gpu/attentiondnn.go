@@ -59,7 +59,8 @@ func (d *device) prepareFused(m *machine) (own, err error) {
 		return m.noDNN, nil
 	}
 	f := &d.fused
-	if f.of, err = m.dnn.NewAttentions(); err != nil {
+	f.of, err = m.dnn.NewAttentions()
+	if err != nil {
 		f.of = nil
 		return err, nil
 	}
@@ -81,7 +82,8 @@ func (d *device) prepareFused(m *machine) (own, err error) {
 	if most == 0 {
 		return own, nil
 	}
-	if f.room, err = d.take(int(most)); err != nil {
+	f.room, err = d.take(int(most))
+	if err != nil {
 		return err, f.none() // our own take none
 	}
 	return own, nil

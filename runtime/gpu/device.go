@@ -138,35 +138,44 @@ func (d *device) atClose(f func() error) { d.ending = append(d.ending, f) }
 // open takes the rank's GPU into use.
 func (d *device) open(m *machine) (err error) {
 	d.apart = m.apart
-	if d.context, err = m.gpu(d.rank.ID).Open(); err != nil {
+	d.context, err = m.gpu(d.rank.ID).Open()
+	if err != nil {
 		return err
 	}
-	if d.unbind, err = d.context.Bind(); err != nil {
+	d.unbind, err = d.context.Bind()
+	if err != nil {
 		return err
 	}
-	if d.blas, err = m.blas.NewProducts(); err != nil {
+	d.blas, err = m.blas.NewProducts()
+	if err != nil {
 		return err
 	}
 	gpu := d.context.Device
-	if d.modules, err = newModules(d.images, fmt.Sprintf("%d%d", gpu.Major, gpu.Minor)); err != nil {
+	d.modules, err = newModules(d.images, fmt.Sprintf("%d%d", gpu.Major, gpu.Minor))
+	if err != nil {
 		return err
 	}
 	d.kernels = map[string]*cuda.Kernel{}
 	d.constants, d.iotas, d.products = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.Product]*cuda.Multiplier{}
 	d.timed, d.refused = map[cuda.Product]bool{}, map[cuda.Product]bool{}
-	if err = d.modules.load(); err != nil {
+	err = d.modules.load()
+	if err != nil {
 		return err
 	}
-	if err = d.openStreams(); err != nil {
+	err = d.openStreams()
+	if err != nil {
 		return err
 	}
-	if err = d.openMemory(m); err != nil {
+	err = d.openMemory(m)
+	if err != nil {
 		return err
 	}
-	if err = d.openFused(m); err != nil {
+	err = d.openFused(m)
+	if err != nil {
 		return err
 	}
-	if err = errors.Join(d.step.open(d, m), d.loads.open()); err != nil {
+	err = errors.Join(d.step.open(d, m), d.loads.open())
+	if err != nil {
 		return err
 	}
 	return d.openLines(m)

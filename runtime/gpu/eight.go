@@ -22,7 +22,8 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 	d := of(r)
 	p := cuda.Product{Batch: groups, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: cuda.ValueBFloat16}
 	out := value(suffix[C]())
-	if p.Out = out; out != cuda.ValueBFloat16 {
+	p.Out = out
+	if out != cuda.ValueBFloat16 {
 		p.Out = cuda.ValueFloat32
 	}
 	batch, width := max(groups, 1), (k+15)&^15

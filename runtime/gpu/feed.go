@@ -24,7 +24,8 @@ type loads struct {
 
 func (l *loads) open() (err error) {
 	for _, e := range []**cuda.Event{&l.loaded[0], &l.loaded[1], &l.taken} {
-		if *e, err = cuda.NewEvent(false); err != nil {
+		*e, err = cuda.NewEvent(false)
+		if err != nil {
 			return err
 		}
 	}
@@ -59,7 +60,8 @@ func (d *device) Load() {
 		g := d.rank.Stage.Arena.Batch
 		d.newFeed(d.memory(g.Offset, g.Size), func(to []byte) { copy(to, d.rank.Arena[g.Offset:]) })
 	}
-	if l.n++; l.n > 2 {
+	l.n++
+	if l.n > 2 {
 		rt.Check(l.loaded[l.turn()].Synchronize()) // long ago: the step of that batch has been heard of
 	}
 	if l.n > 1 {

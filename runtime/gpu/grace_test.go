@@ -40,7 +40,8 @@ func TestGrace(t *testing.T) {
 	} {
 		p := toy{pp: 1}.program(false)
 		p.Devices = stuck{stick}
-		if _, err = rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler))); err == nil {
+		_, err = rt.Run(context.Background(), p, rt.Dir(t.TempDir()), rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
+		if err == nil {
 			t.Error("the run has not failed")
 		}
 	}

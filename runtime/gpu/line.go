@@ -70,11 +70,13 @@ type pipe struct {
 
 // openStreams makes those that are not a pipe's.
 func (d *device) openStreams() (err error) {
-	if d.compute, err = d.newLine(); err != nil {
+	d.compute, err = d.newLine()
+	if err != nil {
 		return err
 	}
 	d.on = d.compute
-	if d.side, err = d.newLine(); err != nil {
+	d.side, err = d.newLine()
+	if err != nil {
 		return err
 	}
 	d.copies, err = d.newLine()
@@ -127,12 +129,14 @@ func (d *device) openLine(ctx context.Context, m *machine, l rt.Line) (err error
 	if comm != nil {
 		p.peer = 1 - comm.Rank
 	}
-	if p.line, err = d.newLine(); err != nil {
+	p.line, err = d.newLine()
+	if err != nil {
 		return err
 	}
 	d.pipes[l.Name] = p
 	for i := range p.left {
-		if p.left[i], err = cuda.NewEvent(false); err != nil {
+		p.left[i], err = cuda.NewEvent(false)
+		if err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,8 @@ func (m *machine) hub(line string, ranks []int) *hub {
 func (h *hub) meet(failed <-chan struct{}) error {
 	h.mutex.Lock()
 	gate := h.gate
-	if h.arrived++; h.arrived == len(h.calls) {
+	h.arrived++
+	if h.arrived == len(h.calls) {
 		h.arrived, h.gate = 0, make(chan struct{})
 		close(gate)
 	}
@@ -125,33 +126,41 @@ func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
 // all does this member's part, f, in what all do, when the operands of all are ready; what follows on the stream comes when
 // all have done theirs.
 func (l *local) all(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
-	if mine.ready, err = l.marked(s); err != nil {
+	mine.ready, err = l.marked(s)
+	if err != nil {
 		return err
 	}
-	if mine.done, err = l.event(); err != nil {
+	mine.done, err = l.event()
+	if err != nil {
 		return err
 	}
 	l.hub.calls[l.me] = mine
-	if err = l.hub.meet(l.d.rank.Done()); err != nil {
+	err = l.hub.meet(l.d.rank.Done())
+	if err != nil {
 		return err
 	}
 	all := append([]call(nil), l.hub.calls...)
 	for i := range all {
-		if err = s.Wait(all[i].ready); err != nil {
+		err = s.Wait(all[i].ready)
+		if err != nil {
 			return err
 		}
 	}
-	if err = f(all); err != nil {
+	err = f(all)
+	if err != nil {
 		return err
 	}
-	if err = s.Record(mine.done); err != nil {
+	err = s.Record(mine.done)
+	if err != nil {
 		return err
 	}
-	if err = l.hub.meet(l.d.rank.Done()); err != nil {
+	err = l.hub.meet(l.d.rank.Done())
+	if err != nil {
 		return err
 	}
 	for i := range all {
-		if err = s.Wait(all[i].done); err != nil {
+		err = s.Wait(all[i].done)
+		if err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,8 @@ func Measure(images fs.FS) (*Measurement, error) {
 	meet, id := newRoundTable(len(gpus)), cuda.UniqueID{}
 	nccl := m.openNCCL(len(gpus))
 	if nccl != nil {
-		if id, err = nccl.NewID(); err != nil {
+		id, err = nccl.NewID()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +107,8 @@ func (m *roundTable) most(x float64) float64 {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.best = max(m.best, x)
-	if m.here++; m.here == m.n {
+	m.here++
+	if m.here == m.n {
 		m.last, m.best, m.here = m.best, math.Inf(-1), 0
 		m.turn++
 		m.all.Broadcast()
@@ -163,10 +165,12 @@ func (b *bench) run() error {
 
 // open takes what all measurements use.
 func (b *bench) open() (err error) {
-	if b.stream, err = cuda.NewStream(0); err != nil {
+	b.stream, err = cuda.NewStream(0)
+	if err != nil {
 		return err
 	}
-	if b.products, err = b.blas.NewProducts(); err != nil {
+	b.products, err = b.blas.NewProducts()
+	if err != nil {
 		return err
 	}
 	b.modules = &modules{images: b.images, arch: fmt.Sprintf("%d%d", b.gpu.Major, b.gpu.Minor), files: map[string]string{}, loaded: map[string]*cuda.Module{}}
@@ -177,13 +181,16 @@ func (b *bench) open() (err error) {
 		}
 		b.modules.files[source] = image
 	}
-	if err = b.modules.load(); err != nil {
+	err = b.modules.load()
+	if err != nil {
 		return err
 	}
-	if b.work, err = cuda.Alloc(workspace); err != nil {
+	b.work, err = cuda.Alloc(workspace)
+	if err != nil {
 		return err
 	}
-	if err = b.fillRandom(); err != nil || b.nccl == nil {
+	err = b.fillRandom()
+	if err != nil || b.nccl == nil {
 		return err
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
@@ -234,7 +241,8 @@ func (b *bench) time(f func() error) (t timing, err error) {
 		if err != nil {
 			return t, err
 		}
-		if once = b.meet.most(took); once > longest {
+		once = b.meet.most(took)
+		if once > longest {
 			return timing{once, 0}, nil
 		}
 	}
@@ -285,7 +293,8 @@ func (b *bench) point(p Point, pace *pace, work float64, f func() error) error {
 		return fmt.Errorf("%s: %w", p.Text(), err)
 	}
 	pace.work, pace.seconds = work, t.seconds
-	if p.Seconds, p.Spread = t.seconds, t.spread; b.rank == 0 {
+	p.Seconds, p.Spread = t.seconds, t.spread
+	if b.rank == 0 {
 		b.out.Points = append(b.out.Points, p)
 	}
 	return nil

@@ -69,14 +69,16 @@ func TestFirstCallIsNotMeasured(t *testing.T) {
 	}
 	defer unbind()
 	b := &bench{meet: newRoundTable(1), out: &Measurement{}}
-	if b.stream, err = cuda.NewStream(0); err != nil {
+	b.stream, err = cuda.NewStream(0)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.stream.Close()
 	var pace pace
 	calls := 0
 	err = b.point(Point{Of: OfLaunch}, &pace, 1, func() error {
-		if calls++; calls == 1 {
+		calls++
+		if calls == 1 {
 			time.Sleep(time.Duration(2 * slow * float64(time.Second)))
 		}
 		return nil

@@ -53,7 +53,8 @@ func (b *bench) fillCodes(to cuda.Memory) error {
 		x := byte(r.Uint32())
 		bytes[i] = 0x30 | x&0x8f
 	}
-	if err = b.stream.Upload(to, host); err == nil {
+	err = b.stream.Upload(to, host)
+	if err == nil {
 		err = b.stream.Synchronize()
 	}
 	if free := host.Free(); err == nil {

@@ -17,7 +17,8 @@ const randomBytes = 4 << 20
 
 // fillRandom makes numbers that are normal in each type that is measured: a GPU multiplies zeros with less power, and so faster.
 func (b *bench) fillRandom() (err error) {
-	if b.random, err = cuda.Alloc(randomBytes); err != nil {
+	b.random, err = cuda.Alloc(randomBytes)
+	if err != nil {
 		return err
 	}
 	host, err := cuda.AllocPinned(randomBytes)
@@ -29,7 +30,8 @@ func (b *bench) fillRandom() (err error) {
 		x := r.Uint32()
 		binary.NativeEndian.PutUint16(bytes[i:], uint16(0x3f00|x&0xff|x&0x100<<7)) // half to two, of either sign
 	}
-	if err = b.stream.Upload(b.random, host); err == nil {
+	err = b.stream.Upload(b.random, host)
+	if err == nil {
 		err = b.stream.Synchronize()
 	}
 	if free := host.Free(); err == nil {
@@ -40,7 +42,8 @@ func (b *bench) fillRandom() (err error) {
 
 // operand is memory full of such numbers, to be freed.
 func (b *bench) operand(bytes int64) (m cuda.Memory, err error) {
-	if m, err = cuda.Alloc(max(bytes, 256)); err != nil {
+	m, err = cuda.Alloc(max(bytes, 256))
+	if err != nil {
 		return m, err
 	}
 	return m, b.repeat(m, b.random)
@@ -74,7 +77,8 @@ func (b *bench) with(f func(at []cuda.Memory) error, bytes ...int64) (err error)
 			return err
 		}
 	}
-	if err = f(all); err == nil {
+	err = f(all)
+	if err == nil {
 		err = b.stream.Synchronize()
 	}
 	return err

@@ -30,16 +30,20 @@ type desk struct {
 
 // openMemory takes what a step needs.
 func (d *device) openMemory(m *machine) (err error) {
-	if err = d.takeArena(m, d.rank.Stage.Arena.Size); err != nil {
+	err = d.takeArena(m, d.rank.Stage.Arena.Size)
+	if err != nil {
 		return err
 	}
-	if d.tables.memory, err = d.take(tableBytes); err != nil {
+	d.tables.memory, err = d.take(tableBytes)
+	if err != nil {
 		return err
 	}
-	if d.compute.scratch, err = d.take(workspace + sumBytes); err != nil {
+	d.compute.scratch, err = d.take(workspace + sumBytes)
+	if err != nil {
 		return err
 	}
-	if d.staging, err = d.pin(most); err != nil {
+	d.staging, err = d.pin(most)
+	if err != nil {
 		return err
 	}
 	d.feeding.bytes = int64(feedBatch*d.rank.Stage.Arena.Batch.Size + 1<<16)

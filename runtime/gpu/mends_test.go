@@ -22,7 +22,8 @@ func TestLogSumExpStays(t *testing.T) {
 		forward(r, b)
 	}
 	p.Segments[0].Backward = func(r *rt.Rank, b *rt.Block) {
-		if backward(r, b); b.Micro == micros-1 { // behind the step's last one
+		backward(r, b)
+		if b.Micro == micros-1 { // behind the step's last one
 			of(r).scratch(workspace + sumBytes + 1)
 		}
 	}

@@ -26,7 +26,8 @@ type told struct {
 func (t *told) count(known bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.lines++; known {
+	t.lines++
+	if known {
 		t.known++
 	}
 }

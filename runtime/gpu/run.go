@@ -72,21 +72,26 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if m.gpus, err = driver.Devices(); err != nil {
+	m.gpus, err = driver.Devices()
+	if err != nil {
 		return "", err
 	}
 	m.ranks, m.first, m.apart, m.hubs = t.Ranks, t.First, t.Processes > 1, map[string]*hub{}
-	if err = m.choose(t); err != nil {
+	err = m.choose(t)
+	if err != nil {
 		return "", err
 	}
 	m.gauges = openGauges(m.gpus)
-	if m.blas, err = cuda.OpenBLAS(); err != nil {
+	m.blas, err = cuda.OpenBLAS()
+	if err != nil {
 		return "", err
 	}
-	if m.dnn, err = cuda.OpenDNN(); err != nil {
+	m.dnn, err = cuda.OpenDNN()
+	if err != nil {
 		m.dnn, m.noDNN = nil, err // kernels of our own attend
 	}
-	if name, err = m.introduce(t); err != nil {
+	name, err = m.introduce(t)
+	if err != nil {
 		return "", err
 	}
 	return name, m.openNCCL(t)

@@ -35,23 +35,28 @@ type slot struct {
 // open makes room.
 func (s *step) open(d *device, m *machine) (err error) {
 	s.shared = m.shared // ranks meet on the host
-	if err = updates(d.rank.Program.Kept()); err != nil {
+	err = updates(d.rank.Program.Kept())
+	if err != nil {
 		return err
 	}
 	s.words, s.offered = d.table((values+results)*8), d.table(2*offered*8)
 	for i := range s.slots {
 		sl := &s.slots[i]
-		if sl.offered, err = d.pin(2 * offered * 8); err != nil {
+		sl.offered, err = d.pin(2 * offered * 8)
+		if err != nil {
 			return err
 		}
-		if sl.words, err = d.pin((values + results) * 8); err != nil {
+		sl.words, err = d.pin((values + results) * 8)
+		if err != nil {
 			return err
 		}
 		clear(sl.words.Slice())
-		if sl.from, err = cuda.NewEvent(true); err != nil {
+		sl.from, err = cuda.NewEvent(true)
+		if err != nil {
 			return err
 		}
-		if sl.to, err = cuda.NewEvent(true); err != nil {
+		sl.to, err = cuda.NewEvent(true)
+		if err != nil {
 			return err
 		}
 	}
@@ -154,7 +159,8 @@ func (d *device) Hear() (h rt.Heard) {
 	at := s.heard % len(s.slots)
 	s.heard++
 	x, r := sl.results(), d.rank
-	if h.Again = x[again] != 0; h.Again {
+	h.Again = x[again] != 0
+	if h.Again {
 		s.stale = true
 		return h
 	}

@@ -42,7 +42,8 @@ func (m *machine) choose(t *rt.Team) error {
 	visible := len(m.gpus)
 	how := os.Getenv(shareGPU)
 	m.shared = t.Ranks > 1 && how == "1"
-	if m.one = m.shared || t.Ranks > 1 && how == "nccl"; m.one {
+	m.one = m.shared || t.Ranks > 1 && how == "nccl"
+	if m.one {
 		if t.Processes > 1 {
 			return fmt.Errorf("%s=%s is for ranks of one process, and %s has started %d", shareGPU, how, t.By, t.Processes)
 		}
@@ -118,11 +119,13 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	}
 	own := *opened
 	m.nccl = &own
-	if m.told.fixed, m.nccl.CTAs, err = fixCollectives(); err != nil {
+	m.told.fixed, m.nccl.CTAs, err = fixCollectives()
+	if err != nil {
 		return err
 	}
 	if t.Process == 0 {
-		if m.id, err = m.nccl.NewID(); err != nil {
+		m.id, err = m.nccl.NewID()
+		if err != nil {
 			return err
 		}
 	}

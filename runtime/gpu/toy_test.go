@@ -48,7 +48,8 @@ func (k toy) program(gpu bool) *rt.Program {
 		p.Elem = rt.F32
 		p.Types = rt.Types{Compute: rt.F32, Params: rt.BF16, Grads: rt.F32, Reduce: rt.BF16, Master: rt.F32, Moments: rt.F32}
 	}
-	if p.ByChance = k.chance; k.chance {
+	p.ByChance = k.chance
+	if k.chance {
 		p.Types.Master = rt.BF16
 	}
 	if k.plain {

@@ -73,7 +73,8 @@ func (e *env) launcher() *found {
 	for i := range launchers {
 		l := &launchers[i]
 		f := &found{launcher: l, by: l.by}
-		if f.size, f.sizeName = e.get(l.size...); f.size == "" || f.size == "1" {
+		f.size, f.sizeName = e.get(l.size...)
+		if f.size == "" || f.size == "1" {
 			continue
 		}
 		f.rank, f.rankName = e.get(l.rank...)
@@ -106,7 +107,8 @@ func (f *found) launch(ranks int) (*Launch, error) {
 	}
 	local := 0
 	if f.local != "" {
-		if local, err = count(f.localName+"=", f.local, 0); err != nil {
+		local, err = count(f.localName+"=", f.local, 0)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +139,8 @@ func (f *found) meets(e *env, l *Launch, flags Flags) (err error) {
 	case host != "":
 	case f.by == "srun":
 		list := e.value("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
-		if host = firstHost(list); host == "" {
+		host = firstHost(list)
+		if host == "" {
 			return fmt.Errorf("SLURM_STEP_NODELIST=%s names no node; set MASTER_ADDR to where process 0 is found", list)
 		}
 	case f.localSize == f.size:

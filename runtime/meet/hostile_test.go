@@ -97,7 +97,8 @@ func stranger(t *testing.T, addr string, send []byte) (answer []byte) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 	var n nonces
-	if n.caller, n.lead, err = greet(c); err != nil {
+	n.caller, n.lead, err = greet(c)
+	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = c.Write(bytes.ReplaceAll(send, []byte(proven), []byte(n.proof("abc"))))
@@ -429,7 +430,8 @@ func TestListensWhereItIsTold(t *testing.T) {
 	defer func(f func(context.Context, string) ([]string, error)) { lookupHost = f }(lookupHost)
 	lookupHost = func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil } // a name may mean this machine later
 	var log heard
-	if _, err = Join(t.Context(), Place{Addr: "service:29500", Say: log.say}, member(0, 2), time.Second); err == nil || !strings.HasSuffix(err.Error(), advice) {
+	_, err = Join(t.Context(), Place{Addr: "service:29500", Say: log.say}, member(0, 2), time.Second)
+	if err == nil || !strings.HasSuffix(err.Error(), advice) {
 		t.Error(err)
 	}
 	if !strings.Contains(log.text(), advice+"; it goes on trying (--join-timeout 1s)") {

@@ -92,7 +92,8 @@ func (p *Peers) call(ctx context.Context, within time.Duration) error {
 				p.at.say("process %d has reached process 0 at %s", p.me.Process, p.at.Addr)
 			}
 			var taken bool
-			if taken, err = p.welcomed(ctx, w, within); taken || err == nil {
+			taken, err = p.welcomed(ctx, w, within)
+			if taken || err == nil {
 				return err
 			}
 		}
@@ -130,7 +131,8 @@ func (p *Peers) dial(ctx context.Context) (*wire, error) {
 	}
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	var n nonces
-	if n.caller, n.lead, err = greet(c); err != nil {
+	n.caller, n.lead, err = greet(c)
+	if err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -182,7 +184,8 @@ func (p *Peers) welcomed(ctx context.Context, w *wire, within time.Duration) (ta
 			}
 			return true, errors.New(f.Text)
 		case k == known:
-			if p.all, err = readKnown(b, &p.me); err != nil {
+			p.all, err = readKnown(b, &p.me)
+			if err != nil {
 				return true, err
 			}
 			w.peer = p.all[0]

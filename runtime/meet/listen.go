@@ -165,7 +165,8 @@ func (p *Peers) listenAt(ctx context.Context, host string) (all []string, why st
 	case host == "localhost" && p.at.Wide:
 		return []string{""}, "the launcher gives it localhost, and processes may run on other machines", nil
 	}
-	if all, err = lookupHost(ctx, host); err != nil || host == "localhost" {
+	all, err = lookupHost(ctx, host)
+	if err != nil || host == "localhost" {
 		return all, "", err
 	}
 	if !slices.ContainsFunc(all, func(a string) bool { ip := net.ParseIP(a); return ip == nil || !ip.IsLoopback() }) {

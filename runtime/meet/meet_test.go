@@ -34,7 +34,8 @@ func join(t *testing.T, n int, within time.Duration, change func(*Hello)) ([]*Pe
 	var all sync.WaitGroup
 	for i := n - 1; i >= 0; i-- {
 		h := member(i, n)
-		if change(&h); h.Count == 0 {
+		change(&h)
+		if h.Count == 0 {
 			continue
 		}
 		all.Go(func() { peers[i], errs[i] = Join(t.Context(), Place{Addr: addr}, h, within) })
@@ -170,7 +171,8 @@ func TestPortInUse(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another process has the port") || !strings.Contains(err.Error(), "torchrun's own store") {
 		t.Error(err)
 	}
-	if _, err = Join(t.Context(), Place{Addr: addr}, member(1, 2), time.Second); err == nil || !strings.Contains(err.Error(), "no program of planc") {
+	_, err = Join(t.Context(), Place{Addr: addr}, member(1, 2), time.Second)
+	if err == nil || !strings.Contains(err.Error(), "no program of planc") {
 		t.Error(err)
 	}
 }

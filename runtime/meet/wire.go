@@ -139,11 +139,13 @@ func readFrame(from io.Reader, limit uint64) (kind, []byte, error) {
 // greet exchanges the magic, so that what else listens or calls at the port is told apart, and the nonces.
 func greet(c net.Conn) (own, peer [nonceSize]byte, err error) {
 	_, _ = rand.Read(own[:]) // never fails
-	if _, err = c.Write(append([]byte(magic), own[:]...)); err != nil {
+	_, err = c.Write(append([]byte(magic), own[:]...))
+	if err != nil {
 		return own, peer, err
 	}
 	b := make([]byte, len(magic))
-	if _, err = io.ReadFull(c, b); err != nil {
+	_, err = io.ReadFull(c, b)
+	if err != nil {
 		return own, peer, err
 	}
 	if string(b) != magic {
@@ -185,7 +187,8 @@ func joinMessages(all [][]byte) (joined []byte) {
 func partMessages(joined []byte, n int) (all [][]byte, ok bool) {
 	for len(joined) >= 8 && len(all) < n {
 		size := binary.LittleEndian.Uint64(joined)
-		if joined = joined[8:]; size > uint64(len(joined)) {
+		joined = joined[8:]
+		if size > uint64(len(joined)) {
 			return nil, false
 		}
 		all, joined = append(all, joined[:size]), joined[size:]

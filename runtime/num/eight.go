@@ -27,7 +27,8 @@ func (e Eight) Scale(most float64) float64 {
 	}
 	limit, at := math.Frexp(e.Most)
 	share, exp := math.Frexp(most)
-	if exp = at - exp; share > limit {
+	exp = at - exp
+	if share > limit {
 		exp--
 	}
 	return math.Ldexp(1, max(-mostScale, min(mostScale, exp)))

@@ -64,7 +64,8 @@ func TestExpPart(t *testing.T) {
 		for _, n := range []int{5, 64, 131} {
 			a, y := draw(8, n, false), make([]float32, n)
 			a[n-2] = float32(math.Inf(-1))
-			if k.ExpPart(y, a, 9); y[n-2] != 0 {
+			k.ExpPart(y, a, 9)
+			if y[n-2] != 0 {
 				t.Errorf("e^-Inf is %v", y[n-2])
 			}
 			a[n/2] = float32(math.NaN())

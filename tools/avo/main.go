@@ -65,7 +65,8 @@ func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err 
 		return nil, nil, err
 	}
 	cfg := printer.Config{Name: "tools/avo", Pkg: cmp.Or(packages[path.Dir(name)], "main")}
-	if asm, err = printed(printer.NewGoAsm(cfg), file); err != nil {
+	asm, err = printed(printer.NewGoAsm(cfg), file)
+	if err != nil {
 		return nil, nil, err
 	}
 	asm = align.Functions(asm)

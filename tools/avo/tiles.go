@@ -222,7 +222,8 @@ func tilesOfParts(c *build.Context) {
 // for. Earlier, or all at once, they bring less.
 func (w *tiler) near(x, side, which int) {
 	const lines = 4
-	if x -= len(partsTimes) - 16/lines; x < 0 {
+	x -= len(partsTimes) - 16/lines
+	if x < 0 {
 		return
 	}
 	at := operand.Mem{Base: w.at[side][which], Disp: (3+partsTimes[0][side])*partBytes + x*lines*tileBytes}

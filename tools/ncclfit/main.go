@@ -54,15 +54,18 @@ type study struct {
 func newStudy() (*study, error) {
 	s := &study{clusters: map[string]*costmodel.Cluster{}, apart: map[string][]float64{}}
 	var err error
-	if s.rows, s.skipped, err = load(s.clusters); err != nil {
+	s.rows, s.skipped, err = load(s.clusters)
+	if err != nil {
 		return nil, err
 	}
-	if s.fitted, err = newProblem(s.clusters, s.rows, "").fit(); err != nil {
+	s.fitted, err = newProblem(s.clusters, s.rows, "").fit()
+	if err != nil {
 		return nil, err
 	}
 	for _, p := range platforms {
 		if p.kin {
-			if s.apart[p.name], err = newProblem(s.clusters, s.rows, p.name).fit(); err != nil {
+			s.apart[p.name], err = newProblem(s.clusters, s.rows, p.name).fit()
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -165,7 +165,8 @@ func (p *platform) provide(clusters map[string]*costmodel.Cluster) error {
 		c.Node.Link.Bandwidth = costmodel.BytesPerSecond(p.links)
 	}
 	if p.rates != "" {
-		if c.Network[0].Bandwidth, err = costmodel.ParseBandwidth(p.rates); err != nil {
+		c.Network[0].Bandwidth, err = costmodel.ParseBandwidth(p.rates)
+		if err != nil {
 			return err
 		}
 	}

@@ -85,7 +85,8 @@ func (s *study) shortestStep() float64 {
 func (s *study) types() (out []string) {
 	rows := map[string]int{}
 	for _, p := range s.fitted {
-		if rows[p.Asked.Problem.GEMM]++; rows[p.Asked.Problem.GEMM] == fewest {
+		rows[p.Asked.Problem.GEMM]++
+		if rows[p.Asked.Problem.GEMM] == fewest {
 			out = append(out, p.Asked.Problem.GEMM)
 		}
 	}

@@ -264,7 +264,8 @@ func (s *study) skipped() string {
 				break
 			}
 		}
-		if n[why]++; n[why] == 1 {
+		n[why]++
+		if n[why] == 1 {
 			order = append(order, why)
 		}
 	}

@@ -37,10 +37,12 @@ func start(path string) (*Machine, error) {
 	m := &Machine{cmd: exec.Command(path)}
 	m.cmd.Stderr = &m.stderr
 	var err error
-	if m.in, err = m.cmd.StdinPipe(); err != nil {
+	m.in, err = m.cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
-	if m.out, err = m.cmd.StdoutPipe(); err != nil {
+	m.out, err = m.cmd.StdoutPipe()
+	if err != nil {
 		return nil, err
 	}
 	return m, m.cmd.Start()

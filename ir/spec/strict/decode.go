@@ -168,29 +168,34 @@ func (c *Context) scalar(n *Node, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:
 		var x int64
-		if x, ok = c.integer(n, path); ok {
+		x, ok = c.integer(n, path)
+		if ok {
 			v.SetInt(x)
 		}
 	case reflect.Uint64:
 		var x int64
-		if x, ok = c.integer(n, path); ok && x < 0 {
+		x, ok = c.integer(n, path)
+		if ok && x < 0 {
 			c.Addf(n.Pos, OutOfRange, "%s is %d; at least 0 is wanted", path, x)
 			return
 		}
 		v.SetUint(uint64(x))
 	case reflect.Float64:
 		var x float64
-		if x, ok = c.number(n, path); ok {
+		x, ok = c.number(n, path)
+		if ok {
 			v.SetFloat(x)
 		}
 	case reflect.Bool:
 		var x bool
-		if x, ok = c.boolean(n, path); ok {
+		x, ok = c.boolean(n, path)
+		if ok {
 			v.SetBool(x)
 		}
 	case reflect.String:
 		var x string
-		if x, ok = c.text(n, path); ok {
+		x, ok = c.text(n, path)
+		if ok {
 			v.SetString(x)
 		}
 	default:

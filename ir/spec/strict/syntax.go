@@ -93,7 +93,8 @@ func anchored(msg string, name *string) bool {
 func charAt(text string, p ir.Pos) rune {
 	line := 0
 	for s := range strings.Lines(text) {
-		if line++; line != p.Line {
+		line++
+		if line != p.Line {
 			continue
 		}
 		if r := []rune(s); p.Column <= len(r) {
@@ -108,7 +109,8 @@ func secondDocument(text string) int {
 	line, begun := 0, false
 	for s := range strings.Lines(text) {
 		line++
-		switch s = strings.TrimRight(s, " \t\r\n"); {
+		s = strings.TrimRight(s, " \t\r\n")
+		switch {
 		case strings.HasPrefix(s, "---"):
 			if begun {
 				return line

@@ -30,7 +30,8 @@ func (c *Context) unknown(f Field, path string, keys []string) {
 	if path != "" {
 		in = " in " + path
 	}
-	if c.unknowns++; c.unknowns > mostUnknown && fix == "" {
+	c.unknowns++
+	if c.unknowns > mostUnknown && fix == "" {
 		c.untold++
 		c.lastUnknown = f.Pos
 		return

@@ -78,7 +78,8 @@ func (r *reading) want(d *draw) map[string]any {
 	}
 	want := maps.Clone(r.Facts)
 	for key, x := range d.Facts {
-		if want[key] = x; x == nil {
+		want[key] = x
+		if x == nil {
 			delete(want, key)
 		}
 	}

@@ -61,7 +61,8 @@ func Parse(file string, data []byte, remedy string) (*File, error) {
 		diags = append(doc.Decode(&d), missing(doc)...)
 		if len(diags) == 0 {
 			f := d.file(doc)
-			if diags = f.check(); len(diags) == 0 {
+			diags = f.check()
+			if len(diags) == 0 {
 				return f, nil
 			}
 		}
@@ -171,7 +172,8 @@ var hexadecimal = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // UnmarshalNode reads 64 digits, which YAML may take for a number.
 func (h *hash) UnmarshalNode(c *strict.Context, n *strict.Node, path string) {
-	if *h = hash(n.Text); !hexadecimal.MatchString(n.Text) {
+	*h = hash(n.Text)
+	if !hexadecimal.MatchString(n.Text) {
 		c.Addf(n.Pos, BadLock, "%s is no hash of 64 digits", path)
 	}
 }
